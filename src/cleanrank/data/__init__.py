@@ -1,0 +1,1 @@
+"""Ranking data in and out: files, frames, catalogue, synthetic sets, splits."""

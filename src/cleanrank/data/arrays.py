@@ -1,0 +1,90 @@
+"""The door for arrays: rows in any order become RankingData."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.groups import group_rows, indptr_of
+from cleanrank.types import Array, IntArray, RankingData
+
+
+def from_arrays(
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    qid: npt.ArrayLike | None = None,
+    group: npt.ArrayLike | None = None,
+    gains: npt.ArrayLike | None = None,
+    doc_ids: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    positions: npt.ArrayLike | None = None,
+    feature_names: tuple[str, ...] | None = None,
+) -> RankingData:
+    """Groups rows by query and checks them.
+
+    Args:
+        X: features, (N, F) array or sparse matrix.
+        y: grades, whole numbers >= 0.
+        qid: the query of every row, in any order.
+        group: instead of ``qid``, documents per query when rows are contiguous (as in LightGBM).
+        gains: real-valued gains that stand in for 2^y - 1.
+        doc_ids: a name per row.
+        weights: a weight >= 0 per row.
+        positions: the rank (from 1) at which a row was shown.
+        feature_names: one per column.
+
+    >>> from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], qid=[7, 8, 7])
+    RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
+    """
+    X = X if hasattr(X, "tocsr") else np.asarray(X)
+    if X.ndim != 2:
+        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
+    order, indptr, query_ids = row_order(X.shape[0], qid, group)
+    as_they_are = bool((order[:-1] < order[1:]).all())
+
+    def sort(name: str, values: npt.ArrayLike | None) -> Any:
+        if values is None:
+            return None
+        found = np.asarray(values)
+        if found.shape != (len(order),):
+            checks.fail(name, f"must have one value per row of X ({len(order)})", f"shape {found.shape}")
+        return found if as_they_are else found[order]
+
+    return RankingData(
+        X=X if as_they_are else (X.tocsr() if hasattr(X, "tocsr") else X)[order],
+        y=sort("y", y),
+        indptr=indptr,
+        query_ids=query_ids,
+        row_ids=order,
+        gains=sort("gains", gains),
+        doc_ids=None if doc_ids is None else sort("doc_ids", np.asarray(doc_ids).astype(str)),
+        weights=sort("weights", weights),
+        positions=sort("positions", positions),
+        feature_names=feature_names,
+    )
+
+
+def row_order(
+    n: int, qid: npt.ArrayLike | None, group: npt.ArrayLike | None
+) -> tuple[IntArray, IntArray, Array]:
+    """(order, indptr, query_ids) from ``qid`` or ``group``; exactly one must be given."""
+    if (qid is None) == (group is None):
+        checks.fail(
+            "queries",
+            "must be given either as qid (an id per row) or as group (documents per query)",
+            "both" if qid is not None else "neither",
+        )
+    if qid is not None:
+        ids = np.asarray(qid)
+        if ids.shape != (n,):
+            checks.fail("qid", f"must have one id per row of X ({n})", f"shape {ids.shape}")
+        return group_rows(ids)
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        checks.fail("group", "must list whole numbers of documents per query", f"dtype {sizes.dtype}")
+    if sizes.sum() != n or (sizes < 0).any():
+        remedy = "An id per row goes into qid=." if sizes.shape == (n,) else ""
+        checks.fail("group", f"must sum to the number of rows ({n})", int(sizes.sum()), remedy=remedy)
+    return np.arange(n), indptr_of(sizes), np.arange(len(sizes))

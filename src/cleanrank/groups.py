@@ -1,0 +1,133 @@
+"""Ragged queries in plain NumPy: values of shape (N,) cut into Q queries by ``indptr`` of shape (Q + 1,).
+
+A ranking is the stable order by descending score: ties keep the order of the rows.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.types import Array, FloatArray, IntArray
+
+
+def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
+    """Brings rows of one query together.
+
+    Returns (order, indptr, query_ids): ``order`` lists the rows query by query, queries in the order in
+    which they first appear, rows of a query in their own order.
+
+    >>> order, indptr, ids = group_rows(["b", "a", "b"])
+    >>> order.tolist(), indptr.tolist(), ids.tolist()
+    ([0, 2, 1], [0, 2, 3], ['b', 'a'])
+    """
+    ids = np.asarray(qid)
+    if ids.ndim != 1:
+        checks.fail("qid", "must have one dimension", f"shape {ids.shape}")
+    if ids.dtype.kind == "O":
+        ids = _plain_ids(ids)
+    if ids.dtype.kind == "f":
+        if not np.isfinite(ids).all() or (ids != np.floor(ids)).any():
+            row = int(np.argmax(~np.isfinite(ids) | (ids != np.floor(ids))))
+            checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}")
+        ids = ids.astype(np.int64)
+    n = len(ids)
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if n else np.zeros(0, np.int64)
+    runs = ids[starts]
+    unique, first, inverse = np.unique(runs, return_index=True, return_inverse=True)
+    if len(unique) == len(runs):
+        return np.arange(n), np.append(starts, n).astype(np.int64), runs
+    rank_of_id = np.empty(len(unique), dtype=np.int64)
+    by_first = np.argsort(first)
+    rank_of_id[by_first] = np.arange(len(unique))
+    query_of_run = rank_of_id[inverse]
+    query = np.repeat(query_of_run, np.diff(np.append(starts, n)))
+    order = np.argsort(query, kind="stable").astype(np.int64)
+    return order, indptr_of(np.bincount(query, minlength=len(unique))), unique[by_first]
+
+
+def _plain_ids(ids: Array) -> Array:
+    """Turns a column of Python objects into int64 or str, whichever keeps ids apart."""
+    if all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids):
+        return ids.astype(np.int64)
+    for row, i in enumerate(ids):
+        if i is None or (isinstance(i, float) and i != i):
+            checks.fail("qid", "must be present", i, at=f"row {row}", remedy="Drop such rows first.")
+    return ids.astype(str)
+
+
+def indptr_of(lengths: npt.ArrayLike) -> IntArray:
+    """Row offsets from documents per query.
+
+    >>> indptr_of([2, 3]).tolist()
+    [0, 2, 5]
+    """
+    sizes = np.asarray(lengths, dtype=np.int64)
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+
+
+def query_of_row(indptr: IntArray) -> IntArray:
+    """The query (0..Q-1) of every row."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def segment_sum(values: npt.ArrayLike, indptr: IntArray) -> FloatArray:
+    """The sum of ``values`` over every query; 0 for an empty one.
+
+    >>> segment_sum([1.0, 2.0, 3.0], indptr_of([2, 0, 1])).tolist()
+    [3.0, 0.0, 3.0]
+    """
+    found = np.asarray(values, dtype=np.float64)
+    return np.bincount(query_of_row(indptr), weights=found, minlength=len(indptr) - 1).astype(np.float64)
+
+
+def rank_order(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
+    """The rows query by query in ranking order (best first, ties by row).
+
+    >>> rank_order([1.0, 3.0, 3.0, 0.5], indptr_of([3, 1])).tolist()
+    [1, 2, 0, 3]
+    """
+    found = np.asarray(scores, dtype=np.float64)
+    return np.lexsort((-found, query_of_row(indptr)))
+
+
+def ranks(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
+    """The rank (from 1) of every row within its query.
+
+    >>> ranks([1.0, 3.0, 3.0, 0.5], indptr_of([3, 1])).tolist()
+    [3, 1, 2, 1]
+    """
+    order = rank_order(scores, indptr)
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.arange(1, len(order) + 1) - np.repeat(indptr[:-1], np.diff(indptr))
+    return found
+
+
+def pairs(y: npt.ArrayLike, indptr: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Per query, the rows (i, j) of all pairs with y[i] > y[j]; one query in memory at a time."""
+    grades = np.asarray(y)
+    for start, end in itertools.pairwise(indptr):
+        i, j = np.nonzero(grades[start:end, None] > grades[None, start:end])
+        yield i + start, j + start
+
+
+def pad(values: npt.ArrayLike, indptr: IntArray, fill: float = 0.0) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Queries as rows of a (Q, longest) array, and the mask of real entries.
+
+    >>> padded, mask = pad([1.0, 2.0, 3.0], indptr_of([2, 1]))
+    >>> padded.tolist(), mask.tolist()
+    ([[1.0, 2.0], [3.0, 0.0]], [[True, True], [True, False]])
+    """
+    found = np.asarray(values)
+    lengths = np.diff(indptr)
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    padded = np.full(mask.shape + found.shape[1:], fill, dtype=found.dtype)
+    padded[mask] = found
+    return padded, mask
+
+
+def unpad(padded: Array, mask: npt.NDArray[np.bool_]) -> Array:
+    """The inverse of ``pad``."""
+    return padded[mask]

@@ -1,0 +1,341 @@
+"""The few types that flow between the rooms.
+
+Symbols used throughout: N documents (rows) in Q queries; rows of a query are contiguous, and query q owns
+the rows ``indptr[q]:indptr[q + 1]``. ``y`` holds integer grades >= 0.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Array: TypeAlias = npt.NDArray[Any]
+Features: TypeAlias = "npt.NDArray[np.float32] | scipy.sparse.csr_matrix[Any]"
+RowChoice: TypeAlias = "npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]"
+
+PER_ROW = ("y", "row_ids", "gains", "doc_ids", "weights", "positions")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingData:
+    """Judged query-document rows, grouped by query; immutable.
+
+    Attributes:
+        X: features, float32, dense (N, F) or CSR; NaN means missing.
+        y: grades, int32, >= 0.
+        indptr: int64, Q + 1 row offsets.
+        query_ids: one id per query, int64 or str.
+        row_ids: int64, the row's place in the input (from 0); survives ``select`` and ``drop``.
+        gains: real-valued gains >= 0 that stand in for 2^y - 1.
+        doc_ids: one str per row.
+        weights: float32 >= 0 per row.
+        positions: int32 per row, the rank (from 1) at which the document was shown.
+        feature_names: one per column.
+    """
+
+    X: Features
+    y: npt.NDArray[np.int32]
+    indptr: IntArray
+    query_ids: Array
+    row_ids: IntArray
+    gains: FloatArray | None = None
+    doc_ids: Array | None = None
+    weights: npt.NDArray[np.float32] | None = None
+    positions: npt.NDArray[np.int32] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "indptr", _column("indptr", self.indptr, np.int64))
+        put(self, "query_ids", _frozen(np.asarray(self.query_ids)))
+        put(self, "X", _features(self.X))
+        n = self.X.shape[0]
+        _check_indptr(self.indptr, n, len(self.query_ids))
+        put(self, "y", _frozen(_grades(self.y, self)))
+        put(self, "row_ids", _column("row_ids", self.row_ids, np.int64))
+        if self.gains is not None:
+            put(self, "gains", _column("gains", self.gains, np.float64, self))
+        if self.weights is not None:
+            put(self, "weights", _column("weights", self.weights, np.float32, self))
+        if self.positions is not None:
+            put(self, "positions", _column("positions", self.positions, np.int32, self))
+        if self.doc_ids is not None:
+            put(self, "doc_ids", _frozen(np.asarray(self.doc_ids)))
+        for name in PER_ROW:
+            column = getattr(self, name)
+            if column is not None and column.shape != (n,):
+                checks.fail(name, f"must have one value per row of X ({n})", f"shape {column.shape}")
+        if self.feature_names is not None:
+            put(self, "feature_names", tuple(self.feature_names))
+            if len(self.feature_names) != self.n_features:
+                checks.fail(
+                    "feature_names",
+                    f"must name each of the {self.n_features} columns of X",
+                    f"{len(self.feature_names)} names",
+                )
+
+    @property
+    def n_docs(self) -> int:
+        """N, the number of rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_queries(self) -> int:
+        """Q, the number of queries."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_features(self) -> int:
+        """F, the number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def lengths(self) -> IntArray:
+        """Documents per query; what LightGBM calls ``group``."""
+        return np.diff(self.indptr)
+
+    @property
+    def qid(self) -> Array:
+        """The query id of every row; what XGBoost and scikit-learn's ``groups`` expect."""
+        return np.repeat(self.query_ids, self.lengths)
+
+    @property
+    def n_grades(self) -> int:
+        """C, the highest grade plus one."""
+        return int(self.y.max()) + 1 if self.n_docs else 0
+
+    def __len__(self) -> int:
+        return self.n_docs
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.y, minlength=self.n_grades)
+        grades = ", ".join(f"{g}: {c:,}" for g, c in enumerate(counts[:8]) if c)
+        more = ", ..." if len(counts) > 8 else ""
+        kind = "dense" if isinstance(self.X, np.ndarray) else "CSR"
+        return (
+            f"RankingData({self.n_queries:,} queries, {self.n_docs:,} documents, "
+            f"{self.n_features:,} features ({kind}), grades {{{grades}{more}}})"
+        )
+
+    def place(self, row: int) -> str:
+        """Words the place of a row for a message: its row in the input and its query."""
+        q = int(np.searchsorted(self.indptr, row, side="right")) - 1
+        return f"row {int(self.row_ids[row])} (query {str(self.query_ids[q])!r})"
+
+    def select(self, rows: RowChoice) -> "RankingData":
+        """Keeps the given rows (a mask or positions); order stays, queries left empty go.
+
+        >>> import cleanrank as cr
+        >>> data = cr.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
+        >>> data.select([0, 2]).row_ids.tolist(), data.drop([0, 1]).query_ids.tolist()
+        ([0, 2], ['b'])
+        """
+        keep = self._mask(rows)
+        kept_before = np.concatenate(([0], np.cumsum(keep)))
+        sizes = np.diff(kept_before[self.indptr])
+        kept = sizes > 0
+        changed: dict[str, Any] = {
+            name: column[keep] for name in PER_ROW if (column := getattr(self, name)) is not None
+        }
+        return replace(
+            self,
+            X=self.X[keep],
+            indptr=np.concatenate(([0], np.cumsum(sizes[kept]))),
+            query_ids=self.query_ids[kept],
+            **changed,
+        )
+
+    def drop(self, rows: RowChoice) -> "RankingData":
+        """Leaves the given rows (a mask or positions) out."""
+        return self.select(~self._mask(rows))
+
+    def select_queries(self, queries: RowChoice) -> "RankingData":
+        """Keeps the given queries (a mask or positions among the Q queries)."""
+        keep = _as_mask("queries", queries, self.n_queries)
+        return self.select(np.repeat(keep, self.lengths))
+
+    def with_labels(self, y: npt.ArrayLike, *, gains: npt.ArrayLike | None = None) -> "RankingData":
+        """Exchanges the grades, row by row; earlier ``gains`` go unless new ones are given."""
+        return replace(self, y=np.asarray(y), gains=None if gains is None else np.asarray(gains))
+
+    def _mask(self, rows: RowChoice) -> npt.NDArray[np.bool_]:
+        return _as_mask("rows", rows, self.n_docs)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What one cell of an experiment's grid gave.
+
+    Attributes:
+        key: hash of all inputs of the cell and the version of its method.
+        recipe: name of the recipe that asked for the cell.
+        cell: the complete inputs, JSON-like: dataset, fold, noise, rate, method, params, seed, ...
+        status: "done" or "failed".
+        values: measure text -> one value per test query.
+        means: measure text -> mean over queries, in the measure's own weighting.
+        query_ids: the test queries, in the order of ``values``.
+        chosen: what model selection picked inside the cell (parameters, rounds, validation value).
+        error: the traceback of a failed cell.
+        versions: package -> version.
+        wall_seconds: time the cell took.
+        started_at: ISO 8601, UTC.
+    """
+
+    key: str
+    recipe: str
+    cell: Mapping[str, Any]
+    status: str
+    values: Mapping[str, FloatArray] = field(default_factory=dict)
+    means: Mapping[str, float] = field(default_factory=dict)
+    query_ids: Array | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    started_at: str = ""
+
+
+class Ranker(Protocol):
+    """Fits on judged rows in any order and scores rows in input order."""
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        position: npt.ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+    ) -> "Ranker":
+        """Trains; returns itself."""
+        ...
+
+    def predict(self, X: Any) -> FloatArray:
+        """One score per row, in input order; higher ranks first."""
+        ...
+
+
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+def same_data(a: RankingData, b: RankingData) -> bool:
+    """Whether two data sets hold the same values (NaN equals NaN)."""
+    for each in fields(RankingData):
+        left, right = getattr(a, each.name), getattr(b, each.name)
+        if each.name == "X" and not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
+            same = left.shape == right.shape and (abs(left - right)).nnz == 0
+        elif left is None or right is None or each.name == "feature_names":
+            same = left is right or left == right
+        else:
+            left, right = np.asarray(left), np.asarray(right)
+            numbers = left.dtype.kind == "f" and right.dtype.kind == "f"
+            same = bool(np.array_equal(left, right, equal_nan=numbers))
+        if not same:
+            return False
+    return True
+
+
+def _frozen(values: Array) -> Array:
+    """A read-only view: the caller's array stays as writeable as it was."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _features(X: Any) -> Any:
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        return X if X.dtype == np.float32 else X.astype(np.float32)
+    X = np.asarray(X)
+    if X.ndim != 2:
+        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
+    try:
+        return _frozen(X if X.dtype == np.float32 else X.astype(np.float32))
+    except (TypeError, ValueError) as error:
+        checks.fail("X", "must hold numbers", f"dtype {X.dtype}", remedy=f"Convert it first ({error}).")
+
+
+def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | None = None) -> Any:
+    found = np.asarray(values)
+    if found.ndim != 1:
+        checks.fail(name, "must have one dimension", f"shape {found.shape}")
+    if found.dtype.kind not in "iufb":
+        checks.fail(name, "must hold numbers", f"dtype {found.dtype}")
+    if data is not None:
+        bad = ~(found >= 0) | np.isinf(found)
+        if bad.any():
+            row = int(np.argmax(bad))
+            at = data.place(row) if row < len(data.row_ids) and len(found) == data.n_docs else f"row {row}"
+            checks.fail(name, "must be finite and not negative", found[row], at=at)
+    return _frozen(np.ascontiguousarray(found, dtype=dtype))
+
+
+def _check_indptr(indptr: IntArray, n_docs: int, n_queries: int) -> None:
+    if len(indptr) != n_queries + 1:
+        checks.fail("indptr", f"must have one entry more than the {n_queries} query ids", f"{len(indptr)}")
+    if indptr[0] != 0 or indptr[-1] != n_docs or (np.diff(indptr) < 0).any():
+        checks.fail(
+            "indptr",
+            f"must rise from 0 to the number of rows ({n_docs})",
+            f"{indptr[0]}..{indptr[-1]}" + (" with a fall" if (np.diff(indptr) < 0).any() else ""),
+        )
+
+
+def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
+    y = np.asarray(values)
+    if y.shape != (data.n_docs,):
+        checks.fail("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
+    if y.dtype == np.int32:
+        bad = y < 0
+    elif y.dtype.kind in "iub":
+        bad = (y < 0) | (y > np.iinfo(np.int32).max)
+    elif y.dtype.kind == "f":
+        bad = ~(np.isfinite(y) & (y >= 0) & (y <= np.iinfo(np.int32).max))
+        bad |= y != np.floor(y)
+    else:
+        checks.fail("labels", "must be numbers", f"dtype {y.dtype}")
+    if bad.any():
+        row = int(np.argmax(bad))
+        value = y[row]
+        row_ids = np.asarray(data.row_ids)
+        at = data.place(row) if row_ids.shape == y.shape else f"row {row}"
+        if not np.isfinite(value):
+            checks.fail("labels", "must be finite", value, at=at, remedy="Drop or impute it first.")
+        if value < 0:
+            checks.fail(
+                "labels", "must not be negative", value, at=at, remedy="Shift or clip the grades first."
+            )
+        checks.fail(
+            "labels", "must be whole grades", value, at=at, remedy="Give real-valued relevance as gains=."
+        )
+    return np.ascontiguousarray(y, dtype=np.int32)
+
+
+def _as_mask(name: str, choice: RowChoice, n: int) -> npt.NDArray[np.bool_]:
+    chosen = np.asarray(choice)
+    if chosen.dtype == np.bool_:
+        if chosen.shape != (n,):
+            checks.fail(name, f"as a mask must have {n} entries", f"shape {chosen.shape}")
+        return chosen
+    mask = np.zeros(n, dtype=np.bool_)
+    if chosen.size == 0:
+        return mask
+    if chosen.dtype.kind not in "iu":
+        checks.fail(name, "must be a mask or whole-number positions", f"dtype {chosen.dtype}")
+    if chosen.min() < 0 or chosen.max() >= n:
+        wrong = chosen.max() if chosen.max() >= n else chosen.min()
+        checks.fail(name, f"must be positions from 0 to {n - 1}", wrong)
+    mask[chosen] = True
+    return mask
