@@ -19,14 +19,15 @@ def kernel(*, parallel: bool = False, fastmath: bool = False, inline: bool = Fal
     """
 
     def compile_(function: F) -> F:
-        compiled: F = numba.njit(
+        decorate: Any = numba.njit(
             cache=True,
             nogil=True,
             error_model="numpy",
             parallel=parallel,
             fastmath=fastmath,
             inline="always" if inline else "never",
-        )(function)
+        )
+        compiled: F = decorate(function)
         return compiled
 
     return compile_
@@ -35,7 +36,7 @@ def kernel(*, parallel: bool = False, fastmath: bool = False, inline: bool = Fal
 @contextmanager
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Runs parallel kernels on ``n_jobs`` threads; None or -1 means all."""
-    most = numba.config.NUMBA_NUM_THREADS
+    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009 (not in its stubs)
     if n_jobs is not None and (n_jobs == 0 or n_jobs < -1):
         checks.fail("n_jobs", "must be a positive number, -1 or None", n_jobs)
     before = numba.get_num_threads()
