@@ -1,0 +1,1 @@
+"""Label noise: what it is (profiles) and how it gets into data (inject)."""

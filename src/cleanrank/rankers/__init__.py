@@ -1,0 +1,1 @@
+"""Rankers: models that are fitted on judged rows and score rows."""
