@@ -1,7 +1,10 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import cleanrank as cr
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +17,14 @@ def data_root() -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def toy():
+    """A small judged set with three grades, rows of a query not contiguous in the input."""
+    rng = np.random.default_rng(5)
+    qid = np.repeat(np.arange(40), 12)
+    rng.shuffle(qid)
+    X = rng.normal(size=(480, 4)).astype(np.float32)
+    y = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=480), [0.3, 1.2])
+    return cr.from_arrays(X, y, qid=qid)

@@ -34,7 +34,8 @@ class Corruption:
         return float(self.changed.mean()) if len(self.changed) else 0.0
 
     def __repr__(self) -> str:
-        return f"Corruption({self.profile.name}, seed {self.seed}: {self.rate:.1%} of {len(self.changed):,} changed)"
+        share = f"{self.rate:.1%} of {len(self.changed):,} changed"
+        return f"Corruption({self.profile.name}, seed {self.seed}: {share})"
 
 
 def corrupt(

@@ -61,10 +61,10 @@ class NoiseProfile:
             checks.fail(
                 "grades", f"must be below {self.n_grades}, the size of the noise matrix", int(grades.max())
             )
-        # Inverse transform: one uniform draw per row, whatever the matrix, so that profiles share their draws.
+        # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
         steps = np.cumsum(self.matrix, axis=1)[:, :-1]
         draws = rng.random(grades.shape)
-        return (draws[:, None] >= steps[grades]).sum(axis=1).astype(np.int32)
+        return np.asarray((draws[:, None] >= steps[grades]).sum(axis=1), dtype=np.int32)
 
 
 def uniform(rate: float, n_grades: int) -> NoiseProfile:

@@ -131,7 +131,7 @@ def refuse_broken(params: Mapping[str, Any]) -> None:
     if params.get("bagging_by_query"):
         checks.fail(
             "bagging_by_query",
-            "must be off: LightGBM 4.7 updates no scores for rows out of the bag and gives row 0 all of theirs",
+            "must be off: LightGBM 4.7 leaves rows out of the bag without score updates and gives them to row 0",
             True,
             remedy="Use bagging_fraction without it.",
         )

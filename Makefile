@@ -1,0 +1,56 @@
+# make demo     set up the core and run the main job on embedded data
+# make test     set up everything and run all checks and tests
+# make install  set up everything
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
+
+.PHONY: demo install lint test test-fast browser docs bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/cleanrank demo
+
+install: $(VENV)/.all
+
+test: install browser lint
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
+
+test-fast: install lint
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+lint: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The browser tests drive Debian's chromium; it is installed where it is missing and we may.
+browser:
+	@command -v chromium >/dev/null || { \
+	  command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "no chromium here: the browser tests will skip"
+
+docs: install
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: install
+	$(PIP) -e ".[bench]"
+	@for script in benchmarks/*.py; do \
+	  case $$script in */timing.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) -e ".[nn,web,dask,dev]"
+	@touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
