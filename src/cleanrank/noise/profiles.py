@@ -1,16 +1,21 @@
 """Noise profiles: row-stochastic matrices T with T[l, m] = P(given grade m | true grade l).
 
-C is the number of grades; ``rate`` is the probability gamma that a document's grade changes.
+C is the number of grades. ``rate`` (gamma in the papers) is the probability that a document's grade changes;
+where a family lets it differ between grades, it is the mean over the documents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank import checks
-from cleanrank.types import FloatArray
+from cleanrank.types import FloatArray, RankingData
+
+REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
+BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +37,7 @@ class NoiseProfile:
             checks.fail(
                 "noise matrix",
                 "must have rows that sum to 1",
-                sums[row],
+                f"{sums[row]:g}",
                 at=f"row {row}",
                 remedy="Normalise it.",
             )
@@ -44,15 +49,16 @@ class NoiseProfile:
         """C, the number of grades."""
         return len(self.matrix)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NoiseProfile) and np.array_equal(self.matrix, other.matrix)
+    def rate(self, proportions: npt.ArrayLike) -> float:
+        """The share of documents that change when grades come in these proportions."""
+        shares = proportions_of(proportions, self.n_grades)
+        return float(shares @ (1 - np.diag(self.matrix)))
 
-    def __hash__(self) -> int:
-        return hash(self.matrix.tobytes())
-
-    def __repr__(self) -> str:
-        rows = "; ".join(" ".join(f"{p:.3g}" for p in row) for row in self.matrix)
-        return f"NoiseProfile({self.name}: [{rows}])"
+    def apply(self, data: RankingData, rng: int | np.random.Generator = 0) -> "Corruption":
+        """Draws every document's given grade, independently; ``data`` stays untouched."""
+        seed = None if isinstance(rng, np.random.Generator) else int(rng)
+        given = self.sample(data.y, np.random.default_rng(rng))
+        return Corruption(data.with_labels(given), data.y, given != data.y, self, seed)
 
     def sample(self, y: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws a given grade for every true grade in ``y``."""
@@ -63,8 +69,52 @@ class NoiseProfile:
             )
         # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
         steps = np.cumsum(self.matrix, axis=1)[:, :-1]
-        draws = rng.random(grades.shape)
-        return np.asarray((draws[:, None] >= steps[grades]).sum(axis=1), dtype=np.int32)
+        given = np.empty(grades.shape, dtype=np.int32)
+        for start in range(0, grades.size, BLOCK):
+            block = grades[start : start + BLOCK]
+            draws = rng.random(block.shape)
+            given[start : start + BLOCK] = (draws[:, None] >= steps[block]).sum(axis=1)
+        return given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoiseProfile) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash(self.matrix.tobytes())
+
+    def __repr__(self) -> str:
+        rows = "; ".join(" ".join(f"{p:.3g}" for p in row) for row in self.matrix)
+        return f"NoiseProfile({self.name}: [{rows}])"
+
+
+@dataclass(frozen=True, eq=False)
+class Corruption:
+    """Noisy data beside the truth.
+
+    Attributes:
+        data: the data with given (noisy) grades; rows as in the clean data.
+        true_labels: the grades before.
+        changed: where they differ.
+        profile: the matrix the grades were drawn from; with rates per query, their mean.
+        seed: what the draws came from; None when a Generator was handed in.
+        query_rates: the rate of every query, when rates were drawn per query.
+    """
+
+    data: RankingData
+    true_labels: npt.NDArray[np.int32]
+    changed: npt.NDArray[np.bool_]
+    profile: NoiseProfile
+    seed: int | None
+    query_rates: FloatArray | None = None
+
+    @property
+    def rate(self) -> float:
+        """The realised share of changed documents (dNoise)."""
+        return float(self.changed.mean()) if len(self.changed) else 0.0
+
+    def __repr__(self) -> str:
+        share = f"{self.rate:.1%} of {len(self.changed):,} changed"
+        return f"Corruption({self.profile.name}, seed {self.seed}: {share})"
 
 
 def uniform(rate: float, n_grades: int) -> NoiseProfile:
@@ -75,13 +125,207 @@ def uniform(rate: float, n_grades: int) -> NoiseProfile:
     >>> uniform(0.2, 3).matrix.tolist()
     [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     """
-    if not 0 <= rate <= 1:
-        checks.fail("noise rate", "must lie in [0, 1]", rate)
+    return _by_distance("uniform", rate, n_grades, lambda d: np.ones_like(d, dtype=np.float64))
+
+
+def geometric(
+    rate: float,
+    n_grades: int,
+    *,
+    rho: float = 0.5,
+    row_weights: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
+) -> NoiseProfile:
+    """Errors fall off with the distance d of the grades: P(m | l, error) proportional to rho^d.
+
+    >>> geometric(0.3, 3).matrix[0].round(3).tolist()
+    [0.7, 0.2, 0.1]
+    """
+    if not 0 < rho <= 1:
+        checks.fail("rho", "must lie in (0, 1]", rho)
+    return _by_distance(f"geometric({rho:g})", rate, n_grades, lambda d: rho**d, row_weights, proportions)
+
+
+def power(
+    rate: float,
+    n_grades: int,
+    *,
+    rho: float = 1.0,
+    row_weights: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
+) -> NoiseProfile:
+    """Errors fall off with the distance d of the grades: P(m | l, error) proportional to d^-rho."""
+    if not 0 <= rho < np.inf:
+        checks.fail("rho", "must not be negative", rho)
+    return _by_distance(f"power({rho:g})", rate, n_grades, lambda d: d**-rho, row_weights, proportions)
+
+
+def adjacent(
+    rate: float,
+    n_grades: int,
+    *,
+    row_weights: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
+) -> NoiseProfile:
+    """Errors go to a neighbouring grade only, up or down alike.
+
+    >>> adjacent(0.2, 3).matrix.tolist()
+    [[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]
+    """
+    return _by_distance(
+        "adjacent", rate, n_grades, lambda d: (d == 1).astype(np.float64), row_weights, proportions
+    )
+
+
+def class_conditional(
+    rate: float | None = None,
+    n_grades: int = 2,
+    *,
+    gamma0: float | None = None,
+    gamma1: float | None = None,
+) -> NoiseProfile:
+    """Two grades with their own probabilities of being kept, gamma0 and gamma1 (Haddad 2022).
+
+    With ``rate`` alone both are 1 - rate.
+
+    >>> class_conditional(gamma0=0.9, gamma1=0.6).matrix.tolist()
+    [[0.9, 0.1], [0.4, 0.6]]
+    """
+    if n_grades != 2:
+        checks.fail(
+            "class-conditional noise", "needs exactly two grades", n_grades, remedy="Merge grades first."
+        )
+    if rate is not None and (gamma0 is not None or gamma1 is not None):
+        checks.fail("class-conditional noise", "takes rate or gamma0 and gamma1", "both")
+    kept = [1 - _unit("noise rate", rate) if rate is not None else g for g in (gamma0, gamma1)]
+    if kept[0] is None or kept[1] is None:
+        checks.fail("class-conditional noise", "needs gamma0 and gamma1", f"{gamma0} and {gamma1}")
+    g0, g1 = _unit("gamma0", kept[0]), _unit("gamma1", kept[1])
+    return NoiseProfile(
+        np.array([[g0, round(1 - g0, 15)], [round(1 - g1, 15), g1]]), f"class-conditional({g0:g}, {g1:g})"
+    )
+
+
+def one_way(rate: float, n_grades: int, *, source: int = 0, target: int | None = None) -> NoiseProfile:
+    """Grade ``source`` becomes ``target`` (the top grade by default) with probability ``rate``; others stay.
+
+    The robustness test of Marcuzzi et al. (2022) is ``one_way(rate, 5)``: 0 becomes 4.
+    """
+    target = n_grades - 1 if target is None else target
+    for name, grade in (("source", source), ("target", target)):
+        if not 0 <= grade < n_grades:
+            checks.fail(name, f"must be a grade from 0 to {n_grades - 1}", grade)
+    if source == target:
+        checks.fail("target", "must differ from source", target)
+    matrix = np.eye(n_grades)
+    matrix[source, source] = 1 - _unit("noise rate", rate)
+    matrix[source, target] = rate
+    return NoiseProfile(matrix, f"one-way {source} to {target}, {rate:g}")
+
+
+def replacement(rate: float, n_grades: int, *, draws_from: Sequence[float] = REPLACEMENT) -> NoiseProfile:
+    """Replaces a label with probability ``rate`` by a draw from a fixed distribution; it may be the same.
+
+    The default distribution is that of Bruch (2021) over grades 0..4.
+    """
+    if len(draws_from) != n_grades:
+        checks.fail(
+            "draws_from",
+            f"must hold a probability for each of the {n_grades} grades",
+            f"{len(draws_from)} values",
+        )
+    shares = proportions_of(draws_from, n_grades)
+    matrix = (1 - _unit("noise rate", rate)) * np.eye(n_grades) + rate * shares
+    return NoiseProfile(matrix, f"replacement {rate:g}")
+
+
+def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatArray:
+    """Shares of the grades that sum to 1, from counts or shares in any unit."""
+    shares = np.asarray(values, dtype=np.float64)
+    if shares.ndim != 1 or not len(shares) or (n_grades is not None and len(shares) != n_grades):
+        wanted = f"one share for each of {n_grades} grades" if n_grades else "a list of shares"
+        checks.fail("proportions", f"must be {wanted}", f"shape {shares.shape}")
+    if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
+        checks.fail("proportions", "must be shares >= 0, not all 0", shares.tolist())
+    normalised: FloatArray = shares / shares.sum()
+    return normalised
+
+
+def make_profile(
+    name: str, rate: float, n_grades: int, options: Mapping[str, Any] | None = None
+) -> NoiseProfile:
+    """The profile of a family by its name.
+
+    >>> make_profile("one-way", 0.1, 5).name
+    'one-way 0 to 4, 0.1'
+    """
+    family = PROFILES[checks.known("noise profile", name, PROFILES)]
+    try:
+        return family(rate, n_grades, **(options or {}))
+    except TypeError as error:
+        checks.fail(
+            f"noise profile {name!r}", "takes other options", dict(options or {}), remedy=f"({error})"
+        )
+
+
+def _by_distance(
+    name: str,
+    rate: float,
+    n_grades: int,
+    fall: Callable[[FloatArray], FloatArray],
+    row_weights: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
+) -> NoiseProfile:
+    """P(m | l, error) proportional to fall(|l - m|); rates by row gamma_l = gamma w_l / sum_m r_m w_m."""
+    _unit("noise rate", rate)
     if n_grades < 2:
-        checks.fail("uniform noise", "needs at least two grades", n_grades)
-    matrix = np.full((n_grades, n_grades), rate / (n_grades - 1))
-    np.fill_diagonal(matrix, 1 - rate)
-    return NoiseProfile(matrix, f"uniform {rate:g}")
+        checks.fail(f"{name} noise", "needs at least two grades", n_grades)
+    rates = np.full(n_grades, rate)
+    if row_weights is not None:
+        if proportions is None:
+            checks.fail(
+                "proportions", "must be given with row_weights, so that the mean rate is kept", "none"
+            )
+        weights = np.asarray(row_weights, dtype=np.float64)
+        rates = rate * weights / (proportions_of(proportions, n_grades) @ _row_weights(weights, n_grades))
+        if (rates > 1).any():
+            checks.fail(
+                "row rates",
+                "must not exceed 1",
+                f"{rates.max():.3g}",
+                at=f"grade {int(rates.argmax())}",
+                remedy="Lower the rate or even out row_weights.",
+            )
+    grades = np.arange(n_grades)
+    distance = abs(grades[:, None] - grades[None, :]).astype(np.float64)
+    off = ~np.eye(n_grades, dtype=bool)
+    moves = np.zeros((n_grades, n_grades))
+    moves[off] = fall(distance[off])
+    moves /= moves.sum(axis=1, keepdims=True)
+    matrix = rates[:, None] * moves
+    np.fill_diagonal(matrix, 1 - rates)
+    return NoiseProfile(matrix, f"{name} {rate:g}")
 
 
-PROFILES: dict[str, Callable[[float, int], NoiseProfile]] = {"uniform": uniform}
+def _row_weights(weights: FloatArray, n_grades: int) -> FloatArray:
+    """Row weights as they are, checked."""
+    if weights.shape != (n_grades,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        checks.fail("row_weights", f"must hold a weight >= 0 for each of {n_grades} grades", weights.tolist())
+    return weights
+
+
+def _unit(name: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        checks.fail(name, "must lie in [0, 1]", value)
+    return value
+
+
+PROFILES: dict[str, Callable[..., NoiseProfile]] = {
+    "uniform": uniform,
+    "geometric": geometric,
+    "power": power,
+    "adjacent": adjacent,
+    "class-conditional": class_conditional,
+    "one-way": one_way,
+    "replacement": replacement,
+}
