@@ -1,0 +1,104 @@
+"""Splits and folds by query: a query's rows stay together, and the choice depends on ids and seed alone.
+
+Queries are sorted by id before they are drawn, so the order of rows in the input changes nothing.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.types import IntArray, RankingData
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Training, validation and test data; unpacks as ``train, validation, test = splits``.
+
+    Attributes:
+        train: what a ranker is fitted on.
+        validation: what rounds and parameters are chosen on.
+        test: what figures are reported on.
+        made_validation: whether the validation queries were taken out of the shipped training part.
+    """
+
+    train: RankingData
+    validation: RankingData
+    test: RankingData
+    made_validation: bool = False
+
+    def __iter__(self) -> Iterator[RankingData]:
+        return iter((self.train, self.validation, self.test))
+
+
+def split(
+    data: RankingData, shares: Sequence[float] = (0.6, 0.2, 0.2), seed: int | np.random.Generator = 0
+) -> tuple[RankingData, ...]:
+    """Cuts the queries at random into parts of the given shares.
+
+    Shares that sum to less than 1 leave queries out. Sizes are the shares of Q, rounded so that they sum.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.0]] * 10, [0] * 10, qid=range(10))
+    >>> [part.n_queries for part in split(data, (0.6, 0.2, 0.2), seed=1)]
+    [6, 2, 2]
+    """
+    wanted = np.asarray(shares, dtype=np.float64)
+    if wanted.ndim != 1 or not len(wanted) or not (wanted > 0).all() or wanted.sum() > 1 + 1e-9:
+        checks.fail("shares", "must be positive and sum to at most 1", list(shares))
+    ends = np.rint(np.cumsum(wanted) * data.n_queries).astype(np.int64)
+    if (np.diff(ends, prepend=0) < 1).any():
+        checks.fail(
+            "shares",
+            f"must give every part at least one of the {data.n_queries} queries",
+            list(shares),
+            remedy="Ask for fewer or larger parts.",
+        )
+    order = _drawn_queries(data, seed)
+    starts = itertools.pairwise([0, *ends.tolist()])
+    return tuple(data.select_queries(order[start:end]) for start, end in starts)
+
+
+def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator = 0) -> IntArray:
+    """The fold (0..n-1) of every query, sizes differing by one at most."""
+    if not 2 <= n <= data.n_queries:
+        checks.fail("n", f"must lie between 2 and the number of queries ({data.n_queries})", n)
+    fold = np.empty(data.n_queries, dtype=np.int64)
+    fold[_drawn_queries(data, seed)] = np.arange(data.n_queries) % n
+    return fold
+
+
+def folds(
+    data: RankingData, n: int = 5, seed: int | np.random.Generator = 0, *, validation: bool = False
+) -> list[tuple[RankingData, ...]]:
+    """(train, test) of each fold; every query is tested once.
+
+    Args:
+        data: what is cut.
+        n: how many folds.
+        seed: decides which query falls where.
+        validation: gives (train, validation, test) instead, the fold before the tested one serving as
+            validation, as in LETOR's fold table.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.0]] * 10, [0] * 10, qid=range(10))
+    >>> [tuple(p.n_queries for p in parts) for parts in folds(data, 5, validation=True)][0]
+    (6, 2, 2)
+    """
+    if validation and n < 3:
+        checks.fail("n", "must be at least 3 when one fold serves as validation", n)
+    fold = fold_of_query(data, n, seed)
+    cut = []
+    for tested in range(n):
+        test = fold == tested
+        chosen = fold == (tested - 1) % n
+        parts = (~test & ~chosen, chosen, test) if validation else (~test, test)
+        cut.append(tuple(data.select_queries(part) for part in parts))
+    return cut
+
+
+def _drawn_queries(data: RankingData, seed: int | np.random.Generator) -> IntArray:
+    by_id = np.argsort(data.query_ids, kind="stable")
+    return by_id[np.random.default_rng(seed).permutation(len(by_id))]

@@ -1,0 +1,422 @@
+"""Made-up ranking data: a web-search shape of any size, and Haddad's generator.
+
+Every document has K hidden traits z, part of which its query shares. Features are noisy readings of traits
+(heavy-tailed counts, shares, scores, correlated groups), constants of the query, or plain noise. The utility
+g(z) is non-linear with interactions; grades cut g(z) plus judging noise at the wanted proportions.
+
+Queries come in blocks with a generator of their own, so the result depends on the seed alone: not on the
+size of chunks, the number of threads or the number of queries asked for (fewer queries are a prefix of more).
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.data.files import written_whole
+from cleanrank.groups import indptr_of
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+
+TRAITS = 10
+BLOCK = 32
+CALIBRATION = 200_000
+SIGNAL = 0.7
+LENGTHS, STRUCTURE, CALIBRATE, BLOCKS = range(4)
+Float32: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The outline of a data set.
+
+    Attributes:
+        n_queries: how many queries.
+        n_features: how many columns.
+        docs: mean documents per query.
+        spread: standard deviation of the logarithm of documents per query.
+        grades: shares of grade 0, 1, ...
+        source: where the outline was published.
+    """
+
+    n_queries: int
+    n_features: int
+    docs: float
+    spread: float
+    grades: tuple[float, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What every column reads: two traits and their weights, its noise, and its kind."""
+
+    first: IntArray
+    second: IntArray
+    load: npt.NDArray[np.float32]
+    load2: npt.NDArray[np.float32]
+    noise: npt.NDArray[np.float32]
+    counts: slice
+    shares: slice
+    scores: slice
+    constants: slice
+
+
+@dataclass(frozen=True)
+class _Plan:
+    seed: int
+    n_queries: int
+    indptr: IntArray
+    grades: tuple[float, ...]
+    signal: float
+    n_features: int
+    columns: _Columns
+    cuts: FloatArray
+    centre: float
+    scale: float
+
+
+@overload
+def make_ranking(
+    n_queries: int = ...,
+    n_features: int | None = ...,
+    *,
+    docs_per_query: float | tuple[float, float] | None = ...,
+    grades: Sequence[float] | None = ...,
+    signal: float = ...,
+    shape: str = ...,
+    seed: int = ...,
+    n_jobs: int = ...,
+    return_utility: Literal[False] = ...,
+) -> RankingData: ...
+
+
+@overload
+def make_ranking(
+    n_queries: int = ...,
+    n_features: int | None = ...,
+    *,
+    docs_per_query: float | tuple[float, float] | None = ...,
+    grades: Sequence[float] | None = ...,
+    signal: float = ...,
+    shape: str = ...,
+    seed: int = ...,
+    n_jobs: int = ...,
+    return_utility: Literal[True],
+) -> tuple[RankingData, FloatArray]: ...
+
+
+def make_ranking(
+    n_queries: int = 1000,
+    n_features: int | None = None,
+    *,
+    docs_per_query: float | tuple[float, float] | None = None,
+    grades: Sequence[float] | None = None,
+    signal: float = SIGNAL,
+    shape: str = "mslr",
+    seed: int = 0,
+    n_jobs: int = 1,
+    return_utility: bool = False,
+) -> RankingData | tuple[RankingData, FloatArray]:
+    """A synthetic data set of web-search shape; nothing in it was ever judged by a person.
+
+    Args:
+        n_queries: how many queries.
+        n_features: how many columns; the shape's when not given.
+        docs_per_query: mean documents per query, or (mean, standard deviation of the log length); list
+            lengths are log-normal, at least 1. The shape's when not given.
+        grades: shares of grade 0, 1, ...; they must sum to 1. The shape's when not given.
+        signal: correlation between the utility and what the judge saw, in [0, 1]; 1 means clean grades.
+        shape: whose outline (features, list lengths, grade shares) is imitated, one of ``SHAPES``. The
+            values are made up all the same.
+        seed: decides everything.
+        n_jobs: threads; -1 means all. The result is the same for any number.
+        return_utility: gives (data, utility) with the utility of every row before the judge's noise.
+
+    >>> make_ranking(20, 8, docs_per_query=30, seed=1)
+    RankingData(20 queries, ... documents, 8 features (dense), grades {...})
+    """
+    plan = _plan(n_queries, n_features, docs_per_query, grades, signal, shape, seed)
+    made = _piece(plan, 0, plan.n_queries, n_jobs)
+    return made if return_utility else made[0]
+
+
+def make_ranking_chunks(
+    n_queries: int = 1000, n_features: int | None = None, *, chunk_queries: int = 2048, **outline: Any
+) -> Iterator[RankingData]:
+    """The data of ``make_ranking`` in pieces of ``chunk_queries`` queries; only one piece is in memory.
+
+    The other arguments are those of ``make_ranking``. Query and row ids run on from piece to piece.
+
+    >>> [piece.n_queries for piece in make_ranking_chunks(70, 4, docs_per_query=5, chunk_queries=30)]
+    [30, 30, 10]
+    """
+    if chunk_queries < 1:
+        checks.fail("chunk_queries", "must be at least 1", chunk_queries)
+    return _pieces(_plan_of(n_queries, n_features, **outline), chunk_queries)
+
+
+def _pieces(plan: _Plan, chunk_queries: int) -> Iterator[RankingData]:
+    for start in range(0, plan.n_queries, chunk_queries):
+        yield _piece(plan, start, min(start + chunk_queries, plan.n_queries))[0]
+
+
+def write_ranking(
+    path: str | os.PathLike[str],
+    n_queries: int = 1000,
+    n_features: int | None = None,
+    *,
+    chunk_queries: int = 512,
+    **outline: Any,
+) -> None:
+    """Writes the data of ``make_ranking`` piece by piece: ``.npy`` features, else LETOR text.
+
+    ``X.npy`` gets ``X.y.npy`` and ``X.indptr.npy`` beside it. The file is whole or absent.
+    """
+    plan = _plan_of(n_queries, n_features, **outline)
+    pieces = _pieces(plan, chunk_queries)
+    target = Path(path)
+    if target.suffix == ".npy":
+        _write_npy(target, plan, pieces)
+        return
+    from cleanrank.data.letor import write_letor
+
+    if target.suffix in (".gz", ".xz", ".zst"):
+        checks.fail("path", "must be plain LETOR text or .npy", target.name, remedy="Compress it afterwards.")
+    with (
+        written_whole(target) as whole,
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder,
+        whole.open("wb") as out,
+    ):
+        one = Path(folder) / "piece.txt"
+        for piece in pieces:
+            write_letor(piece, one)
+            with one.open("rb") as text:
+                shutil.copyfileobj(text, out, 1 << 20)
+
+
+def _write_npy(target: Path, plan: _Plan, pieces: Iterator[RankingData]) -> None:
+    y = np.empty(int(plan.indptr[-1]), dtype=np.int32)
+    with written_whole(target) as part:
+        X = np.lib.format.open_memmap(part, "w+", np.float32, (len(y), plan.n_features))
+        for piece in pieces:
+            rows = piece.row_ids
+            X[rows[0] : rows[-1] + 1] = piece.X
+            y[rows[0] : rows[-1] + 1] = piece.y
+        X.flush()
+        del X
+        for name, values in (("y", y), ("indptr", plan.indptr)):
+            with written_whole(target.with_suffix(f".{name}.npy")) as side, side.open("wb") as file:
+                np.save(file, values, allow_pickle=False)
+
+
+def make_haddad(
+    n_queries: int = 20,
+    n_docs: int = 500,
+    *,
+    dim: int = 5,
+    theta: str = "per-query",
+    tau: float = 0.5,
+    seed: int = 0,
+) -> RankingData:
+    """Binary relevance from a linear model per query (Haddad 2022).
+
+    x ~ N(0, I), theta_q ~ N(0, I), P(y = 1 | x) = sigma(<theta_q, x>). With ``theta="per-query"`` nothing
+    carries over from query to query; ``theta="shared"`` sets theta_q = theta_0 + tau * N(0, I) instead, so
+    that one model can serve all.
+
+    >>> make_haddad(2, 50).n_docs
+    100
+    """
+    checks.known("theta", theta, THETAS)
+    if min(n_queries, n_docs, dim) < 1:
+        checks.fail("n_queries, n_docs and dim", "must be at least 1", (n_queries, n_docs, dim))
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    shared = rng.standard_normal(dim)
+    thetas = rng.standard_normal((n_queries, dim))
+    if theta == "shared":
+        thetas = shared + tau * thetas
+    X = rng.standard_normal((n_queries, n_docs, dim))
+    logit = np.einsum("qnd,qd->qn", X, thetas)
+    y = rng.random((n_queries, n_docs)) < 1 / (1 + np.exp(-logit))
+    n = n_queries * n_docs
+    return RankingData(
+        X=X.reshape(n, dim).astype(np.float32),
+        y=y.reshape(n).astype(np.int32),
+        indptr=indptr_of(np.full(n_queries, n_docs)),
+        query_ids=np.arange(n_queries),
+        row_ids=np.arange(n),
+    )
+
+
+def _plan_of(n_queries: int, n_features: int | None, **outline: Any) -> _Plan:
+    asked = {"docs_per_query": None, "grades": None, "signal": SIGNAL, "shape": "mslr", "seed": 0}
+    for name in outline:
+        checks.known("argument", name, asked)
+    return _plan(n_queries, n_features, **{**asked, **outline})
+
+
+def _plan(
+    n_queries: int,
+    n_features: int | None,
+    docs_per_query: float | tuple[float, float] | None,
+    grades: Sequence[float] | None,
+    signal: float,
+    shape: str,
+    seed: int,
+) -> _Plan:
+    outline = SHAPES[checks.known("shape", shape, SHAPES)]
+    n_features = outline.n_features if n_features is None else n_features
+    shares = tuple(outline.grades if grades is None else grades)
+    if n_queries < 1 or n_features < 1:
+        checks.fail("n_queries and n_features", "must be at least 1", (n_queries, n_features))
+    if len(shares) < 2 or min(shares) < 0 or not np.isclose(sum(shares), 1, atol=1e-3):
+        checks.fail("grades", "must be two or more shares that sum to 1", shares)
+    if not 0 <= signal <= 1:
+        checks.fail("signal", "must lie between 0 and 1", signal)
+    docs = (outline.docs, outline.spread) if docs_per_query is None else docs_per_query
+    mean, spread = docs if isinstance(docs, tuple) else (docs, outline.spread)
+    if not (mean >= 1 and spread >= 0):
+        checks.fail("docs_per_query", "must have a mean of at least 1 and a spread of at least 0", docs)
+    blocks = -(-n_queries // BLOCK)
+    log_length = _rng(seed, LENGTHS).standard_normal(blocks * BLOCK) * spread - spread**2 / 2
+    lengths = np.clip(np.rint(mean * np.exp(log_length)), 1, 20 * mean).astype(np.int64)
+    z, _ = _traits(_rng(seed, CALIBRATE), np.full(CALIBRATION // 100, 100))
+    utility = _utility(z)
+    centre, scale = float(utility.mean()), float(utility.std())
+    seen = _seen((utility - centre) / scale, signal, _rng(seed, CALIBRATE, 1))
+    cuts = np.quantile(seen, np.clip(np.cumsum(shares)[:-1], 0, 1))
+    columns = _columns(n_features, _rng(seed, STRUCTURE))
+    return _Plan(
+        seed, n_queries, indptr_of(lengths), shares, signal, n_features, columns, cuts, centre, scale
+    )
+
+
+def _rng(seed: int, *key: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def _traits(rng: np.random.Generator, lengths: IntArray) -> tuple[Float32, Float32]:
+    """Hidden traits of every document, a quarter of whose variance its query shares, and the query's own."""
+    query = rng.standard_normal((len(lengths), TRAITS), dtype=np.float32)
+    own = rng.standard_normal((int(lengths.sum()), TRAITS), dtype=np.float32)
+    return np.float32(0.5) * np.repeat(query, lengths, axis=0) + np.float32(0.75**0.5) * own, query
+
+
+def _utility(z: Float32) -> FloatArray:
+    """g(z): a linear part that a straight line finds, and bends and interactions that it does not."""
+    t = z.astype(np.float64).T
+    straight = 0.5 * t[0] + 0.4 * t[1] + 0.3 * t[2]
+    bends = 0.9 * np.minimum(t[0], t[3]) - 0.5 * np.abs(t[4]) + 0.8 * np.tanh(2 * t[5] * t[6])
+    gates = np.where(t[1] > 0, 0.9 * t[7], -0.5 * t[7]) + 0.7 * ((t[2] > 0.5) & (t[8] > 0))
+    return np.asarray(straight + bends + gates, dtype=np.float64)
+
+
+def _seen(utility: FloatArray, signal: float, rng: np.random.Generator) -> FloatArray:
+    noise = float((1 - signal**2) ** 0.5)
+    return signal * utility + noise * rng.standard_normal(len(utility))
+
+
+def _columns(n: int, rng: np.random.Generator) -> _Columns:
+    """Lays the columns out kind by kind: counts, shares, scores, constants of the query, plain noise."""
+    ends = np.rint(np.cumsum([0.35, 0.2, 0.25, 0.08]) * n).astype(int)
+    first = rng.permutation(np.arange(n) % TRAITS)
+    noise = rng.uniform(0.4, 1.4, n).astype(np.float32)
+    load = np.ones(n, dtype=np.float32)
+    load2 = rng.uniform(-0.3, 0.3, n).astype(np.float32)
+    load[ends[3] :] = 0
+    load2[ends[3] :] = 0
+    second = (first + 1 + rng.integers(0, TRAITS - 1, n)) % TRAITS
+    kinds = [slice(int(a), int(b)) for a, b in zip([0, *ends[:3]], ends, strict=True)]
+    return _Columns(first, second, load, load2, noise, *kinds)
+
+
+def _fill(X: Array, plan: _Plan, z: Float32, query: Float32, lengths: IntArray, rng: Any) -> None:
+    """Turns traits into the columns of one block."""
+    c = plan.columns
+    rng.standard_normal(out=X, dtype=np.float32)
+    X *= c.noise
+    X += z[:, c.first] * c.load
+    X += z[:, c.second] * c.load2
+    counts, shares, scores = X[:, c.counts], X[:, c.shares], X[:, c.scores]
+    np.floor(np.exp(np.minimum(np.float32(1.3) * counts + np.float32(0.5), np.float32(16))), out=counts)
+    words = np.repeat(rng.integers(1, 7, len(lengths)), lengths).astype(np.float32)[:, None]
+    np.divide(np.rint(words / (1 + np.exp(-2 * shares))), words, out=shares)
+    scores *= np.float32(4)
+    scores += np.float32(20)
+    np.maximum(scores, 0, out=scores)
+    constants = np.exp(query[:, c.first[c.constants]])
+    X[:, c.constants] = np.repeat(constants, lengths, axis=0)
+    heavy = X[:, c.constants.stop :: 2]
+    np.exp(heavy, out=heavy)
+
+
+def _block(plan: _Plan, block: int, X: Array) -> tuple[npt.NDArray[np.int32], FloatArray]:
+    """Fills the rows of one block of queries; returns grades and utilities."""
+    bounds = plan.indptr[block * BLOCK : (block + 1) * BLOCK + 1]
+    lengths = np.diff(bounds)
+    rng = _rng(plan.seed, BLOCKS, block)
+    z, query = _traits(rng, lengths)
+    utility = (_utility(z) - plan.centre) / plan.scale
+    y = np.searchsorted(plan.cuts, _seen(utility, plan.signal, rng), side="right").astype(np.int32)
+    _fill(X, plan, z, query, lengths, rng)
+    return y, utility
+
+
+def _piece(plan: _Plan, start: int, end: int, n_jobs: int = 1) -> tuple[RankingData, FloatArray]:
+    """Queries ``start`` to ``end``; whole blocks are made and what lies outside is cut away."""
+    blocks = range(start // BLOCK, -(-end // BLOCK))
+    base = int(plan.indptr[blocks[0] * BLOCK])
+    stop = int(plan.indptr[(blocks[-1] + 1) * BLOCK])
+    X = np.empty((stop - base, plan.n_features), dtype=np.float32)
+    y = np.empty(stop - base, dtype=np.int32)
+    utility = np.empty(stop - base)
+
+    def fill(block: int) -> None:
+        rows = slice(int(plan.indptr[block * BLOCK]) - base, int(plan.indptr[(block + 1) * BLOCK]) - base)
+        y[rows], utility[rows] = _block(plan, block, X[rows])
+
+    if n_jobs == 1:
+        for block in blocks:
+            fill(block)
+    else:
+        with ThreadPoolExecutor(os.cpu_count() if n_jobs < 0 else n_jobs) as pool:
+            list(pool.map(fill, blocks))
+    first, last = int(plan.indptr[start]), int(plan.indptr[end])
+    rows = slice(first - base, last - base)
+    data = RankingData(
+        X=X[rows],
+        y=y[rows],
+        indptr=plan.indptr[start : end + 1] - first,
+        query_ids=np.arange(start, end),
+        row_ids=np.arange(first, last),
+    )
+    return data, utility[rows]
+
+
+THETAS: tuple[str, ...] = ("per-query", "shared")
+
+SHAPES: Mapping[str, Shape] = {
+    "mslr": Shape(10_000, 136, 120.0, 0.6, (0.517, 0.325, 0.133, 0.017, 0.008), "Niu et al. 2015, Tab. 1"),
+    "yahoo": Shape(
+        29_921, 519, 23.72, 0.45, (0.2609, 0.3580, 0.2855, 0.0767, 0.0189), "Marcuzzi et al. 2022, Tab. 1"
+    ),
+    "istella": Shape(
+        10_000,
+        220,
+        2679.14,
+        0.45,
+        (0.99827, 0.00099, 0.00019, 0.00036, 0.00019),
+        "Marcuzzi et al. 2022, Tab. 1",
+    ),
+    "td2003": Shape(50, 64, 981.0, 0.1, (0.992, 0.008), "Niu et al. 2015, Tab. 1"),
+    "ohsumed": Shape(106, 45, 152.0, 0.43, (0.70, 0.16, 0.14), "Niu et al. 2015, Tab. 1"),
+    "mq2008": Shape(784, 46, 19.4, 0.73, (0.8072, 0.1316, 0.0612), "counted in the files of LETOR 4.0"),
+}
