@@ -47,16 +47,16 @@ def _query(true: Array, given: Array, out: IntArray, size: int) -> None:
     for i in range(0, whole, 4):
         for k in range(4):
             l, a = np.int64(true[i + k]), np.int64(given[i + k])
-            lowest, highest = min(lowest, min(l, a)), max(highest, max(l, a))
+            lowest, highest = min(lowest, l, a), max(highest, l, a)
             tables[k, (l & limit) * size + (a & limit)] += 1
     for i in range(whole, n):
         l, a = np.int64(true[i]), np.int64(given[i])
-        lowest, highest = min(lowest, min(l, a)), max(highest, max(l, a))
+        lowest, highest = min(lowest, l, a), max(highest, l, a)
         tables[0, (l & limit) * size + (a & limit)] += 1
     if lowest < 0 or highest > limit:
         out[:] = -1
         return
-    _pairs(tables, size, highest + 1, out)
+    _pairs(tables, size, int(highest) + 1, out)
 
 
 @kernel()
