@@ -1,0 +1,557 @@
+"""How measures are computed: compiled, one ranking a query shared by all measures.
+
+Each query is ranked once. If every measure looks only at the first few ranks and ties are stable, the top
+is selected in one pass; else the whole query is sorted. Sort keys are 64-bit integers: the upper bits of
+the score in an order-preserving form, the row in the lower bits, so that ties keep their order; scores that
+differ only in the bits given to the row are put right afterwards.
+
+Symbols of one query: n documents; ``code[d]`` the place of the grade of d on the scale of C grades;
+``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r.
+A measure comes as one row of ``plan``; the columns and codes are those of ``cleanrank.evaluate.plan``.
+"""
+
+import numba
+import numpy as np
+
+from cleanrank.compiled import kernel
+from cleanrank.evaluate.plan import (
+    AUC,
+    AVERAGE,
+    CODE,
+    CUTOFF,
+    DCG,
+    DISCOUNT,
+    EMPTY,
+    EMPTY_ONE,
+    EMPTY_SKIP,
+    ERR,
+    GAIN,
+    MACRO,
+    MAP,
+    MAX_GRADE,
+    MICRO,
+    MRR,
+    NDCG,
+    PAIRACC,
+    PRECISION,
+    RELEVANT,
+    SHORT_ZERO,
+    STABLE,
+    TAU,
+    TIES,
+    WEIGHTING,
+    WORST,
+)
+from cleanrank.types import Array
+
+INSERTION = 12
+MANY_GRADES = 64
+
+
+@kernel()
+def _merge_sort(keys: Array, spare: Array, n: int) -> None:
+    """Sorts keys[:n] in ascending order; runs of a few by insertion, then merges without branches."""
+    for start in range(0, n, INSERTION):
+        stop = min(start + INSERTION, n)
+        for i in range(start + 1, stop):
+            key = keys[i]
+            j = i
+            while j > start and keys[j - 1] > key:
+                keys[j] = keys[j - 1]
+                j -= 1
+            keys[j] = key
+    width = INSERTION
+    flipped = False
+    while width < n:
+        source, target = (spare, keys) if flipped else (keys, spare)
+        for start in range(0, n, 2 * width):
+            middle = min(start + width, n)
+            _merge(source, target, start, middle, min(start + 2 * width, n))
+        flipped = not flipped
+        width *= 2
+    if flipped:
+        keys[:n] = spare[:n]
+
+
+@kernel()
+def _merge(source: Array, target: Array, start: int, middle: int, stop: int) -> None:
+    i, j, to = start, middle, start
+    while i < middle and j < stop:
+        left, right = source[i], source[j]
+        first = left < right
+        target[to] = left if first else right
+        i += first
+        j += not first
+        to += 1
+    while i < middle:
+        target[to] = source[i]
+        i += 1
+        to += 1
+    while j < stop:
+        target[to] = source[j]
+        j += 1
+        to += 1
+
+
+@kernel()
+def _rank_all(score: Array, bits: Array, keys: Array, spare: Array, rank: Array, n: int) -> None:
+    """Ranks all documents: descending score, ties by row. ``bits`` are those of ``score``."""
+    row_bits = np.uint64(1)
+    while (np.int64(1) << np.int64(row_bits)) < n:
+        row_bits += np.uint64(1)
+    low = (np.uint64(1) << row_bits) - np.uint64(1)
+    sign = np.uint64(1) << np.uint64(63)
+    for d in range(n):
+        b = bits[d]
+        # Ascending keys are descending scores: negative numbers keep their bits, positive ones are inverted.
+        key = b if b & sign else ~b & ~sign
+        keys[d] = (key & ~low) | np.uint64(d)
+    _merge_sort(keys, spare, n)
+    for r in range(n):
+        rank[r] = np.int64(keys[r] & low)
+    start = 0
+    while start < n:
+        stop = start + 1
+        mixed = False
+        while stop < n and (keys[stop] & ~low) == (keys[start] & ~low):
+            mixed |= score[rank[stop]] != score[rank[start]]
+            stop += 1
+        if mixed:
+            tied = rank[start:stop].copy()
+            rank[start:stop] = tied[np.argsort(-score[tied], kind="mergesort")]
+        start = stop
+
+
+@kernel()
+def _rank_top(score: Array, best: Array, rank: Array, n: int, k: int) -> None:
+    """Ranks the k best documents of n >= k; ``best`` keeps their scores."""
+    held = 0
+    for d in range(n):
+        s = score[d]
+        if held == k and s <= best[k - 1]:
+            continue
+        r = held if held < k else k - 1
+        while r > 0 and best[r - 1] < s:
+            best[r] = best[r - 1]
+            rank[r] = rank[r - 1]
+            r -= 1
+        best[r] = s
+        rank[r] = d
+        held = min(held + 1, k)
+
+
+@kernel()
+def _tie_ends(score: Array, rank: Array, end: Array, n: int) -> bool:
+    """Fills ``end``; returns whether any scores tie."""
+    tied = False
+    stop = n
+    for r in range(n - 1, -1, -1):
+        if r + 1 < n and score[rank[r]] != score[rank[r + 1]]:
+            stop = r + 1
+        tied |= r + 1 < stop
+        end[r] = stop
+    return tied
+
+
+@kernel()
+def _worst_order(rank: Array, end: Array, worth: Array, out: Array, n: int) -> None:
+    """The ranking in which tied documents stand with the least worth first."""
+    r = 0
+    while r < n:
+        stop = end[r]
+        if stop == r + 1:
+            out[r] = rank[r]
+        else:
+            tied = rank[r:stop].copy()
+            out[r:stop] = tied[np.argsort(worth[tied], kind="mergesort")]
+        r = stop
+
+
+@kernel()
+def _dcg(gain: Array, discount: Array, rank: Array, end: Array, cut: int, average: bool) -> float:
+    total = 0.0
+    if not average:
+        for r in range(cut):
+            total += gain[rank[r]] * discount[r]
+        return total
+    r = 0
+    while r < cut:
+        stop = end[r]
+        gains = 0.0
+        for i in range(r, stop):
+            gains += gain[rank[i]]
+        weights = 0.0
+        for i in range(r, min(stop, cut)):
+            weights += discount[i]
+        total += gains / (stop - r) * weights
+        r = stop
+    return total
+
+
+@kernel()
+def _ideal_by_count(counts: Array, gain_of: Array, discount: Array, cut: int) -> float:
+    total = 0.0
+    r = 0
+    for c in range(len(counts) - 1, -1, -1):
+        stop = min(r + counts[c], cut)
+        while r < stop:
+            total += gain_of[c] * discount[r]
+            r += 1
+    return total
+
+
+@kernel()
+def _ideal_by_sort(gain: Array, discount: Array, n: int, cut: int) -> float:
+    ordered = np.sort(gain[:n])
+    total = 0.0
+    for r in range(cut):
+        total += ordered[n - 1 - r] * discount[r]
+    return total
+
+
+@kernel()
+def _found(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """Relevant documents in the first ``cut`` ranks."""
+    total = 0.0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        total += inside * ((min(stop, cut) - r) / (stop - r))
+        r = stop
+    return total
+
+
+@kernel()
+def _precision_sum(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """The precision at each relevant document, summed over ``cut`` ranks (McSherry and Najork 2008 for ties)."""
+    total = 0.0
+    before = 0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        size = stop - r
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        if inside > 0:
+            each = (inside - 1.0) / (size - 1.0) if size > 1 else 0.0
+            share = inside / size
+            for j in range(min(stop, cut) - r):
+                total += share * (before + 1.0 + j * each) / (r + j + 1.0)
+        before += inside
+        r = stop
+    return total
+
+
+@kernel()
+def _reciprocal(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """1 / rank of the first relevant document; its rank among ties is hypergeometric."""
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        size = stop - r
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        if inside > 0:
+            total = 0.0
+            none_yet = 1.0
+            for j in range(min(stop, cut) - r):
+                here = none_yet * inside / (size - j)
+                total += here / (r + j + 1.0)
+                none_yet *= (size - j - inside) / (size - j)
+            return total
+        r = stop
+    return 0.0
+
+
+@kernel()
+def _err(stop_at: Array, code: Array, rank: Array, end: Array, cut: int, average: bool, scale: float) -> float:
+    """Expected reciprocal rank; among ties E[prod (1 - R)] over j of them is a mean of products.
+
+    E_j, the mean of the products of j of the first i factors x, follows from
+    E_j <- (i - j)/i E_j + j/i x_i E_(j-1): convex, so nothing cancels.
+    """
+    total = 0.0
+    reach = 1.0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        if stop == r + 1:
+            p = stop_at[code[rank[r]]] * scale
+            total += reach * p / (r + 1.0)
+            reach *= 1.0 - p
+            r = stop
+            continue
+        size = stop - r
+        ranks = min(stop, cut) - r
+        mean = np.zeros(ranks + 1)
+        mean[0] = 1.0
+        for i in range(1, size + 1):
+            x = 1.0 - stop_at[code[rank[r + i - 1]]] * scale
+            for j in range(min(i, ranks), 0, -1):
+                mean[j] = (i - j) / i * mean[j] + j / i * x * mean[j - 1]
+        for j in range(ranks):
+            total += reach * (mean[j] - mean[j + 1]) / (r + j + 1.0)
+        reach *= mean[ranks]
+        r = stop
+    return total
+
+
+@kernel()
+def _right_of_two(code: Array, rank: Array, end: Array, n: int, relevant: int, ties: int) -> float:
+    """Pairs (relevant, not relevant) in the right order."""
+    total = 0.0
+    seen = 0
+    r = 0
+    while r < n:
+        stop = r + 1 if ties == STABLE else end[r]
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        others = stop - r - inside
+        total += seen * others
+        if ties == AVERAGE:
+            total += 0.5 * inside * others
+        seen += inside
+        r = stop
+    return total
+
+
+@kernel()
+def _above(tree: Array, size: int, c: int, seen: int) -> int:
+    """Of the ``seen`` codes counted in the Fenwick tree, those above c."""
+    below = 0
+    i = c + 1
+    while i > 0:
+        below += tree[i]
+        i -= i & -i
+    return seen - below
+
+
+@kernel()
+def _right_of_many(code: Array, rank: Array, end: Array, n: int, size: int, ties: int) -> tuple[float, float]:
+    """(pairs of different grades in the right order, pairs of different grades that tie in score)."""
+    tree = np.zeros(size + 1, np.int64)
+    within = np.zeros(size, np.int64)
+    total = 0.0
+    tied = 0.0
+    seen = 0
+    r = 0
+    while r < n:
+        stop = r + 1 if ties == STABLE else end[r]
+        for i in range(r, stop):
+            total += _above(tree, size, code[rank[i]], seen)
+        m = stop - r
+        same = 0
+        for i in range(r, stop):
+            c = code[rank[i]]
+            same += within[c]
+            within[c] += 1
+            j = c + 1
+            while j <= size:
+                tree[j] += 1
+                j += j & -j
+        for i in range(r, stop):
+            within[code[rank[i]]] = 0
+        tied += m * (m - 1) // 2 - same
+        seen += m
+        r = stop
+    if ties == AVERAGE:
+        total += 0.5 * tied
+    return total, tied
+
+
+@kernel()
+def _pairs_within(counts: Array) -> float:
+    """Pairs of equal grades."""
+    total = 0.0
+    for c in counts:
+        total += 0.5 * c * (c - 1.0)
+    return total
+
+
+@kernel()
+def _tau(code: Array, rank: Array, end: Array, n: int, counts: Array) -> float:
+    right, tied = _right_of_many(code, rank, end, n, len(counts), WORST)
+    every = 0.5 * n * (n - 1.0)
+    graded = every - _pairs_within(counts)
+    scored = every
+    r = 0
+    while r < n:
+        m = end[r] - r
+        scored -= 0.5 * m * (m - 1.0)
+        r = end[r]
+    if graded == 0.0 or scored == 0.0:
+        return np.nan
+    return (2.0 * right - (graded - tied)) / (np.sqrt(graded) * np.sqrt(scored))
+
+
+@kernel()
+def _pair_value(right: float, every: float, n: int, weighting: int) -> tuple[float, float]:
+    if weighting == MICRO:
+        return (right / (float(n) * n), 1.0) if n > 0 else (np.nan, 0.0)
+    value = right / every if every > 0.0 else np.nan
+    return value, 1.0 if weighting == MACRO else every
+
+
+@kernel()
+def _when_empty(empty: int) -> float:
+    if empty == EMPTY_SKIP:
+        return np.nan
+    return 1.0 if empty == EMPTY_ONE else 0.0
+
+
+@kernel()
+def _binary_value(
+    p: Array, code: Array, rank: Array, end: Array, counts: Array, n: int, cut: int
+) -> float:
+    relevant, average = p[RELEVANT], p[TIES] == AVERAGE
+    all_relevant = 0
+    for c in range(relevant, len(counts)):
+        all_relevant += counts[c]
+    if all_relevant == 0:
+        return _when_empty(p[EMPTY])
+    if p[CODE] == MRR:
+        return _reciprocal(code, rank, end, cut, relevant, average)
+    if p[CODE] == MAP:
+        return _precision_sum(code, rank, end, cut, relevant, average) / all_relevant
+    found = _found(code, rank, end, cut, relevant, average)
+    if p[CODE] == PRECISION:
+        return found / (p[CUTOFF] if p[CUTOFF] > 0 else n)
+    return found / all_relevant
+
+
+@kernel()
+def _gain_value(
+    p: Array, gain: Array, given: bool, gain_of: Array, discount: Array, rank: Array, end: Array,
+    counts: Array, n: int, cut: int,
+) -> float:  # fmt: skip
+    if given or len(counts) > MANY_GRADES:
+        ideal = _ideal_by_sort(gain, discount, n, cut)
+    else:
+        ideal = _ideal_by_count(counts, gain_of, discount, cut)
+    if not ideal > 0.0:
+        return _when_empty(p[EMPTY])
+    if p[SHORT_ZERO] and n < p[CUTOFF]:
+        return 0.0
+    dcg = _dcg(gain, discount, rank, end, cut, p[TIES] == AVERAGE)
+    return dcg if p[CODE] == DCG else dcg / ideal
+
+
+@kernel()
+def _value(
+    p: Array, code: Array, gain: Array, given: bool, gain_of: Array, discounts: Array, rank: Array,
+    end: Array, counts: Array, n: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Value and weight of one measure on one ranked query; ``rank`` is already that of its ties."""
+    kind = p[CODE]
+    cut = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
+    if kind in (NDCG, DCG):
+        value = _gain_value(p, gain, given, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut)
+    elif kind == ERR:
+        if counts[p[RELEVANT] :].sum() == 0:
+            value = _when_empty(p[EMPTY])
+        else:
+            value = _err(gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE])
+    elif kind == AUC:
+        positive = float(counts[p[RELEVANT] :].sum())
+        right = _right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
+        value, weight = _pair_value(right, positive * (n - positive), n, p[WEIGHTING])
+        return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
+    elif kind == PAIRACC:
+        right, _ = _right_of_many(code, rank, end, n, len(counts), p[TIES])
+        every = 0.5 * n * (n - 1.0) - _pairs_within(counts)
+        value, weight = _pair_value(right, every, n, p[WEIGHTING])
+        return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
+    elif kind == TAU:
+        value = _tau(code, rank, end, n, counts)
+        value = _when_empty(p[EMPTY]) if np.isnan(value) else value
+    else:
+        value = _binary_value(p, code, rank, end, counts, n, cut)
+    return value, 1.0
+
+
+@kernel()
+def _query_values(
+    plan: Array, code: Array, gains: Array, given: bool, gain_of: Array, discounts: Array, top: int,
+    score: Array, bits: Array, keys: Array, spare: Array, rank: Array, other: Array, end: Array,
+    gain: Array, counts: Array, values: Array, weights: Array,
+) -> None:  # fmt: skip
+    """All measures of one query, into values[:] and weights[:]."""
+    n = len(code)
+    counts[:] = 0
+    for d in range(n):
+        counts[code[d]] += 1
+    tied = False
+    if 0 < top < n:
+        _rank_top(score, other_scores(keys), rank, n, top)
+    else:
+        _rank_all(score, bits, keys, spare, rank, n)
+        tied = _tie_ends(score, rank, end, n)
+    for m in range(len(plan)):
+        p = plan[m]
+        gained = p[CODE] in (NDCG, DCG)
+        if gained and given:
+            gain[:n] = gains
+        elif gained:
+            _look_up(gain_of[p[GAIN]], code, gain)
+        use = rank
+        if tied and p[TIES] == WORST and p[CODE] not in (AUC, PAIRACC):
+            if not gained:
+                gain[:n] = code
+            _worst_order(rank, end, gain, other, n)
+            use = other
+        values[m], weights[m] = _value(
+            p, code, gain, given, gain_of, discounts, use, end, counts, n
+        )
+
+
+@kernel()
+def other_scores(keys: Array) -> Array:
+    """The key buffer read as scores, so that the selection of the top needs no buffer of its own."""
+    return keys.view(np.float64)
+
+
+@kernel()
+def _look_up(table: Array, code: Array, out: Array) -> None:
+    for d in range(len(code)):
+        out[d] = table[code[d]]
+
+
+@kernel(parallel=True)
+def query_measures(
+    plan: Array, scores: Array, code: Array, indptr: Array, bounds: Array, gains: Array, gain_of: Array,
+    discounts: Array, top: int, values: Array, weights: Array,
+) -> None:  # fmt: skip
+    """All measures of all queries; thread by thread over the query ranges of ``bounds``.
+
+    ``gains`` may be empty: then gains come from ``gain_of`` (exponential, linear). ``top`` > 0 says that no
+    measure looks beyond that rank.
+    """
+    longest = discounts.shape[1]
+    size = gain_of.shape[1]
+    for b in numba.prange(len(bounds) - 1):
+        score = np.empty(longest, np.float64)
+        bits = score.view(np.uint64)
+        keys = np.empty(longest, np.uint64)
+        spare = np.empty(longest, np.uint64)
+        rank = np.empty(longest, np.int64)
+        other = np.empty(longest, np.int64)
+        end = np.empty(longest, np.int64)
+        gain = np.empty(longest, np.float64)
+        counts = np.empty(size, np.int64)
+        found = np.empty((2, len(plan)), np.float64)
+        for q in range(bounds[b], bounds[b + 1]):
+            start, stop = indptr[q], indptr[q + 1]
+            for d in range(start, stop):
+                score[d - start] = np.float64(scores[d]) + 0.0  # -0.0 and 0.0 tie
+            _query_values(
+                plan, code[start:stop], gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of,
+                discounts, top, score, bits, keys, spare, rank, other, end, gain, counts, found[0], found[1],
+            )  # fmt: skip
+            values[:, q] = found[0]
+            weights[:, q] = found[1]

@@ -1,0 +1,382 @@
+"""What is measured: a measure is a value that carries its whole convention and round-trips as text.
+
+Text form: ``name[@cutoff][:convention][:weighting][:part=value ...]``, for example ``ndcg@10``,
+``ndcg@10:letor``, ``auc:micro``, ``map:skip:relevant=2``. Without a convention, ``lightgbm`` holds.
+
+Parts of a measure; a part that means nothing for a measure is None:
+
+* gain: ``exp`` 2^y - 1, ``linear`` y. Real-valued gains of the data stand in for both (dcg and ndcg only).
+* discount at rank r: ``log2`` 1 / log2(r + 1); ``letor`` 1 for r = 1, 1 / log2(r) from r = 2 on.
+* empty: the value of a query on which the measure is undefined or without any relevant document:
+  ``one``, ``zero`` or ``skip`` (NaN, left out of the mean).
+* short: ``cut`` ranks what there is; ``zero`` gives 0 to a query with fewer documents than the cut-off.
+* ties: ``stable`` keeps the order of the rows; ``average`` is the exact mean over all orders of tied
+  documents; ``worst`` puts the less relevant of them first.
+* weighting over queries: ``macro`` mean of ratios, ``micro`` mean of (pair sum) / n^2, ``pooled`` ratio of sums.
+* relevant: the lowest grade that counts as relevant in binary measures.
+* max_grade: the highest grade of the scale, for the stop probability of ERR.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from cleanrank import checks
+
+PARTS = ("gain", "discount", "empty", "short", "ties", "weighting", "relevant", "max_grade")
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "gain": ("exp", "linear"),
+    "discount": ("log2", "letor"),
+    "empty": ("one", "zero", "skip"),
+    "short": ("cut", "zero"),
+    "ties": ("stable", "average", "worst"),
+    "weighting": ("macro", "micro", "pooled"),
+}
+
+CONVENTIONS: dict[str, dict[str, str]] = {
+    "lightgbm": {"gain": "exp", "discount": "log2", "empty": "one", "short": "cut"},
+    "skip": {"gain": "exp", "discount": "log2", "empty": "skip", "short": "cut"},
+    "letor": {"gain": "exp", "discount": "letor", "empty": "zero", "short": "zero"},
+    "haddad": {"gain": "linear", "discount": "log2", "empty": "one", "short": "cut"},
+}
+
+ALIASES: dict[str, str] = {
+    "ap": "map",
+    "p": "precision",
+    "prec": "precision",
+    "r": "recall",
+    "rr": "mrr",
+    "roc_auc": "auc",
+    "pairwise_accuracy": "pairacc",
+    "kendall": "tau",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one name of a measure stands for.
+
+    Attributes:
+        title: its name in words.
+        formula: the value of one query.
+        parts: the parts that mean something for it.
+        cutoff: whether it takes one.
+        undefined: when the empty policy steps in.
+        unit: whether values lie in [0, 1] with 1 for the best ranking of a query that has relevant documents.
+        defaults: parts whose default no convention decides.
+    """
+
+    title: str
+    formula: str
+    parts: tuple[str, ...]
+    cutoff: bool
+    undefined: str
+    unit: bool
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _binary(title: str, formula: str, undefined: str) -> Kind:
+    parts = ("empty", "ties", "relevant")
+    return Kind(title, formula, parts, True, undefined, True, {"ties": "stable", "relevant": 1})
+
+
+_GAINED = ("gain", "discount", "empty", "short", "ties")
+_NONE = "no document is relevant"
+
+MEASURES: dict[str, Kind] = {
+    "ndcg": Kind(
+        "normalised discounted cumulative gain",
+        "the sum of gain x discount over the ranks, divided by that of the ideal ranking",
+        _GAINED,
+        True,
+        "no document has a gain",
+        True,
+        {"ties": "stable"},
+    ),
+    "dcg": Kind(
+        "discounted cumulative gain",
+        "the sum of gain x discount over the ranks",
+        _GAINED,
+        True,
+        "no document has a gain",
+        False,
+        {"ties": "stable"},
+    ),
+    "map": _binary(
+        "mean average precision",
+        "the precision at the rank of each relevant document, summed and divided by the number of all relevant "
+        "documents (also where a cut-off is shorter)",
+        _NONE,
+    ),
+    "mrr": _binary("mean reciprocal rank", "1 / rank of the first relevant document", _NONE),
+    "err": Kind(
+        "expected reciprocal rank",
+        "the mean of 1 / (rank at which a reader stops), who stops at grade y with probability "
+        "(2^y - 1) / 2^max_grade",
+        ("empty", "ties", "max_grade"),
+        True,
+        "no document has a grade above 0",
+        False,
+        {"ties": "stable", "max_grade": 4},
+    ),
+    "precision": _binary("precision", "the share of relevant documents among the first k ranks", _NONE),
+    "recall": _binary("recall", "the share of the relevant documents that the first k ranks hold", _NONE),
+    "auc": Kind(
+        "area under the ROC curve",
+        "the share of (relevant, not relevant) pairs in the right order",
+        ("empty", "ties", "weighting", "relevant"),
+        False,
+        "all documents are of one class",
+        True,
+        {"ties": "average", "weighting": "macro", "relevant": 1, "empty": "skip"},
+    ),
+    "pairacc": Kind(
+        "pairwise accuracy",
+        "the share of pairs of different grades in the right order",
+        ("empty", "ties", "weighting"),
+        False,
+        "all documents have one grade",
+        True,
+        {"ties": "average", "weighting": "macro", "empty": "skip"},
+    ),
+    "tau": Kind(
+        "Kendall's tau-b",
+        "(right - wrong pairs) / sqrt(pairs untied in grade x pairs untied in score)",
+        ("empty",),
+        False,
+        "all grades or all scores are equal",
+        False,
+        {"empty": "skip"},
+    ),
+}
+
+# These have a value (0) where nothing is relevant, so "one" would be a falsehood there.
+_ZERO_WHERE_EMPTY = ("dcg", "mrr", "err", "precision")
+
+MAX_EXP_GRADE = 60
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure with its whole convention; hashable, and equal to the parse of its own text.
+
+    Parts left out are those of the ``lightgbm`` convention.
+
+    >>> Measure("ndcg", 10) == Measure.parse("ndcg@10")
+    True
+    >>> str(Measure("ndcg", 10, discount="letor", empty="zero", short="zero", ties="worst"))
+    'ndcg@10:letor:ties=worst'
+    """
+
+    name: str
+    cutoff: int | None = None
+    gain: str | None = None
+    discount: str | None = None
+    empty: str | None = None
+    short: str | None = None
+    ties: str | None = None
+    weighting: str | None = None
+    relevant: int | None = None
+    max_grade: int | None = None
+
+    def __post_init__(self) -> None:
+        kind = MEASURES[checks.known("measure", self.name, MEASURES)]
+        _check_cutoff(self.name, self.cutoff, kind)
+        given = {part: getattr(self, part) for part in PARTS if getattr(self, part) is not None}
+        for part, value in given.items():
+            _check_part(self.name, kind, part, value)
+        weighting = given.get("weighting", kind.defaults.get("weighting"))
+        if "empty" in given and weighting in ("micro", "pooled"):
+            checks.fail(
+                f"empty={self.empty}",
+                "has no meaning where pairs are summed over queries",
+                f"{self.name}:{weighting}",
+                remedy="Leave it out, or use the weighting macro.",
+            )
+        for part, value in _defaults(self.name, "lightgbm", weighting).items():
+            if part not in given:
+                object.__setattr__(self, part, value)
+
+    @classmethod
+    def parse(cls, text: str) -> "Measure":
+        """Reads the text form.
+
+        >>> Measure.parse("p@5") == Measure("precision", 5)
+        True
+        >>> Measure.parse("auc:micro").weighting
+        'micro'
+        """
+        return _parse(text)
+
+    def __str__(self) -> str:
+        return _text(self)
+
+    def describe(self) -> str:
+        """The convention in full.
+
+        >>> print(Measure.parse("recall@5:skip").describe())
+        recall@5:skip: recall: the share of the relevant documents that the first k ranks hold; cut-off 5;
+        a query is left out where no document is relevant; ties keep the order of the rows; relevant from grade 1.
+        """
+        return f"{self}: {describe_parts(self)}"
+
+
+MeasureLike: TypeAlias = "str | Measure"
+
+
+def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measure, ...]:
+    """One measure or several, as text or as values, in their order; a repeated one is kept once.
+
+    >>> [str(m) for m in as_measures(["ndcg@10", "AP", "ndcg@10"])]
+    ['ndcg@10', 'map']
+    """
+    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    if not listed:
+        checks.fail("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
+    return tuple(dict.fromkeys(m if isinstance(m, Measure) else _parse(m) for m in listed))
+
+
+def describe_parts(measure: Measure) -> str:
+    """The sentence of ``describe`` without the text form."""
+    kind = MEASURES[measure.name]
+    words = [f"{kind.title}: {kind.formula}"]
+    if kind.cutoff:
+        words.append("no cut-off" if measure.cutoff is None else f"cut-off {measure.cutoff}")
+    for part in PARTS:
+        value = getattr(measure, part)
+        if value is None or (part == "short" and measure.cutoff is None):
+            continue
+        words.append(_sentence(part, value, kind))
+    return "; ".join(words) + "."
+
+
+_WORDS: dict[tuple[str, str], str] = {
+    ("gain", "exp"): "gain 2^y - 1",
+    ("gain", "linear"): "gain y",
+    ("discount", "log2"): "discount 1/log2(rank + 1)",
+    ("discount", "letor"): "discount 1 at rank 1, then 1/log2(rank)",
+    ("short", "cut"): "a list shorter than the cut-off is ranked as it is",
+    ("short", "zero"): "a list shorter than the cut-off counts 0",
+    ("ties", "stable"): "ties keep the order of the rows",
+    ("ties", "average"): "ties are averaged over all their orders",
+    ("ties", "worst"): "of tied documents the less relevant ranks first",
+    ("weighting", "macro"): "mean over queries",
+    ("weighting", "micro"): "pair sum / n^2 of each query, then the mean over queries",
+    ("weighting", "pooled"): "sum of pairs over all queries, numerator by denominator",
+}
+
+
+def _sentence(part: str, value: Any, kind: Kind) -> str:
+    if part == "empty":
+        what = {"one": "counts 1", "zero": "counts 0", "skip": "is left out"}[value]
+        return f"a query {what} where {kind.undefined}"
+    if part == "relevant":
+        return f"relevant from grade {value}"
+    if part == "max_grade":
+        return f"highest grade {value}"
+    if part == "ties" and value == "average" and "weighting" in kind.parts:
+        return "ties count half"
+    return _WORDS[part, value]
+
+
+def _check_cutoff(name: str, cutoff: object, kind: Kind) -> None:
+    if cutoff is None:
+        return
+    if not kind.cutoff:
+        checks.fail(f"{name!r}", "takes no cut-off", f"{name}@{cutoff}", remedy=f"Write {name!r}.")
+    if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
+        checks.fail("the cut-off", "must be a whole number from 1 on", f"{name}@{cutoff}")
+
+
+def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
+    if part not in kind.parts:
+        checks.fail(
+            f"{name!r}", f"has no part {part!r}", f"{part}={value}", remedy=f"It has: {', '.join(kind.parts)}."
+        )
+    if part == "empty" and name in _ZERO_WHERE_EMPTY and value == "one":
+        checks.fail(
+            f"empty of {name!r}", f"must be zero or skip, for it is 0 where {kind.undefined}", "empty=one"
+        )
+    if part in CHOICES:
+        checks.known(part, value, CHOICES[part])
+        return
+    most = MAX_EXP_GRADE if part == "max_grade" else 2**31 - 1
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        checks.fail(part, f"must be a whole number from 1 to {most}", value)
+
+
+def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, Any]:
+    """All parts of a measure under a convention."""
+    kind = MEASURES[name]
+    parts: dict[str, Any] = {p: v for p, v in CONVENTIONS[convention].items() if p in kind.parts}
+    if name in _ZERO_WHERE_EMPTY and parts["empty"] == "one":
+        parts["empty"] = "zero"
+    parts.update(kind.defaults)
+    if "weighting" in kind.parts:
+        parts["weighting"] = weighting or "macro"
+        if parts["weighting"] != "macro":
+            del parts["empty"]
+    return parts
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> Measure:
+    if not isinstance(text, str):
+        checks.fail("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
+    head, *rest = (word.strip() for word in text.strip().lower().split(":"))
+    name, cutoff = _parse_head(head, text)
+    convention, given = "", {}
+    for word in rest:
+        part, equals, value = (piece.strip() for piece in word.partition("="))
+        if not equals and part in CONVENTIONS:
+            if convention:
+                checks.fail("a measure", "takes one convention", repr(text))
+            convention = part
+            continue
+        if not equals:
+            checks.known("convention or weighting", part, (*CONVENTIONS, *CHOICES["weighting"]))
+            part, value = "weighting", part
+        checks.known("part of a measure", part, PARTS)
+        if part in given:
+            checks.fail(f"{part} of a measure", "must be given once", repr(text))
+        given[part] = _parse_value(part, value)
+    weighting = given.get("weighting", MEASURES[name].defaults.get("weighting"))
+    return Measure(name, cutoff, **{**_defaults(name, convention or "lightgbm", weighting), **given})
+
+
+def _parse_head(head: str, text: str) -> tuple[str, int | None]:
+    name, at, digits = (piece.strip() for piece in head.partition("@"))
+    name = ALIASES.get(name, name)
+    stem = re.sub(r"[^a-z_].*", "", name)
+    if stem != name and ALIASES.get(stem, stem) in MEASURES:
+        checks.fail("a measure", "must read name@cutoff:convention, as in 'ndcg@10:letor'", repr(text))
+    checks.known("measure", name, MEASURES)
+    if not at:
+        return name, None
+    if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) == 0:
+        checks.fail("the cut-off", "must be a whole number from 1 on", repr(text), remedy=f"As in '{name}@10'.")
+    return name, int(digits)
+
+
+def _parse_value(part: str, value: str) -> Any:
+    if part in CHOICES:
+        return checks.known(part, value, CHOICES[part])
+    if not re.fullmatch(r"[0-9]{1,9}", value):
+        checks.fail(part, "must be a whole number from 1 on", value or "nothing")
+    return int(value)
+
+
+@lru_cache(maxsize=1024)
+def _text(measure: Measure) -> str:
+    def overrides(convention: str) -> list[str]:
+        usual = _defaults(measure.name, convention, measure.weighting)
+        return [f"{p}={getattr(measure, p)}" for p in PARTS if getattr(measure, p) != usual.get(p)]
+
+    convention = min(CONVENTIONS, key=lambda name: len(overrides(name)))
+    words = [measure.name if measure.cutoff is None else f"{measure.name}@{measure.cutoff}"]
+    words += [] if convention == "lightgbm" else [convention]
+    words += [] if measure.weighting in (None, "macro") else [str(measure.weighting)]
+    return ":".join(words + overrides(convention))
