@@ -1,0 +1,254 @@
+"""Where cells are computed: processes of this machine, or a Dask cluster.
+
+An engine takes (key, text) pairs, as lazily as it can, and yields (key, packed result) pairs as they come.
+It writes nothing: the driver stores each result when it arrives, so whatever is killed loses only its cell.
+"""
+
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, BinaryIO, TypeAlias, cast
+
+from cleanrank import checks
+from cleanrank.experiments.results import failure, pack
+from cleanrank.experiments.worker import READY, read_frame, resolve, write_frame
+
+Item: TypeAlias = tuple[str, str]
+Done: TypeAlias = tuple[str, bytes]
+
+CELL = "cleanrank.experiments.work:run_cell"
+TRIES = 2
+START_TRIES = 3
+SHORT_SECONDS = 0.02
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, the cells it was given in order, and whether it has come up."""
+
+    process: "subprocess.Popen[bytes]"
+    notes: IO[bytes]
+    given: deque[Item] = field(default_factory=deque)
+    ready: bool = False
+    heard: float = field(default_factory=time.monotonic)
+    ahead: int = 1
+
+    def hear(self) -> None:
+        """Notes a sign of life; after a short cell the next one is sent ahead, to hide the way there."""
+        before, self.heard = self.heard, time.monotonic()
+        self.ahead = 2 if self.heard - before < SHORT_SECONDS else 1
+
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr, and how it ended."""
+        code = self.process.wait()
+        self.notes.seek(0)
+        said = self.notes.read().decode(errors="replace").strip()[-4000:]
+        return f"the worker process ended with code {code}" + (f":\n{said}" if said else "")
+
+    def end(self) -> None:
+        """Kills the process and frees what belongs to it."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.notes):
+            if stream is not None:
+                _close(stream)
+
+
+def run_local(
+    items: Iterable[Item], *, jobs: int = 1, scheduler: str | None = None, target: str = CELL
+) -> Iterator[Done]:
+    """Computes cells in ``jobs`` processes of one thread each.
+
+    Processes are started afresh, never forked, because OpenMP does not survive a fork. A process that dies
+    is replaced; the cell it was at is tried once more, then given up as failed.
+    """
+    if scheduler is not None:
+        checks.fail(
+            "scheduler", "must not be given with the local engine", repr(scheduler), remedy="Add --engine dask."
+        )
+    yield from _Pool(iter(items), jobs, target).run()
+
+
+class _Pool:
+    """The processes of one run and the cells that wait for them."""
+
+    def __init__(self, items: Iterator[Item], jobs: int, target: str) -> None:
+        self.items = items
+        self.jobs = jobs
+        self.target = target
+        self.again: deque[Item] = deque()
+        self.deaths: dict[str, int] = {}
+        self.failed_starts = 0
+        self.workers: list[_Worker] = []
+        self.events: queue.SimpleQueue[tuple[_Worker, bytes | None]] = queue.SimpleQueue()
+
+    def run(self) -> Iterator[Done]:
+        try:
+            first = self._next()
+            if first is None:
+                return
+            self.again.append(first)
+            for _ in range(self.jobs):
+                self._start()
+            while self._busy():
+                worker, frame = self.events.get()
+                if frame is None:
+                    yield from self._bury(worker)
+                elif frame == READY and not worker.ready:
+                    worker.ready = True
+                    self.failed_starts = 0
+                    self._feed(worker)
+                else:
+                    key, _ = worker.given.popleft()
+                    worker.hear()
+                    self._feed(worker)
+                    yield key, frame
+        finally:
+            for worker in self.workers:
+                worker.end()
+
+    def _busy(self) -> bool:
+        return bool(self.again) or any(w.given for w in self.workers)
+
+    def _next(self) -> Item | None:
+        return self.again.popleft() if self.again else next(self.items, None)
+
+    def _start(self) -> None:
+        notes = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "cleanrank.experiments.worker", self.target],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=notes,
+            env=worker_environment(os.environ),
+            # Ctrl-C is for the driver, which then ends its workers itself.
+            start_new_session=True,
+        )
+        worker = _Worker(process, notes)
+        self.workers.append(worker)
+        threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
+
+    def _listen(self, worker: _Worker) -> None:
+        stream = cast(BinaryIO, worker.process.stdout)
+        frame: bytes | None = b""
+        while frame is not None:
+            try:
+                frame = read_frame(stream)
+            except (OSError, ValueError):  # closed by the driver while reading
+                frame = None
+            self.events.put((worker, frame))
+
+    def _feed(self, worker: _Worker) -> None:
+        """Gives a worker its next cell, and one ahead when cells are short."""
+        while worker.ready and len(worker.given) < worker.ahead and (item := self._next()) is not None:
+            worker.given.append(item)
+            try:
+                write_frame(cast(BinaryIO, worker.process.stdin), item[1].encode())
+            except OSError:  # it died; its last event brings the cell back
+                return
+
+    def _bury(self, worker: _Worker) -> Iterator[Done]:
+        """Replaces a dead worker and saves its cells."""
+        said = worker.last_words()
+        worker.end()
+        self.workers.remove(worker)
+        if not worker.ready:
+            self.failed_starts += 1
+            if self.failed_starts >= START_TRIES:
+                checks.fail(
+                    "worker processes", "must start", f"{START_TRIES} failures in a row", remedy=f"Last: {said}"
+                )
+        unfinished = list(worker.given)
+        if unfinished:
+            key, _ = unfinished[0]
+            self.deaths[key] = self.deaths.get(key, 0) + 1
+            if self.deaths[key] >= TRIES:
+                unfinished.pop(0)
+                yield key, pack(failure(f"tried {TRIES} times, and each time {said}"))
+        self.again.extendleft(reversed(unfinished))
+        for other in self.workers:
+            self._feed(other)
+        if (waiting := self._next()) is not None:
+            self.again.appendleft(waiting)
+            self._start()
+
+
+def worker_environment(outside: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a worker: one thread, and this process's import path."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    return {**outside, **dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONPATH": path}
+
+
+def run_dask(
+    items: Iterable[Item], *, jobs: int = 1, scheduler: str | None = None, target: str = CELL
+) -> Iterator[Done]:
+    """Computes cells on a Dask cluster: the one at ``scheduler``, else a local one of ``jobs`` processes.
+
+    The cluster's machines need cleanrank and, under their own CLEANRANK_DATA, the same data files.
+    """
+    checks.require("dask")
+    import distributed
+
+    cluster: Any = scheduler
+    if scheduler is None:
+        cluster = distributed.LocalCluster(
+            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+        )
+    try:
+        with distributed.Client(cluster, set_as_default=False) as client:
+            yield from _through(client, iter(items), target)
+    finally:
+        if scheduler is None:
+            cluster.close()
+
+
+def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
+    """Keeps a few cells per thread of the cluster in flight."""
+    import distributed
+
+    window = 4 * max(1, sum(client.nthreads().values()))
+    keys: dict[Any, str] = {}
+    flying = distributed.as_completed(loop=client.loop)
+
+    def send() -> None:
+        if (item := next(items, None)) is not None:
+            future = client.submit(_compute, target, item[1], pure=False, retries=TRIES - 1)
+            keys[future.key] = item[0]
+            flying.add(future)
+
+    for _ in range(window):
+        send()
+    for future in flying:
+        key = keys.pop(future.key)
+        send()
+        error = future.exception()
+        yield key, future.result() if error is None else pack(failure(f"{type(error).__name__}: {error}"))
+        future.release()
+
+
+def _compute(target: str, text: str) -> bytes:
+    return resolve(target)(text)
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except OSError:
+        return
+
+
+ENGINES: dict[str, Callable[..., Iterator[Done]]] = {"local": run_local, "dask": run_dask}

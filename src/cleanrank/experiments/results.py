@@ -1,0 +1,102 @@
+"""What computing a cell gives, and how it travels and rests: JSON and compressed float64, never pickle."""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+import zstandard
+
+from cleanrank.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Result:
+    """What computing one cell gave, before it has a key; ``pack`` turns it into bytes for the way home."""
+
+    status: Literal["done", "failed"]
+    values: Mapping[str, FloatArray]
+    means: Mapping[str, float]
+    query_ids: Sequence[int] | Sequence[str]
+    chosen: Mapping[str, Any]
+    error: str
+    versions: Mapping[str, str]
+    wall_seconds: float
+    started_at: str
+
+
+def failure(error: str, *, started_at: str = "", wall_seconds: float = 0.0) -> Result:
+    """The result of a cell that gave no figures."""
+    return Result("failed", {}, {}, (), {}, error, {}, wall_seconds, started_at or now())
+
+
+def pack(result: Result) -> bytes:
+    """A result as bytes: a JSON header and the compressed values.
+
+    >>> unpack(pack(failure("no luck"))).error
+    'no luck'
+    """
+    header = {
+        "status": result.status,
+        "means": {m: _or_none(v) for m, v in result.means.items()},
+        "chosen": dict(result.chosen),
+        "error": result.error,
+        "versions": dict(result.versions),
+        "wall_seconds": result.wall_seconds,
+        "started_at": result.started_at,
+    }
+    text = to_json(header).encode()
+    return struct.pack("<I", len(text)) + text + _pack_values(result.values, result.query_ids)
+
+
+def unpack(packed: bytes) -> Result:
+    """The inverse of ``pack``."""
+    header, blob = split(packed)
+    values, query_ids = unpack_values(blob)
+    means = {m: or_nan(v) for m, v in header.pop("means").items()}
+    return Result(values=values, means=means, query_ids=query_ids, **header)
+
+
+def to_json(value: Any) -> str:
+    """Canonical JSON: sorted keys, no blanks, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+
+
+def now() -> str:
+    """The time, ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _pack_values(values: Mapping[str, FloatArray], query_ids: Sequence[Any]) -> bytes:
+    names = list(values)
+    table = np.array([values[n] for n in names], dtype="<f8").reshape(len(names), len(query_ids))
+    head = to_json({"measures": names, "query_ids": list(query_ids)}).encode()
+    return zstandard.ZstdCompressor(level=3).compress(struct.pack("<I", len(head)) + head + table.tobytes())
+
+
+def unpack_values(blob: bytes) -> tuple[dict[str, FloatArray], list[Any]]:
+    """(measure -> one value per query, query ids) from the compressed part of a packed result."""
+    raw = zstandard.ZstdDecompressor().decompress(blob)
+    (size,) = struct.unpack_from("<I", raw)
+    head = json.loads(raw[4 : 4 + size])
+    names, query_ids = head["measures"], head["query_ids"]
+    table = np.frombuffer(raw, dtype="<f8", offset=4 + size).reshape(len(names), len(query_ids))
+    return {n: table[i].astype(np.float64) for i, n in enumerate(names)}, query_ids
+
+
+def split(packed: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header and the compressed values of a packed result."""
+    (size,) = struct.unpack_from("<I", packed)
+    return json.loads(packed[4 : 4 + size]), packed[4 + size :]
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def or_nan(value: float | None) -> float:
+    """JSON's null back to NaN."""
+    return float("nan") if value is None else float(value)

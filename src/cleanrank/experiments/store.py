@@ -1,0 +1,343 @@
+"""The store of runs: one SQLite file (WAL) to which results are only ever added.
+
+A result belongs to a key, the hash of all inputs of its cell. A key has at most one result that is "done";
+whoever writes it first wins, so two runs at once cannot count a cell twice. Failures are kept as well, and
+a later success stands in front of them. Values per query travel and rest as zstd-compressed float64.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.experiments.results import now, or_nan, split, to_json, unpack_values
+from cleanrank.types import FloatArray, RunRecord
+
+DEFAULT_STORE = Path(".cleanrank") / "runs.sqlite"
+APPLICATION_ID = 0x636C7273
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 60.0
+
+SCHEMA = """
+CREATE TABLE results (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL,
+  recipe TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('done', 'failed')),
+  cell TEXT NOT NULL,
+  means TEXT NOT NULL,
+  chosen TEXT NOT NULL,
+  error TEXT NOT NULL,
+  versions TEXT NOT NULL,
+  wall_seconds REAL NOT NULL,
+  started_at TEXT NOT NULL,
+  stored_at TEXT NOT NULL,
+  query_values BLOB NOT NULL
+);
+CREATE UNIQUE INDEX done_once ON results (key) WHERE status = 'done';
+CREATE INDEX by_key ON results (key);
+CREATE TRIGGER append_only BEFORE UPDATE ON results
+BEGIN SELECT RAISE(ABORT, 'results are only ever added'); END;
+CREATE TABLE asked (
+  recipe TEXT NOT NULL,
+  key TEXT NOT NULL,
+  cell TEXT NOT NULL,
+  asked_at TEXT NOT NULL,
+  PRIMARY KEY (recipe, key)
+) WITHOUT ROWID;
+CREATE TABLE files (
+  path TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  modified_ns INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  PRIMARY KEY (path, size, modified_ns)
+) WITHOUT ROWID;
+CREATE VIEW latest AS
+  SELECT * FROM results WHERE id IN (
+    SELECT COALESCE(MAX(CASE WHEN status = 'done' THEN id END), MAX(id)) FROM results GROUP BY key);
+CREATE VIEW figures AS
+  SELECT l.key, l.recipe, l.status, m.key AS measure, m.value AS mean FROM latest l, json_each(l.means) m;
+"""
+
+
+class Store:
+    """A file of results; a context manager that closes it.
+
+    Args:
+        path: the SQLite file; its folder is made when needed.
+        create: whether a file that is not there is made; else it is an error.
+    """
+
+    def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            checks.fail(
+                "store",
+                "must be an existing file",
+                repr(str(self.path)),
+                remedy="Run a recipe or give --store.",
+            )
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _worded(self.path):
+            self._connection = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with _worded(self.path):
+                self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _open(self) -> None:
+        db = self._connection
+        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables:
+            self._check_kind()
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        with self._write():
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+                # executescript would commit the transaction that keeps a second creator out
+                for statement in _statements(SCHEMA):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if ours != APPLICATION_ID:
+            raise checks.BadFileError(
+                checks.complaint(
+                    "store",
+                    "must be a file of runs",
+                    f"another program's SQLite file {str(self.path)!r}",
+                    remedy="Give another path.",
+                ),
+                str(self.path),
+            )
+        if version != SCHEMA_VERSION:
+            raise checks.BadFileError(
+                checks.complaint(
+                    "store",
+                    f"must have schema version {SCHEMA_VERSION}",
+                    f"version {version} in {str(self.path)!r}",
+                    remedy="Use the cleanrank that wrote it, or another path.",
+                ),
+                str(self.path),
+            )
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        """One short transaction, which takes the write lock at its start so that it cannot deadlock."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def ask(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
+        """Notes which cells (key -> cell) a recipe is made of."""
+        with _worded(self.path), self._write():
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)",
+                [(recipe, key, to_json(cell), now()) for key, cell in cells.items()],
+            )
+
+    def add(self, key: str, recipe: str, cell: Mapping[str, Any], packed: bytes) -> bool:
+        """Adds a packed result; False when the cell is done already, and nothing is written then."""
+        header, blob = split(packed)
+        row = (
+            key,
+            recipe,
+            header["status"],
+            to_json(cell),
+            to_json(header["means"]),
+            to_json(header["chosen"]),
+            header["error"],
+            to_json(header["versions"]),
+            header["wall_seconds"],
+            header["started_at"],
+            now(),
+            blob,
+        )
+        with _worded(self.path), self._write():
+            if self.is_done(key):
+                return False
+            self._connection.execute(
+                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)", (recipe, key, to_json(cell), now())
+            )
+            marks = ", ".join("?" * len(row))
+            self._connection.execute(
+                "INSERT INTO results (key, recipe, status, cell, means, chosen, error, versions, "
+                f"wall_seconds, started_at, stored_at, query_values) VALUES ({marks})",
+                row,
+            )
+        return True
+
+    def is_done(self, key: str) -> bool:
+        """Whether the cell has its figures."""
+        found = self._connection.execute("SELECT 1 FROM results WHERE key = ? AND status = 'done'", (key,))
+        return found.fetchone() is not None
+
+    def done_keys(self) -> set[str]:
+        """The keys of all cells that have their figures."""
+        with _worded(self.path):
+            return {k for (k,) in self._connection.execute("SELECT key FROM results WHERE status = 'done'")}
+
+    def records(
+        self, *, recipe: str | None = None, keys: Iterable[str] | None = None, values: bool = True
+    ) -> list[RunRecord]:
+        """The standing result of every cell, by key: the one that is done, else the latest failure.
+
+        Args:
+            recipe: only the cells that this recipe asked for, under its own labels.
+            keys: only these.
+            values: False leaves the values per query out, which is faster.
+        """
+        columns = "l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at"
+        blob = "l.query_values" if values else "NULL AS query_values"
+        mine = "l.recipe, l.cell" if recipe is None else "a.recipe, a.cell"
+        joined = "" if recipe is None else "JOIN asked a ON a.key = l.key AND a.recipe = ?"
+        query = f"SELECT {columns}, {blob}, {mine} FROM latest l {joined} ORDER BY l.key"
+        wanted = None if keys is None else set(keys)
+        with _worded(self.path):
+            cursor = self._connection.execute(query, () if recipe is None else (recipe,))
+            names = [column[0] for column in cursor.description]
+            rows = (dict(zip(names, row, strict=True)) for row in cursor)
+            return [_record(row) for row in rows if wanted is None or row["key"] in wanted]
+
+    def recipes(self) -> dict[str, tuple[int, int, int]]:
+        """Recipe -> (cells asked for, done, failed)."""
+        query = """
+            SELECT a.recipe, count(*), sum(l.status IS 'done'), sum(l.status IS 'failed')
+            FROM asked a LEFT JOIN latest l ON l.key = a.key GROUP BY a.recipe ORDER BY a.recipe"""
+        with _worded(self.path):
+            return {r: (n, done, failed) for r, n, done, failed in self._connection.execute(query)}
+
+    def find(self, prefix: str) -> list[RunRecord]:
+        """The records whose key starts with ``prefix``."""
+        return [r for r in self.records() if r.key.startswith(prefix)]
+
+    def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
+        """What a clean-up would remove: (row, why).
+
+        Args:
+            versions: method -> its present version; cells of other versions go.
+            failed: whether failures go even when nothing stands in front of them.
+        """
+        with _worded(self.path):
+            standing = {i for (i,) in self._connection.execute("SELECT id FROM latest")}
+            rows = self._connection.execute("SELECT id, status, cell FROM results ORDER BY id").fetchall()
+        found = []
+        for row, status, text in rows:
+            cell = json.loads(text)
+            name, version = cell.get("algorithm"), cell.get("version")
+            if row not in standing:
+                found.append((row, "superseded failure"))
+            elif versions.get(name) != version:
+                found.append((row, f"old version of {name}"))
+            elif failed and status == "failed":
+                found.append((row, "failure"))
+        return found
+
+    def remove(self, rows: Iterable[int]) -> None:
+        """Deletes results by row and gives the space back."""
+        with _worded(self.path):
+            with self._write():
+                self._connection.executemany("DELETE FROM results WHERE id = ?", [(r,) for r in rows])
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute("VACUUM")
+
+    def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
+        """The SHA-256 noted for a file of this size and time, if any."""
+        query = "SELECT sha256 FROM files WHERE path = ? AND size = ? AND modified_ns = ?"
+        with _worded(self.path):
+            found = self._connection.execute(query, (path, size, modified_ns)).fetchone()
+        return str(found[0]) if found else None
+
+    def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
+        """Notes the SHA-256 of a file."""
+        with _worded(self.path), self._write():
+            self._connection.execute(
+                "INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", (path, size, modified_ns, sha256)
+            )
+
+
+def _record(row: Mapping[str, Any]) -> RunRecord:
+    values: Mapping[str, FloatArray] = {}
+    query_ids = None
+    if row["query_values"] is not None and row["status"] == "done":
+        values, ids = unpack_values(row["query_values"])
+        query_ids = np.asarray(ids)
+    return RunRecord(
+        key=row["key"],
+        recipe=row["recipe"],
+        cell=json.loads(row["cell"]),
+        status=row["status"],
+        values=values,
+        means={m: or_nan(v) for m, v in json.loads(row["means"]).items()},
+        query_ids=query_ids,
+        chosen=json.loads(row["chosen"]),
+        error=row["error"],
+        versions=json.loads(row["versions"]),
+        wall_seconds=row["wall_seconds"],
+        started_at=row["started_at"],
+    )
+
+
+def _statements(script: str) -> Iterator[str]:
+    part = ""
+    for line in script.splitlines():
+        part += line + "\n"
+        if sqlite3.complete_statement(part):
+            yield part
+            part = ""
+
+
+@contextmanager
+def _worded(path: Path) -> Iterator[None]:
+    """Turns SQLite's errors about the file into one that names it and says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        remedy = (
+            "Another run holds it; try again when that one has finished."
+            if "locked" in str(error)
+            else "Check that the folder exists and can be written."
+        )
+        raise checks.BadFileError(
+            checks.complaint("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise checks.BadFileError(
+            checks.complaint(
+                "store",
+                "must be an undamaged SQLite file",
+                f"{error} in {str(path)!r}",
+                remedy="Move it away, or give another path; what was exported before stays valid.",
+            ),
+            str(path),
+        ) from error

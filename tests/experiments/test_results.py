@@ -1,0 +1,51 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleanrank.experiments.results import Result, failure, pack, split, to_json, unpack
+
+FLOATS = st.floats(allow_nan=True, allow_infinity=False)
+
+
+@given(
+    st.integers(0, 5).flatmap(
+        lambda n: st.dictionaries(
+            st.sampled_from(["ndcg@10", "map:letor", "auc"]), st.lists(FLOATS, min_size=n, max_size=n)
+        ).map(lambda values: (n, values))
+    ),
+    st.booleans(),
+)
+def test_results_travel_bit_by_bit(drawn, named):
+    n, listed = drawn
+    values = {m: np.array(v, dtype=np.float64) for m, v in listed.items()}
+    means = {m: math.nan if not n else float(v[0]) for m, v in values.items()}
+    ids = [f"q{i}" for i in range(n)] if named else list(range(n))
+    sent = Result("done", values, means, ids, {"trees": 3}, "", {"numpy": "2"}, 0.25, "2026-01-01")
+    got = unpack(pack(sent))
+    assert list(got.query_ids) == ids
+    assert {m: v.tobytes() for m, v in got.values.items()} == {m: v.tobytes() for m, v in values.items()}
+    assert {m: np.float64(v).tobytes() for m, v in got.means.items() if not math.isnan(v)} == {
+        m: np.float64(v).tobytes() for m, v in means.items() if not math.isnan(v)
+    }
+    assert all(math.isnan(got.means[m]) for m in means if math.isnan(means[m]))
+    assert (got.chosen, got.versions, got.wall_seconds) == ({"trees": 3}, {"numpy": "2"}, 0.25)
+
+
+def test_values_are_compressed():
+    values = {"ndcg@10": np.zeros(100_000)}
+    sent = pack(Result("done", values, {"ndcg@10": 0.0}, [0] * 100_000, {}, "", {}, 0.0, ""))
+    assert len(sent) < 10_000
+
+
+def test_a_failure_has_no_figures():
+    header, _ = split(pack(failure("Traceback: no luck", wall_seconds=2.0)))
+    assert (header["status"], header["means"], header["error"]) == ("failed", {}, "Traceback: no luck")
+
+
+def test_json_is_canonical():
+    assert to_json({"b": [1, 0.1], "a": "é"}) == '{"a":"é","b":[1,0.1]}'
+    with pytest.raises(ValueError, match="JSON compliant"):
+        to_json({"a": math.nan})

@@ -1,0 +1,39 @@
+"""Functions that stand in for a cell's work; workers import them by name."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cleanrank.experiments.results import Result, failure, pack
+
+
+def figure(text: str) -> bytes:
+    """A result that depends on the cell alone; "seconds" makes it slow."""
+    cell = json.loads(text)
+    time.sleep(cell.get("seconds", 0))
+    rng = np.random.default_rng(cell["seed"])
+    values = {"ndcg@10": rng.random(5), "map": rng.random(5)}
+    means = {m: float(v.mean()) for m, v in values.items()}
+    return pack(Result("done", values, means, [1, 2, 3, 4, 5], {}, "", {}, 0.0, "2026-01-01T00:00:00"))
+
+
+def moody(text: str) -> bytes:
+    """Does what the cell says: dies, dies once, fails, or gives a figure."""
+    cell = json.loads(text)
+    if cell.get("dies") or ("dies_once" in cell and _first_time(Path(cell["dies_once"]))):
+        print("a last word", flush=True)
+        os._exit(7)
+    if cell.get("fails"):
+        return pack(failure("no luck"))
+    return figure(text)
+
+
+def _first_time(path: Path) -> bool:
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
