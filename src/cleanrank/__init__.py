@@ -10,17 +10,124 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 PUBLIC: dict[str, str] = {
-    "RankingData": "cleanrank.types",
     "CleanrankError": "cleanrank.checks",
+    "RankingData": "cleanrank.types",
     "from_arrays": "cleanrank.data.arrays",
+    "read_letor": "cleanrank.data.letor",
+    "write_letor": "cleanrank.data.letor",
+    "from_frame": "cleanrank.data.frames",
+    "to_frame": "cleanrank.data.frames",
+    "read_csv": "cleanrank.data.frames",
+    "read_parquet": "cleanrank.data.frames",
+    "read_any": "cleanrank.data.frames",
+    "write_csv": "cleanrank.data.frames",
+    "write_parquet": "cleanrank.data.frames",
+    "read_qrels": "cleanrank.data.trec",
+    "read_run": "cleanrank.data.trec",
+    "from_qrels_run": "cleanrank.data.trec",
+    "write_qrels": "cleanrank.data.trec",
+    "write_run": "cleanrank.data.trec",
+    "load": "cleanrank.data.catalogue",
+    "verify": "cleanrank.data.catalogue",
+    "make_ranking": "cleanrank.data.synthetic",
+    "make_ranking_chunks": "cleanrank.data.synthetic",
+    "make_haddad": "cleanrank.data.synthetic",
+    "split": "cleanrank.data.split",
+    "folds": "cleanrank.data.split",
+    "NoiseProfile": "cleanrank.noise.profiles",
+    "Corruption": "cleanrank.noise.profiles",
+    "corrupt": "cleanrank.noise.inject",
+    "PairNoise": "cleanrank.noise.pnoise",
+    "pnoise": "cleanrank.noise.pnoise",
+    "pnoise_curve": "cleanrank.noise.pnoise",
+    "signal_left": "cleanrank.noise.pnoise",
+    "Measure": "cleanrank.evaluate.measures",
+    "Evaluation": "cleanrank.evaluate.compare",
+    "Comparison": "cleanrank.evaluate.compare",
+    "evaluate": "cleanrank.evaluate.compare",
+    "compare": "cleanrank.evaluate.compare",
+    "train_lambdarank": "cleanrank.rankers.trees",
 }
 
 if TYPE_CHECKING:
     from cleanrank.checks import CleanrankError as CleanrankError
     from cleanrank.data.arrays import from_arrays as from_arrays
+    from cleanrank.data.catalogue import load as load
+    from cleanrank.data.catalogue import verify as verify
+    from cleanrank.data.frames import from_frame as from_frame
+    from cleanrank.data.frames import read_any as read_any
+    from cleanrank.data.frames import read_csv as read_csv
+    from cleanrank.data.frames import read_parquet as read_parquet
+    from cleanrank.data.frames import to_frame as to_frame
+    from cleanrank.data.frames import write_csv as write_csv
+    from cleanrank.data.frames import write_parquet as write_parquet
+    from cleanrank.data.letor import read_letor as read_letor
+    from cleanrank.data.letor import write_letor as write_letor
+    from cleanrank.data.split import folds as folds
+    from cleanrank.data.split import split as split
+    from cleanrank.data.synthetic import make_haddad as make_haddad
+    from cleanrank.data.synthetic import make_ranking as make_ranking
+    from cleanrank.data.synthetic import make_ranking_chunks as make_ranking_chunks
+    from cleanrank.data.trec import from_qrels_run as from_qrels_run
+    from cleanrank.data.trec import read_qrels as read_qrels
+    from cleanrank.data.trec import read_run as read_run
+    from cleanrank.data.trec import write_qrels as write_qrels
+    from cleanrank.data.trec import write_run as write_run
+    from cleanrank.evaluate.compare import Comparison as Comparison
+    from cleanrank.evaluate.compare import Evaluation as Evaluation
+    from cleanrank.evaluate.compare import compare as compare
+    from cleanrank.evaluate.compare import evaluate as evaluate
+    from cleanrank.evaluate.measures import Measure as Measure
+    from cleanrank.noise.inject import corrupt as corrupt
+    from cleanrank.noise.pnoise import PairNoise as PairNoise
+    from cleanrank.noise.pnoise import pnoise as pnoise
+    from cleanrank.noise.pnoise import pnoise_curve as pnoise_curve
+    from cleanrank.noise.pnoise import signal_left as signal_left
+    from cleanrank.noise.profiles import Corruption as Corruption
+    from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
+    from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
 
-__all__ = ["CleanrankError", "RankingData", "__version__", "from_arrays"]
+__all__ = [
+    "CleanrankError",
+    "Comparison",
+    "Corruption",
+    "Evaluation",
+    "Measure",
+    "NoiseProfile",
+    "PairNoise",
+    "RankingData",
+    "__version__",
+    "compare",
+    "corrupt",
+    "evaluate",
+    "folds",
+    "from_arrays",
+    "from_frame",
+    "from_qrels_run",
+    "load",
+    "make_haddad",
+    "make_ranking",
+    "make_ranking_chunks",
+    "pnoise",
+    "pnoise_curve",
+    "read_any",
+    "read_csv",
+    "read_letor",
+    "read_parquet",
+    "read_qrels",
+    "read_run",
+    "signal_left",
+    "split",
+    "to_frame",
+    "train_lambdarank",
+    "verify",
+    "write_csv",
+    "write_letor",
+    "write_parquet",
+    "write_qrels",
+    "write_run",
+]
 
 
 def __getattr__(name: str) -> Any:

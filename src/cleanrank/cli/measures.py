@@ -1,0 +1,223 @@
+"""``cleanrank evaluate``, ``compare`` and ``explain-ndcg``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from cleanrank import checks
+from cleanrank.cli import screen
+from cleanrank.types import FloatArray, RankingData
+
+DataArgument = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, CSV, Parquet, or TREC qrels.")
+]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", "-m", help="A measure such as ndcg@10, ndcg@10:letor, map:skip, auc:micro."),
+]
+Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
+Seed = Annotated[int, typer.Option(help="Seed of bootstrap and test.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ROADS = ("table", "markdown", "latex", "json")
+
+
+def mount(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command()(evaluate)
+    app.command()(compare)
+    app.command("explain-ndcg")(explain_ndcg)
+
+
+def evaluate(
+    data: DataArgument,
+    scores: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", help="One score per line in row order, .npy, or a TREC run."),
+    ],
+    measure: Measures = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
+    ] = None,
+    per_query: Annotated[
+        Path | None, typer.Option(help="Also write one row per query to this CSV or Parquet file.")
+    ] = None,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure a ranking, with intervals and the convention of every number."""
+    from cleanrank.evaluate.compare import evaluate as measure_all
+
+    judged, (found_scores,) = _read(data, [scores])
+    wanted = measure or ["ndcg@10", "map", "mrr"]
+    if noise is not None:
+        _corrected(judged, found_scores, measure or ["dcg@10", "auc:micro"], noise, level, seed, as_json)
+        return
+    found = measure_all(found_scores, judged, wanted)
+    if per_query is not None:
+        _write_frame(found.to_frame().reset_index(), per_query)
+    if as_json:
+        screen.print_json(
+            {
+                "queries": judged.n_queries,
+                "documents": judged.n_docs,
+                "level": level,
+                "seed": seed,
+                "measures": [
+                    {
+                        "measure": str(m),
+                        "convention": m.describe(),
+                        "mean": found.means[str(m)],
+                        "interval": list(found.intervals(level, seed)[str(m)]),
+                    }
+                    for m in found.measures
+                ],
+            }
+        )
+        return
+    screen.note(repr(judged))
+    screen.show_evaluation(found, level, seed)
+
+
+def compare(
+    data: DataArgument,
+    systems: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=SCORES...", help="Two or more systems; the first is the baseline."),
+    ],
+    measure: Measures = None,
+    baseline: Annotated[str | None, typer.Option(help="The system that others are compared with.")] = None,
+    test: Annotated[str, typer.Option(help="fisher (randomisation) or t (paired).")] = "fisher",
+    alternative: Annotated[str, typer.Option(help="two-sided, greater or less.")] = "two-sided",
+    permutations: Annotated[
+        int, typer.Option(min=1, help="Permutations of the randomisation test.")
+    ] = 100_000,
+    correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
+    form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
+    as_json: Json = False,
+    level: Level = 0.95,
+    seed: Seed = 0,
+) -> None:
+    """Compare systems on the same queries: differences, intervals, significance."""
+    from cleanrank.evaluate.compare import compare as compare_all
+    from cleanrank.report import tables
+
+    form = checks.known("format", "json" if as_json else form, ROADS)
+    named = [_named(text) for text in systems]
+    names = [name for name, _ in named]
+    if len(set(names)) < len(names):
+        checks.fail("systems", "must have names of their own", ", ".join(names))
+    judged, scores = _read(data, [path for _, path in named])
+    found = compare_all(
+        dict(zip(names, scores, strict=True)),
+        judged,
+        measure or ["ndcg@10"],
+        baseline=baseline,
+        test=test,
+        alternative=alternative,
+        permutations=permutations,
+        correction=None if correction == "none" else correction,
+        level=level,
+        seed=seed,
+    )
+    if form == "table":
+        screen.note(repr(judged))
+        screen.show_comparison(found)
+    else:
+        typer.echo(
+            {"markdown": tables.to_markdown, "latex": tables.to_latex, "json": tables.to_json}[form](found)
+        )
+
+
+def explain_ndcg(
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="Judged data.")] = None,
+    scores: Annotated[Path | None, typer.Argument(metavar="[SCORES]", help="Scores of its rows.")] = None,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="The query to look at.")] = None,
+    grades: Annotated[
+        str | None, typer.Option(help="Instead of files: grades in ranking order, as in 2,0,1,0.")
+    ] = None,
+    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The k of NDCG@k.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show for one ranking what each convention of NDCG gives, and why two tools differ."""
+    from cleanrank.evaluate.explain import explain_ndcg as explain
+
+    if grades is not None:
+        y, given = _typed_grades(grades)
+    elif data is not None and scores is not None:
+        y, given = _one_query(data, scores, query)
+    else:
+        checks.fail(
+            "a ranking", "must be given as DATA SCORES --query ID or as --grades", "neither",
+            remedy="Try: cleanrank explain-ndcg --grades 2,0,1,0",
+        )  # fmt: skip
+    found = explain(y, given, cutoff)
+    if as_json:
+        screen.print_json(found.to_dict())
+        return
+    _show_explanation(found)
+
+
+def _show_explanation(found: Any) -> None:
+    raise NotImplementedError
+
+
+def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:
+    try:
+        y = np.array([int(grade) for grade in text.replace(" ", "").split(",")])
+    except ValueError:
+        checks.fail("--grades", "must be whole numbers with commas between them", repr(text))
+    return y, -np.arange(len(y), dtype=np.float64)
+
+
+def _one_query(data: Path, scores: Path, query: str | None) -> tuple[Any, FloatArray]:
+    judged, (found,) = _read(data, [scores])
+    ids = [str(i) for i in judged.query_ids]
+    if query is None:
+        if len(ids) > 1:
+            checks.fail(
+                "--query",
+                f"must name one of the {len(ids):,} queries",
+                "none",
+                remedy=f"Try --query {ids[0]}.",
+            )
+        query = ids[0]
+    place = ids.index(checks.known("query", query, ids))
+    rows = slice(judged.indptr[place], judged.indptr[place + 1])
+    return judged.y[rows], found[rows]
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    return (name, Path(path)) if equals else (Path(text).stem, Path(text))
+
+
+def _read(data: Path, scores: list[Path]) -> tuple[RankingData, list[FloatArray]]:
+    from cleanrank.data.scores import read_judged_and_scores
+
+    return read_judged_and_scores(data, scores)
+
+
+def _write_frame(frame: Any, path: Path) -> None:
+    from cleanrank.data.files import written_whole
+
+    with written_whole(path) as target:
+        if path.suffix == ".parquet":
+            frame.to_parquet(target, index=False)
+        else:
+            frame.to_csv(target, index=False)
+
+
+def _corrected(
+    judged: RankingData,
+    scores: FloatArray,
+    measures: list[str],
+    noise: str,
+    level: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    raise NotImplementedError

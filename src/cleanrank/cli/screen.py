@@ -1,0 +1,120 @@
+"""What commands share: where things are printed, progress, tables."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from cleanrank.evaluate.compare import Comparison, Evaluation
+from cleanrank.evaluate.measures import describe_parts
+
+# A pipe or a file gets whole lines; only a terminal's width may fold a table.
+WIDE = 200
+
+
+def out() -> Console:
+    """Data: stdout."""
+    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+
+
+def note(text: str) -> None:
+    """A remark: stderr."""
+    typer.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout; NaN becomes null."""
+    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal's stderr, silence elsewhere; yields ``tick(done, total)``."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, title: str = "") -> None:
+    """A table on stdout; the first ``left`` columns are words, the others numbers."""
+    shown = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for place, column in enumerate(columns):
+        shown.add_column(column, justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*row)
+    out().print(shown)
+
+
+def show_evaluation(found: Evaluation, level: float, seed: int) -> None:
+    """Means with intervals, then each measure's convention."""
+    intervals = found.intervals(level, seed)
+    rows = []
+    for measure, mean in found.means.items():
+        low, high = intervals[measure]
+        used = int((found[measure] == found[measure]).sum())
+        rows.append((measure, f"{mean:.4f}", f"[{low:.4f}, {high:.4f}]", f"{used:,}"))
+    table(("measure", "mean", f"{level:.0%} interval", "queries"), rows)
+    note("")
+    for measure in found.measures:
+        note(f"{measure}: {describe_parts(measure)}")
+    note(f"Intervals: bootstrap over queries, 10,000 resamples, seed {seed}.")
+
+
+def show_comparison(found: Comparison) -> None:
+    """Means, differences with intervals and p-values against the baseline."""
+    rows = []
+    for row in found.rows():
+        if row["baseline"]:
+            rows.append((row["system"], row["measure"], f"{row['mean']:.4f}", "baseline", "", "", "", ""))
+            continue
+        corrected = row["p_corrected"]
+        rows.append(
+            (
+                row["system"],
+                row["measure"],
+                f"{row['mean']:.4f}",
+                f"{row['difference']:+.4f}",
+                f"[{row['low']:+.4f}, {row['high']:+.4f}]",
+                f"{row['p']:.2g}",
+                "" if corrected is None else f"{corrected:.2g}",
+                f"{row['wins']}/{row['ties']}/{row['losses']}",
+            )
+        )
+    settings = found.settings
+    level = f"{settings['level']:.0%} interval"
+    head = ("system", "measure", "mean", "difference", level, "p", "p (Holm)", "won/tied/lost")
+    table(head, rows, left=2)
+    note("")
+    note(explain_test(found))
+
+
+def explain_test(found: Comparison) -> str:
+    """One sentence on how the p-values came about."""
+    settings = found.settings
+    tests = {"fisher": "Fisher's randomisation test", "t": "paired t-test"}
+    words = f"{tests[settings['test']]}, {settings['alternative']}"
+    if settings["test"] == "fisher":
+        count = settings["permutations"]
+        words += f", {count:,} permutations" if isinstance(count, int) else ", all permutations"
+    return f"{words}, seed {settings['seed']}; intervals: bootstrap over queries."
