@@ -204,7 +204,9 @@ def evaluate_arrays(
     [0.5]
     """
     grades, offsets = np.asarray(y), np.asarray(indptr, dtype=np.int64)
-    whole = grades.dtype.kind in "iub" or (grades.dtype.kind == "f" and bool((grades == np.floor(grades)).all()))
+    whole = grades.dtype.kind in "iub" or (
+        grades.dtype.kind == "f" and bool((grades == np.floor(grades)).all())
+    )
     if grades.ndim != 1 or not whole or (grades < 0).any() or (grades > 2**31 - 1).any():
         checks.fail("y", "must list whole grades from 0 on", f"{grades.dtype} {grades.shape}",
                     remedy="Give real-valued relevance as gains=.")  # fmt: skip

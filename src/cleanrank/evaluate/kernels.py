@@ -1,9 +1,7 @@
 """How measures are computed: compiled, one ranking a query shared by all measures.
 
 Each query is ranked once. If every measure looks only at the first few ranks and ties are stable, the top
-is selected in one pass; else the whole query is sorted. Sort keys are 64-bit integers: the upper bits of
-the score in an order-preserving form, the row in the lower bits, so that ties keep their order; scores that
-differ only in the bits given to the row are put right afterwards.
+is selected in one pass; else the whole query is sorted.
 
 Symbols of one query: n documents; ``code[d]`` the place of the grade of d on the scale of C grades;
 ``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r.
@@ -42,129 +40,26 @@ from cleanrank.evaluate.plan import (
     WEIGHTING,
     WORST,
 )
+from cleanrank.evaluate.ranking import rank_all, rank_top, sort_keys, tie_ends, worst_order
 from cleanrank.types import Array
 
-INSERTION = 12
 MANY_GRADES = 64
 
 
 @kernel()
-def _merge_sort(keys: Array, spare: Array, n: int) -> None:
-    """Sorts keys[:n] in ascending order; runs of a few by insertion, then merges without branches."""
-    for start in range(0, n, INSERTION):
-        stop = min(start + INSERTION, n)
-        for i in range(start + 1, stop):
-            key = keys[i]
-            j = i
-            while j > start and keys[j - 1] > key:
-                keys[j] = keys[j - 1]
-                j -= 1
-            keys[j] = key
-    width = INSERTION
-    flipped = False
-    while width < n:
-        source, target = (spare, keys) if flipped else (keys, spare)
-        for start in range(0, n, 2 * width):
-            middle = min(start + width, n)
-            _merge(source, target, start, middle, min(start + 2 * width, n))
-        flipped = not flipped
-        width *= 2
-    if flipped:
-        keys[:n] = spare[:n]
-
-
-@kernel()
-def _merge(source: Array, target: Array, start: int, middle: int, stop: int) -> None:
-    i, j, to = start, middle, start
-    while i < middle and j < stop:
-        left, right = source[i], source[j]
-        first = left < right
-        target[to] = left if first else right
-        i += first
-        j += not first
-        to += 1
-    while i < middle:
-        target[to] = source[i]
-        i += 1
-        to += 1
-    while j < stop:
-        target[to] = source[j]
-        j += 1
-        to += 1
-
-
-@kernel()
-def _rank_all(score: Array, bits: Array, keys: Array, spare: Array, rank: Array, n: int) -> None:
-    """Ranks all documents: descending score, ties by row. ``bits`` are those of ``score``."""
-    row_bits = np.uint64(1)
-    while (np.int64(1) << np.int64(row_bits)) < n:
-        row_bits += np.uint64(1)
-    low = (np.uint64(1) << row_bits) - np.uint64(1)
-    sign = np.uint64(1) << np.uint64(63)
+def _copy(source: Array, target: Array, n: int) -> None:
+    # Assigning slices would compile a check and its message into every kernel.
     for d in range(n):
-        b = bits[d]
-        # Ascending keys are descending scores: negative numbers keep their bits, positive ones are inverted.
-        key = b if b & sign else ~b & ~sign
-        keys[d] = (key & ~low) | np.uint64(d)
-    _merge_sort(keys, spare, n)
-    for r in range(n):
-        rank[r] = np.int64(keys[r] & low)
-    start = 0
-    while start < n:
-        stop = start + 1
-        mixed = False
-        while stop < n and (keys[stop] & ~low) == (keys[start] & ~low):
-            mixed |= score[rank[stop]] != score[rank[start]]
-            stop += 1
-        if mixed:
-            tied = rank[start:stop].copy()
-            rank[start:stop] = tied[np.argsort(-score[tied], kind="mergesort")]
-        start = stop
+        target[d] = source[d]
 
 
 @kernel()
-def _rank_top(score: Array, best: Array, rank: Array, n: int, k: int) -> None:
-    """Ranks the k best documents of n >= k; ``best`` keeps their scores."""
-    held = 0
-    for d in range(n):
-        s = score[d]
-        if held == k and s <= best[k - 1]:
-            continue
-        r = held if held < k else k - 1
-        while r > 0 and best[r - 1] < s:
-            best[r] = best[r - 1]
-            rank[r] = rank[r - 1]
-            r -= 1
-        best[r] = s
-        rank[r] = d
-        held = min(held + 1, k)
-
-
-@kernel()
-def _tie_ends(score: Array, rank: Array, end: Array, n: int) -> bool:
-    """Fills ``end``; returns whether any scores tie."""
-    tied = False
-    stop = n
-    for r in range(n - 1, -1, -1):
-        if r + 1 < n and score[rank[r]] != score[rank[r + 1]]:
-            stop = r + 1
-        tied |= r + 1 < stop
-        end[r] = stop
-    return tied
-
-
-@kernel()
-def _worst_order(rank: Array, end: Array, worth: Array, out: Array, n: int) -> None:
-    """The ranking in which tied documents stand with the least worth first."""
-    r = 0
-    while r < n:
-        stop = end[r]
-        if stop == r + 1:
-            out[r] = rank[r]
-        else:
-            tied = rank[r:stop].copy()
-            out[r:stop] = tied[np.argsort(worth[tied], kind="mergesort")]
-        r = stop
+def _from(counts: Array, lowest: int) -> int:
+    """Documents with a code of at least ``lowest``."""
+    total = 0
+    for c in range(lowest, len(counts)):
+        total += counts[c]
+    return total
 
 
 @kernel()
@@ -202,7 +97,10 @@ def _ideal_by_count(counts: Array, gain_of: Array, discount: Array, cut: int) ->
 
 @kernel()
 def _ideal_by_sort(gain: Array, discount: Array, n: int, cut: int) -> float:
-    ordered = np.sort(gain[:n])
+    ordered = np.empty(n, np.float64)
+    _copy(gain, ordered, n)
+    # Numbers that are not negative sort as their bits do.
+    sort_keys(ordered.view(np.uint64), np.empty(n, np.uint64), n)
     total = 0.0
     for r in range(cut):
         total += ordered[n - 1 - r] * discount[r]
@@ -269,7 +167,9 @@ def _reciprocal(code: Array, rank: Array, end: Array, cut: int, relevant: int, a
 
 
 @kernel()
-def _err(stop_at: Array, code: Array, rank: Array, end: Array, cut: int, average: bool, scale: float) -> float:
+def _err(
+    stop_at: Array, code: Array, rank: Array, end: Array, cut: int, average: bool, scale: float
+) -> float:
     """Expected reciprocal rank; among ties E[prod (1 - R)] over j of them is a mean of products.
 
     E_j, the mean of the products of j of the first i factors x, follows from
@@ -406,13 +306,9 @@ def _when_empty(empty: int) -> float:
 
 
 @kernel()
-def _binary_value(
-    p: Array, code: Array, rank: Array, end: Array, counts: Array, n: int, cut: int
-) -> float:
+def _binary_value(p: Array, code: Array, rank: Array, end: Array, counts: Array, n: int, cut: int) -> float:
     relevant, average = p[RELEVANT], p[TIES] == AVERAGE
-    all_relevant = 0
-    for c in range(relevant, len(counts)):
-        all_relevant += counts[c]
+    all_relevant = _from(counts, relevant)
     if all_relevant == 0:
         return _when_empty(p[EMPTY])
     if p[CODE] == MRR:
@@ -451,14 +347,16 @@ def _value(
     kind = p[CODE]
     cut = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
     if kind in (NDCG, DCG):
-        value = _gain_value(p, gain, given, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut)
+        value = _gain_value(
+            p, gain, given, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut
+        )
     elif kind == ERR:
-        if counts[p[RELEVANT] :].sum() == 0:
+        if _from(counts, p[RELEVANT]) == 0:
             value = _when_empty(p[EMPTY])
         else:
             value = _err(gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE])
     elif kind == AUC:
-        positive = float(counts[p[RELEVANT] :].sum())
+        positive = float(_from(counts, p[RELEVANT]))
         right = _right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
         value, weight = _pair_value(right, positive * (n - positive), n, p[WEIGHTING])
         return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
@@ -479,35 +377,34 @@ def _value(
 def _query_values(
     plan: Array, code: Array, gains: Array, given: bool, gain_of: Array, discounts: Array, top: int,
     score: Array, bits: Array, keys: Array, spare: Array, rank: Array, other: Array, end: Array,
-    gain: Array, counts: Array, values: Array, weights: Array,
+    gain: Array, counts: Array, values: Array, weights: Array, q: int,
 ) -> None:  # fmt: skip
-    """All measures of one query, into values[:] and weights[:]."""
+    """All measures of query q, into values[:, q] and weights[:, q]."""
     n = len(code)
-    counts[:] = 0
+    for c in range(len(counts)):
+        counts[c] = 0
     for d in range(n):
         counts[code[d]] += 1
     tied = False
     if 0 < top < n:
-        _rank_top(score, other_scores(keys), rank, n, top)
+        rank_top(score, other_scores(keys), rank, n, top)
     else:
-        _rank_all(score, bits, keys, spare, rank, n)
-        tied = _tie_ends(score, rank, end, n)
+        rank_all(score, bits, keys, spare, rank, n)
+        tied = tie_ends(score, rank, end, n)
     for m in range(len(plan)):
         p = plan[m]
         gained = p[CODE] in (NDCG, DCG)
         if gained and given:
-            gain[:n] = gains
+            _copy(gains, gain, n)
         elif gained:
             _look_up(gain_of[p[GAIN]], code, gain)
         use = rank
         if tied and p[TIES] == WORST and p[CODE] not in (AUC, PAIRACC):
             if not gained:
-                gain[:n] = code
-            _worst_order(rank, end, gain, other, n)
+                _copy(code, gain, n)
+            worst_order(rank, end, gain, other, n)
             use = other
-        values[m], weights[m] = _value(
-            p, code, gain, given, gain_of, discounts, use, end, counts, n
-        )
+        values[m, q], weights[m, q] = _value(p, code, gain, given, gain_of, discounts, use, end, counts, n)
 
 
 @kernel()
@@ -522,36 +419,43 @@ def _look_up(table: Array, code: Array, out: Array) -> None:
         out[d] = table[code[d]]
 
 
+@kernel()
+def _chunk(
+    plan: Array, scores: Array, code: Array, indptr: Array, first: int, last: int, gains: Array, gain_of: Array,
+    discounts: Array, top: int, values: Array, weights: Array,
+) -> None:  # fmt: skip
+    """The queries first..last - 1, with buffers of their own."""
+    longest = discounts.shape[1]
+    score = np.empty(longest, np.float64)
+    bits = score.view(np.uint64)
+    keys = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    rank = np.empty(longest, np.int64)
+    other = np.empty(longest, np.int64)
+    end = np.empty(longest, np.int64)
+    gain = np.empty(longest, np.float64)
+    counts = np.empty(gain_of.shape[1], np.int64)
+    for q in range(first, last):
+        start, stop = indptr[q], indptr[q + 1]
+        for d in range(start, stop):
+            score[d - start] = np.float64(scores[d]) + 0.0  # -0.0 and 0.0 tie
+        _query_values(
+            plan, code[start:stop], gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of,
+            discounts, top, score, bits, keys, spare, rank, other, end, gain, counts, values, weights, q,
+        )  # fmt: skip
+
+
 @kernel(parallel=True)
 def query_measures(
     plan: Array, scores: Array, code: Array, indptr: Array, bounds: Array, gains: Array, gain_of: Array,
     discounts: Array, top: int, values: Array, weights: Array,
 ) -> None:  # fmt: skip
-    """All measures of all queries; thread by thread over the query ranges of ``bounds``.
+    """All measures of all queries into values and weights (M, Q); ``bounds`` cut the queries into chunks.
 
     ``gains`` may be empty: then gains come from ``gain_of`` (exponential, linear). ``top`` > 0 says that no
     measure looks beyond that rank.
     """
-    longest = discounts.shape[1]
-    size = gain_of.shape[1]
     for b in numba.prange(len(bounds) - 1):
-        score = np.empty(longest, np.float64)
-        bits = score.view(np.uint64)
-        keys = np.empty(longest, np.uint64)
-        spare = np.empty(longest, np.uint64)
-        rank = np.empty(longest, np.int64)
-        other = np.empty(longest, np.int64)
-        end = np.empty(longest, np.int64)
-        gain = np.empty(longest, np.float64)
-        counts = np.empty(size, np.int64)
-        found = np.empty((2, len(plan)), np.float64)
-        for q in range(bounds[b], bounds[b + 1]):
-            start, stop = indptr[q], indptr[q + 1]
-            for d in range(start, stop):
-                score[d - start] = np.float64(scores[d]) + 0.0  # -0.0 and 0.0 tie
-            _query_values(
-                plan, code[start:stop], gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of,
-                discounts, top, score, bits, keys, spare, rank, other, end, gain, counts, found[0], found[1],
-            )  # fmt: skip
-            values[:, q] = found[0]
-            weights[:, q] = found[1]
+        _chunk(
+            plan, scores, code, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top, values, weights
+        )  # fmt: skip

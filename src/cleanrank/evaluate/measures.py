@@ -294,7 +294,10 @@ def _check_cutoff(name: str, cutoff: object, kind: Kind) -> None:
 def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
     if part not in kind.parts:
         checks.fail(
-            f"{name!r}", f"has no part {part!r}", f"{part}={value}", remedy=f"It has: {', '.join(kind.parts)}."
+            f"{name!r}",
+            f"has no part {part!r}",
+            f"{part}={value}",
+            remedy=f"It has: {', '.join(kind.parts)}.",
         )
     if part == "empty" and name in _ZERO_WHERE_EMPTY and value == "one":
         checks.fail(
@@ -357,7 +360,9 @@ def _parse_head(head: str, text: str) -> tuple[str, int | None]:
     if not at:
         return name, None
     if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) == 0:
-        checks.fail("the cut-off", "must be a whole number from 1 on", repr(text), remedy=f"As in '{name}@10'.")
+        checks.fail(
+            "the cut-off", "must be a whole number from 1 on", repr(text), remedy=f"As in '{name}@10'."
+        )
     return name, int(digits)
 
 
