@@ -9,8 +9,6 @@ size of chunks, the number of threads or the number of queries asked for (fewer 
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -174,11 +172,13 @@ def write_ranking(
     n_features: int | None = None,
     *,
     chunk_queries: int = 512,
+    n_jobs: int = 1,
     **outline: Any,
 ) -> None:
-    """Writes the data of ``make_ranking`` piece by piece: ``.npy`` features, else LETOR text.
+    """Writes the data of ``make_ranking`` piece by piece, as LETOR text or ``.npy``.
 
-    ``X.npy`` gets ``X.y.npy`` and ``X.indptr.npy`` beside it. The file is whole or absent.
+    ``X.npy`` gets ``X.y.npy`` and ``X.indptr.npy`` beside it; text may be packed (.gz, .xz, .zst). The file
+    is whole or absent.
     """
     plan = _plan_of(n_queries, n_features, **outline)
     pieces = _pieces(plan, chunk_queries)
@@ -186,20 +186,12 @@ def write_ranking(
     if target.suffix == ".npy":
         _write_npy(target, plan, pieces)
         return
-    from cleanrank.data.letor import write_letor
+    from cleanrank.data import texts, writing
 
-    if target.suffix in (".gz", ".xz", ".zst"):
-        checks.fail("path", "must be plain LETOR text or .npy", target.name, remedy="Compress it afterwards.")
-    with (
-        written_whole(target) as whole,
-        tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder,
-        whole.open("wb") as out,
-    ):
-        one = Path(folder) / "piece.txt"
+    with written_whole(target) as part, texts.open_packed(part, target.suffix) as out:
         for piece in pieces:
-            write_letor(piece, one)
-            with one.open("rb") as text:
-                shutil.copyfileobj(text, out, 1 << 20)
+            for block in writing.letor_blocks(piece, n_jobs):
+                out.write(block)
 
 
 def _write_npy(target: Path, plan: _Plan, pieces: Iterator[RankingData]) -> None:
