@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from cleanrank.cli import app
+from cleanrank.cli.main import app
 
 PAGE = Path(__file__).parent / "cli.md"
 HEAD = """# Command line

@@ -22,6 +22,24 @@ def test_an_unknown_name_is_an_attribute_error():
         cleanrank.serach  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "first",
+    ["cr.evaluate", "from cleanrank.evaluate import fisher_test", "import cleanrank.evaluate.compare as c"],
+)
+def test_a_room_that_is_a_verb_is_called_whatever_was_imported_before(first):
+    code = f"""
+import cleanrank as cr
+{first}
+data = cr.from_arrays([[1.0]] * 2, [1, 0], qid=[1, 1])
+print(cr.evaluate([1, 2], data, "mrr").means["mrr"])
+from cleanrank.evaluate import fisher_test
+import cleanrank.evaluate.compare as c
+print(cr.evaluate([1, 2], data, "mrr").means["mrr"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["0.5", "0.5"], done.stderr
+
+
 def test_the_import_is_light():
     heavy = ("torch", "numba", "pandas", "pyarrow", "scipy", "lightgbm", "sklearn", "matplotlib")
     code = f"import sys, cleanrank; print([m for m in {heavy!r} if m in sys.modules])"

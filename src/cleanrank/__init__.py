@@ -5,6 +5,7 @@ torch nor numba.
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -134,6 +135,8 @@ def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'cleanrank' has no attribute {name!r}")
     value = getattr(importlib.import_module(PUBLIC[name]), name)
+    # A room of that name is the callable room itself (see verbs.py), whichever way it was first reached.
+    value = sys.modules.get(f"cleanrank.{name}", value)
     globals()[name] = value
     return value
 

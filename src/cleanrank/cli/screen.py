@@ -76,8 +76,8 @@ def show_evaluation(found: Evaluation, level: float, seed: int) -> None:
         rows.append((measure, f"{mean:.4f}", f"[{low:.4f}, {high:.4f}]", f"{used:,}"))
     table(("measure", "mean", f"{level:.0%} interval", "queries"), rows)
     note("")
-    for measure in found.measures:
-        note(f"{measure}: {describe_parts(measure)}")
+    for each in found.measures:
+        note(f"{each}: {describe_parts(each)}")
     note(f"Intervals: bootstrap over queries, 10,000 resamples, seed {seed}.")
 
 
