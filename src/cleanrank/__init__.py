@@ -29,7 +29,7 @@ PUBLIC: dict[str, str] = {
     "write_qrels": "cleanrank.data.trec",
     "write_run": "cleanrank.data.trec",
     "load": "cleanrank.data.catalogue",
-    "verify": "cleanrank.data.catalogue",
+    "verify": "cleanrank.data.verify",
     "make_ranking": "cleanrank.data.synthetic",
     "make_ranking_chunks": "cleanrank.data.synthetic",
     "make_haddad": "cleanrank.data.synthetic",
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from cleanrank.checks import CleanrankError as CleanrankError
     from cleanrank.data.arrays import from_arrays as from_arrays
     from cleanrank.data.catalogue import load as load
-    from cleanrank.data.catalogue import verify as verify
     from cleanrank.data.frames import from_frame as from_frame
     from cleanrank.data.frames import read_any as read_any
     from cleanrank.data.frames import read_csv as read_csv
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from cleanrank.data.trec import read_run as read_run
     from cleanrank.data.trec import write_qrels as write_qrels
     from cleanrank.data.trec import write_run as write_run
+    from cleanrank.data.verify import verify as verify
     from cleanrank.evaluate.compare import Comparison as Comparison
     from cleanrank.evaluate.compare import Evaluation as Evaluation
     from cleanrank.evaluate.compare import compare as compare

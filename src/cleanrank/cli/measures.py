@@ -220,4 +220,34 @@ def _corrected(
     seed: int,
     as_json: bool,
 ) -> None:
-    raise NotImplementedError
+    from cleanrank.evaluate.corrected import corrected
+    from cleanrank.noise.matrices import read_noise
+
+    profile = read_noise(noise, judged.n_grades)
+    found = corrected(scores, judged, measures, noise=profile, level=level, seed=seed)
+    rows = [
+        {
+            "measure": str(m),
+            "corrected": float(found.means[i]),
+            "interval": [float(found.low[i]), float(found.high[i])],
+            "as_labelled": float(found.noisy[i]),
+        }
+        for i, m in enumerate(found.measures)
+    ]
+    if as_json:
+        screen.print_json({"noise": profile.matrix.tolist(), "level": level, "seed": seed, "measures": rows})
+        return
+    screen.note(repr(judged))
+    screen.table(
+        ("measure", "corrected", f"{level:.0%} interval", "as labelled"),
+        [
+            (
+                row["measure"],
+                f"{row['corrected']:.4f}",
+                "[{:.4f}, {:.4f}]".format(*row["interval"]),
+                f"{row['as_labelled']:.4f}",
+            )
+            for row in rows
+        ],
+    )
+    screen.note(f"\nCorrected for {profile!r}; intervals: bootstrap over queries, seed {seed}.")
