@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from toys import figure
 
 from cleanrank.checks import InvalidInputError
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
 from cleanrank.experiments.results import unpack
-from toys import figure
 
 HERE = Path(__file__).parent
 
@@ -62,7 +62,7 @@ def test_a_worker_that_dies_at_a_cell_twice_fails_that_cell_alone():
 
 def test_a_cell_whose_worker_died_once_is_tried_again(tmp_path):
     asked = [("k", json.dumps({"seed": 3, "dies_once": str(tmp_path / "mark")}))]
-    (_, packed), = run_local(asked, target="toys:moody")
+    ((_, packed),) = run_local(asked, target="toys:moody")
     assert packed == figure(json.dumps({"seed": 3}))
 
 
@@ -135,7 +135,7 @@ def test_a_cell_that_kills_dask_workers_is_a_failed_result():
 
 
 def test_engines_are_listed():
-    assert ENGINES == {"local": run_local, "dask": run_dask}
+    assert {"local": run_local, "dask": run_dask} == ENGINES
 
 
 def _wait_for(condition, seconds=20.0):

@@ -16,7 +16,9 @@ CELL = {"dataset": "d", "method": "m", "algorithm": "random", "version": 1, "fol
 def done(value, n=4):
     values = {"ndcg@10": np.full(n, value), "map": np.linspace(0, value, n)}
     means = {m: float(v.mean()) for m, v in values.items()}
-    return pack(Result("done", values, means, [f"q{i}" for i in range(n)], {"trees": 7}, "", {"numpy": "2"}, 1.5, "t"))
+    return pack(
+        Result("done", values, means, [f"q{i}" for i in range(n)], {"trees": 7}, "", {"numpy": "2"}, 1.5, "t")
+    )
 
 
 @pytest.fixture
@@ -125,7 +127,9 @@ def test_a_store_that_is_not_there(tmp_path):
         Store(tmp_path / "none", create=False)
 
 
-@pytest.mark.parametrize("content", [b"hello, this is no database at all" * 40, b"SQLite format 3\0" + b"\7" * 5000])
+@pytest.mark.parametrize(
+    "content", [b"hello, this is no database at all" * 40, b"SQLite format 3\0" + b"\7" * 5000]
+)
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "runs.sqlite"
     path.write_bytes(content)
@@ -185,7 +189,8 @@ def test_many_writers_at_once_lose_and_double_nothing(tmp_path):
     )
     path = str(tmp_path / "runs.sqlite")
     writers = [
-        subprocess.Popen([sys.executable, "-c", script, path, str(w)], stdout=subprocess.PIPE) for w in range(3)
+        subprocess.Popen([sys.executable, "-c", script, path, str(w)], stdout=subprocess.PIPE)
+        for w in range(3)
     ]
     won = [int(w.communicate()[0]) for w in writers]
     assert [w.returncode for w in writers] == [0, 0, 0]

@@ -4,6 +4,7 @@ An engine takes (key, text) pairs, as lazily as it can, and yields (key, packed 
 It writes nothing: the driver stores each result when it arrives, so whatever is killed loses only its cell.
 """
 
+import importlib
 import os
 import queue
 import subprocess
@@ -78,7 +79,10 @@ def run_local(
     """
     if scheduler is not None:
         checks.fail(
-            "scheduler", "must not be given with the local engine", repr(scheduler), remedy="Add --engine dask."
+            "scheduler",
+            "must not be given with the local engine",
+            repr(scheduler),
+            remedy="Add --engine dask.",
         )
     yield from _Pool(iter(items), jobs, target).run()
 
@@ -170,7 +174,10 @@ class _Pool:
             self.failed_starts += 1
             if self.failed_starts >= START_TRIES:
                 checks.fail(
-                    "worker processes", "must start", f"{START_TRIES} failures in a row", remedy=f"Last: {said}"
+                    "worker processes",
+                    "must start",
+                    f"{START_TRIES} failures in a row",
+                    remedy=f"Last: {said}",
                 )
         unfinished = list(worker.given)
         if unfinished:
@@ -201,8 +208,7 @@ def run_dask(
     The cluster's machines need cleanrank and, under their own CLEANRANK_DATA, the same data files.
     """
     checks.require("dask")
-    import distributed
-
+    distributed: Any = importlib.import_module("distributed")
     cluster: Any = scheduler
     if scheduler is None:
         cluster = distributed.LocalCluster(
@@ -218,8 +224,7 @@ def run_dask(
 
 def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
     """Keeps a few cells per thread of the cluster in flight."""
-    import distributed
-
+    distributed: Any = importlib.import_module("distributed")
     window = 4 * max(1, sum(client.nthreads().values()))
     keys: dict[Any, str] = {}
     flying = distributed.as_completed(loop=client.loop)

@@ -51,6 +51,7 @@ CREATE TABLE asked (
   asked_at TEXT NOT NULL,
   PRIMARY KEY (recipe, key)
 ) WITHOUT ROWID;
+CREATE INDEX asked_by_key ON asked (key);
 CREATE TABLE files (
   path TEXT NOT NULL,
   size INTEGER NOT NULL,
@@ -219,9 +220,12 @@ class Store:
         """
         columns = "l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at"
         blob = "l.query_values" if values else "NULL AS query_values"
-        mine = "l.recipe, l.cell" if recipe is None else "a.recipe, a.cell"
-        joined = "" if recipe is None else "JOIN asked a ON a.key = l.key AND a.recipe = ?"
-        query = f"SELECT {columns}, {blob}, {mine} FROM latest l {joined} ORDER BY l.key"
+        # Without a recipe, labels are those of the first that asked, by name, whoever computed the cell.
+        by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = l.key)"
+        query = (
+            f"SELECT {columns}, {blob}, a.recipe, a.cell FROM latest l "
+            f"JOIN asked a ON a.key = l.key AND a.recipe = {by} ORDER BY l.key"
+        )
         wanted = None if keys is None else set(keys)
         with _worded(self.path):
             cursor = self._connection.execute(query, () if recipe is None else (recipe,))

@@ -1,0 +1,153 @@
+"""Cells: the points of a recipe's grid, each with a key that hashes everything its figures depend on.
+
+The key covers the data (by the SHA-256 of their files), fold, noise, method, the method's version, all
+parameters, grid, measures and seed, and PROTOCOL. It leaves out labels, the recipe and the versions of
+libraries: the first two do not change figures, and the last are recorded beside the result instead, so that
+an upgrade of a library does not throw away what was computed. Where it must, a method's version goes up.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cleanrank import checks
+from cleanrank.experiments.methods import METHODS
+from cleanrank.experiments.recipe import Contender, Data, Noise, Recipe
+from cleanrank.experiments.results import to_json
+
+# Goes up when reading data, corrupting labels or measuring changes figures for reasons outside a method.
+PROTOCOL = 1
+CLEAN = Noise("none", (0.0,))
+SHOWN_ONLY = ("dataset", "method")
+FILTERS = ("dataset", "fold", "noise", "rate", "method", "seed")
+
+Fingerprint = Callable[[str, int, Mapping[str, Any]], str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the grid.
+
+    Attributes:
+        key: hash of all inputs.
+        inputs: JSON-like; what the worker gets and the store keeps.
+    """
+
+    key: str
+    inputs: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The inputs as canonical JSON."""
+        return to_json(self.inputs)
+
+    def __str__(self) -> str:
+        i = self.inputs
+        noise = f" {i['noise']} {i['rate']:g}" if i["rate"] else ""
+        return f"{i['dataset']} fold {i['fold']}{noise}, {i['method']}, seed {i['seed']}"
+
+
+def key_of(inputs: Mapping[str, Any]) -> str:
+    """The SHA-256 of what the figures depend on; a noise rate of 0 is no noise, whatever its profile."""
+    counted = {k: v for k, v in inputs.items() if k not in SHOWN_ONLY}
+    if counted["rate"] == 0:
+        counted |= {"noise": "none", "on": []}
+    # Neither the order of measures nor where a data set is mentioned twice changes a figure.
+    counted["measures"] = sorted(counted["measures"])
+    return hashlib.sha256(to_json({"protocol": PROTOCOL, **counted}).encode()).hexdigest()
+
+
+def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[Cell]:
+    """All cells of a recipe; those that share data and noise stand together, so that workers reuse them.
+
+    Args:
+        recipe: what to expand.
+        fingerprint: (data set, fold, options) -> identity of the data.
+    """
+    cells = [
+        _cell(recipe, data, fold, noise, rate, contender, seed, identity)
+        for data in recipe.data
+        for fold in data.folds
+        for identity in [fingerprint(data.name, fold, data.options)]
+        for noise, rate in _levels(recipe)
+        for seed in recipe.seeds
+        for contender in recipe.contenders
+    ]
+    seen: dict[str, Cell] = {}
+    for cell in cells:
+        if (other := seen.setdefault(cell.key, cell)) is not cell:
+            checks.fail("cells", "must differ in more than their labels", f"{str(cell)!r} and {str(other)!r}")
+    return cells
+
+
+def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
+    clean_seen = False
+    for noise in recipe.noise or (CLEAN,):
+        for rate in noise.rates:
+            if rate or not clean_seen:
+                yield noise, rate
+            clean_seen = clean_seen or not rate
+
+
+def _cell(
+    recipe: Recipe,
+    data: Data,
+    fold: int,
+    noise: Noise,
+    rate: float,
+    contender: Contender,
+    seed: int,
+    identity: str,
+) -> Cell:
+    inputs = {
+        "dataset": data.label,
+        "method": contender.label,
+        "data": data.name,
+        "options": dict(data.options),
+        "identity": identity,
+        "fold": fold,
+        "noise": noise.profile,
+        "rate": rate,
+        "on": list(noise.on),
+        "algorithm": contender.method,
+        "version": METHODS[contender.method].version,
+        "params": dict(contender.params),
+        "grid": {k: list(v) for k, v in contender.grid.items()},
+        "select": recipe.select,
+        "seed": seed,
+        "measures": list(recipe.measures),
+    }
+    # Through JSON and back, so that a cell is the same before and after a visit to the store.
+    return Cell(key_of(inputs), json.loads(to_json(inputs)))
+
+
+def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
+    """Keeps the cells that every ``field=value[,value...]`` lets through; case does not matter.
+
+    >>> choose([], ["color=red"])
+    Traceback (most recent call last):
+    cleanrank.checks.UnknownNameError: unknown filter 'color'. Known: dataset, fold, noise, ...
+    """
+    kept = list(cells)
+    for text in only:
+        field, equals, values = text.partition("=")
+        if not equals:
+            checks.fail("--only", "must read field=value", repr(text), remedy="As in --only dataset=mq2008.")
+        checks.known("filter", field, FILTERS)
+        there = {_shown(c.inputs[field]).lower(): None for c in cells}
+        wanted = {checks.known(field, _shown(_number(v.strip())).lower(), there) for v in values.split(",")}
+        kept = [c for c in kept if _shown(c.inputs[field]).lower() in wanted]
+    return kept
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,165 @@
+"""What can be compared: each method is a function from a task to scores, with a version and its parameters.
+
+A method never sees a test label, by construction: its task holds train and validation data with labels
+(noisy where the experiment says so) and of the test data only features and queries. Rankers are imported
+when a method runs, so that reading a recipe stays quick.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cleanrank.types import Features, FloatArray, IntArray, RankingData
+
+
+@dataclass(frozen=True, eq=False)
+class Unjudged:
+    """Documents to be scored: features and queries, no labels."""
+
+    X: Features
+    indptr: IntArray
+
+    @property
+    def n_docs(self) -> int:
+        """How many."""
+        return int(self.X.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method gets.
+
+    Attributes:
+        train: rows to learn from.
+        validation: rows to choose by.
+        test: rows to score.
+        params: one value for every parameter of the method.
+        grid: parameter -> values among which validation data choose.
+        select: the measure of that choice.
+        seed: for everything random.
+        n_jobs: threads.
+    """
+
+    train: RankingData
+    validation: RankingData
+    test: Unjudged
+    params: Mapping[str, Any]
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    select: str = "ndcg@10"
+    seed: int = 0
+    n_jobs: int = 1
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid, in its order; one empty one without a grid."""
+        for values in itertools.product(*self.grid.values()):
+            yield dict(zip(self.grid, values, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A score per test document, and what was chosen on validation data."""
+
+    scores: FloatArray
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the house.
+
+    Attributes:
+        version: goes up by one whenever the figures it gives may change; stored cells of older versions are
+            computed anew.
+        run: what it does.
+        params: parameter -> default; the default's type is the parameter's.
+        about: one line for people.
+    """
+
+    version: int
+    run: Callable[[Task], Scored]
+    params: Mapping[str, Any]
+    about: str
+
+
+def lambdarank(task: Task) -> Scored:
+    """LightGBM's lambdarank; validation data choose the number of trees and from the grid (ties: the first)."""
+    from cleanrank.rankers.trees import train_lambdarank
+
+    best = None
+    for choice in task.choices():
+        params = {**task.params, **choice}
+        model = train_lambdarank(
+            task.train,
+            task.validation,
+            norm=params.pop("norm"),
+            rounds=params.pop("rounds"),
+            early_stopping_rounds=params.pop("early_stopping_rounds"),
+            params=params,
+            measure=task.select,
+            seed=task.seed,
+            n_jobs=task.n_jobs,
+        )
+        value = -np.inf if model.validation_value is None else float(model.validation_value)
+        if best is None or value > best[0]:
+            best = value, model, choice
+    assert best is not None  # a grid has at least one combination
+    value, model, choice = best
+    return Scored(model.predict(task.test.X), {**choice, "trees": model.best_iteration, "validation": value})
+
+
+def one_feature(task: Task) -> Scored:
+    """The single feature that ranks validation data best, upwards or downwards."""
+    from cleanrank.evaluate.compare import evaluate
+
+    columns = _dense(task.validation.X)
+    tried = [
+        (evaluate(sign * columns[:, f], task.validation, [task.select]).means, sign, f)
+        for f in range(columns.shape[1])
+        for sign in (1.0, -1.0)
+    ]
+    values = [next(iter(means.values())) for means, _, _ in tried]
+    _, sign, feature = tried[int(np.argmax(values))]
+    chosen = {"feature": feature, "sign": int(sign), "validation": float(max(values))}
+    return Scored(sign * _dense(task.test.X)[:, feature], chosen)
+
+
+def random_order(task: Task) -> Scored:
+    """Documents in random order: the floor of every measure."""
+    return Scored(np.random.default_rng(task.seed).random(task.test.n_docs))
+
+
+def _dense(X: Features) -> FloatArray:
+    """Features as float64; a missing value counts as 0, as in sparse data."""
+    found = X if isinstance(X, np.ndarray) else X.toarray()
+    return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=0.0)
+
+
+METHODS: dict[str, Method] = {
+    "lambdarank": Method(
+        version=1,
+        run=lambdarank,
+        params={
+            "norm": True,
+            "rounds": 300,
+            "early_stopping_rounds": 50,
+            "learning_rate": 0.05,
+            "num_leaves": 31,
+            "min_data_in_leaf": 20,
+            "min_sum_hessian_in_leaf": 0.0,
+            "feature_fraction": 1.0,
+            "bagging_fraction": 1.0,
+            "bagging_freq": 0,
+            "lambda_l2": 0.0,
+            "max_bin": 255,
+            "lambdarank_truncation_level": 30,
+        },
+        about="LightGBM's lambdarank",
+    ),
+    "one_feature": Method(
+        version=1, run=one_feature, params={}, about="the feature that ranks validation data best"
+    ),
+    "random": Method(version=1, run=random_order, params={}, about="random order"),
+}

@@ -1,0 +1,99 @@
+"""Where the data of a cell come from: the catalogue, or ``synthetic``, and how their identity is known.
+
+The identity of files is the SHA-256 over their contents, so a copy elsewhere is the same data and a changed
+file is not. The identity of made-up data is the generator's name and version.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from cleanrank import checks
+from cleanrank.data import catalogue
+from cleanrank.data.split import Splits, split
+from cleanrank.data.synthetic import make_ranking
+from cleanrank.experiments.strict import Table
+
+SYNTHETIC = "synthetic"
+# Goes up when make_ranking or the split gives other rows for the same options.
+SYNTHETIC_VERSION = 1
+SYNTHETIC_OPTIONS: dict[str, Any] = {
+    "n_queries": 300,
+    "n_features": 20,
+    "docs_per_query": 20.0,
+    "signal": 0.7,
+    "shape": "mslr",
+}
+
+
+class Notes(Protocol):
+    """Remembers hashes of files, so that a large one is read once."""
+
+    def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
+        """The hash noted for a file of this size and time."""
+        ...
+
+    def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
+        """Notes one."""
+        ...
+
+
+def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[str, Any]) -> str:
+    """Checks what a recipe says about a data set, at hand or not; returns its name as the catalogue spells it."""
+    if name == SYNTHETIC:
+        given = Table(options, table.at("options"), SYNTHETIC_OPTIONS)
+        for key, default in SYNTHETIC_OPTIONS.items():
+            given.get(key, type(default), default)
+        for fold in folds:
+            if fold < 1:
+                table.fail("folds", "must be 1 or more", fold)
+        return name
+    ranked = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind == "letor"]
+    try:
+        entry = catalogue.entry_of(name)
+    except checks.UnknownNameError:
+        entry = None
+    if entry is None or entry.kind != "letor":
+        table.known("name", "data set", name, [*ranked, SYNTHETIC])
+    assert entry is not None
+    if options:
+        table.fail("options", f"must be left out, for they shape {SYNTHETIC} data only", dict(options))
+    there = entry.folds or (1,)
+    for fold in folds:
+        if fold not in there:
+            table.fail("folds", f"must be among {', '.join(map(str, there))}", fold)
+    return entry.name
+
+
+def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
+    """Train, validation and test data; a fold of made-up data is a draw of its own."""
+    if name != SYNTHETIC:
+        return catalogue.load(name, fold=fold)
+    given = {**SYNTHETIC_OPTIONS, **options}
+    train, validation, test = split(make_ranking(**given, seed=fold), (0.6, 0.2, 0.2), seed=fold)
+    return Splits(train, validation, test)
+
+
+def identity_of(name: str, fold: int, options: Mapping[str, Any], *, notes: Notes | None = None) -> str:
+    """What tells these data from all others."""
+    if name == SYNTHETIC:
+        return f"{SYNTHETIC} {SYNTHETIC_VERSION}"
+    whole = hashlib.sha256()
+    found = catalogue.find(name)
+    for part in found.entry.files:
+        for path in catalogue.part_files(found, part, fold):
+            whole.update(f"{part} {_hash(path, notes)}\n".encode())
+    return whole.hexdigest()
+
+
+def _hash(path: Path, notes: Notes | None) -> str:
+    stat = path.stat()
+    place = str(path.resolve()), stat.st_size, stat.st_mtime_ns
+    if notes is not None and (noted := notes.file_hash(*place)):
+        return noted
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if notes is not None:
+        notes.note_file(*place, found)
+    return found

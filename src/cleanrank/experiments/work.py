@@ -1,0 +1,130 @@
+"""What a worker does with a cell: load, corrupt, fit and score, measure.
+
+Test labels come in after the method has returned its scores, and nowhere else.
+"""
+
+import functools
+import importlib.metadata
+import json
+import platform
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.data.split import Splits
+from cleanrank.evaluate.compare import evaluate
+from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
+from cleanrank.experiments.results import Result, failure, now, pack, to_json
+from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.noise.inject import corrupt
+from cleanrank.types import RankingData
+
+PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba")
+# Threads of one process take turns: not every threading layer of numba survives two callers at once.
+_TURN = threading.Lock()
+
+
+def run_cell(text: str) -> bytes:
+    """Computes the cell that ``text`` (JSON) describes; whatever goes wrong becomes a failed result."""
+    with _TURN:
+        started_at, start = now(), time.perf_counter()
+        try:
+            result = compute(json.loads(text), started_at, start)
+        except Exception:
+            spent = time.perf_counter() - start
+            result = failure(traceback.format_exc(), started_at=started_at, wall_seconds=spent)
+        return pack(result)
+
+
+def compute(cell: Mapping[str, Any], started_at: str, start: float) -> Result:
+    """The figures of a cell."""
+    splits = _splits(cell["data"], cell["fold"], to_json(cell["options"]), cell["identity"])
+    scored = score(cell, splits)
+    found = evaluate(scored.scores, splits.test, cell["measures"], n_jobs=1)
+    return Result(
+        status="done",
+        values={m: np.asarray(v) for m, v in found.items()},
+        means={m: float(v) for m, v in found.means.items()},
+        query_ids=splits.test.query_ids.tolist(),
+        chosen=scored.chosen,
+        error="",
+        versions=versions(),
+        wall_seconds=time.perf_counter() - start,
+        started_at=started_at,
+    )
+
+
+def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
+    """Runs the cell's method on what it may see: labels of train and validation, features of test."""
+    method = METHODS[cell["algorithm"]]
+    if method.version != cell["version"]:
+        checks.fail(
+            f"method {cell['algorithm']!r}",
+            f"must have version {cell['version']}, as the driver has",
+            method.version,
+            remedy="Install the same cleanrank everywhere.",
+        )
+    train, validation = noisy(cell, splits.train, splits.validation)
+    return method.run(
+        Task(
+            train=train,
+            validation=validation,
+            test=Unjudged(splits.test.X, splits.test.indptr),
+            params=cell["params"],
+            grid=cell["grid"],
+            select=cell["select"],
+            seed=cell["seed"],
+        )
+    )
+
+
+def noisy(
+    cell: Mapping[str, Any], train: RankingData, validation: RankingData
+) -> tuple[RankingData, RankingData]:
+    """Train and validation data with the noise of the cell.
+
+    Draws depend on the seed and the split alone, so all methods of a seed learn from the same labels, and a
+    higher rate changes what a lower one changed, and more.
+    """
+    if not cell["rate"]:
+        return train, validation
+    n_grades = max(train.n_grades, validation.n_grades)
+    given = []
+    for place, (name, data) in enumerate((("train", train), ("validation", validation))):
+        seed = int(np.random.SeedSequence([cell["seed"], place]).generate_state(1)[0])
+        if name in cell["on"]:
+            data = corrupt(data, cell["noise"], cell["rate"], n_grades=n_grades, seed=seed).data
+        given.append(data)
+    return given[0], given[1]
+
+
+@functools.lru_cache(maxsize=2)
+def _splits(name: str, fold: int, options: str, identity: str) -> Splits:
+    """Loads data once for the many cells that share them, and makes sure they are those the key speaks of."""
+    given = json.loads(options)
+    found = identity_of(name, fold, given)
+    if found != identity:
+        checks.fail(
+            f"data set {name!r}, fold {fold}",
+            "must be the same where cells are planned and where they are computed",
+            f"contents {found[:12]} instead of {identity[:12]}",
+            remedy="Put the same files there, or run again if they were just changed.",
+        )
+    return load_splits(name, fold, given)
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of what the figures come from."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found

@@ -1,0 +1,130 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from cleanrank.checks import CleanrankError
+from cleanrank.experiments.recipe import (
+    Contender,
+    Data,
+    Noise,
+    all_recipes,
+    find_recipe,
+    read_recipe,
+    recipe_name,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_a_recipe_becomes_typed_values(small_recipe):
+    recipe = read_recipe(small_recipe)
+    assert recipe.name == "toys/small"
+    assert recipe.command == "cleanrank reproduce recipes/toys/small.toml"
+    assert recipe.data == (
+        Data("synthetic", "synthetic", (1, 2), {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}),
+    )
+    assert recipe.noise == (Noise("uniform", (0.0, 0.3), ("train", "validation")),)
+    assert recipe.contenders[1] == Contender("chance", "random", {}, {})
+    assert recipe.contenders[0].params["norm"] is True
+    assert recipe.contenders[0].params["rounds"] == 5
+    assert recipe.contenders[0].params["num_leaves"] == 31
+    assert recipe.measures == recipe.show == ("ndcg@10", "map:letor")
+    assert (recipe.select, recipe.seeds, recipe.baseline) == ("ndcg@10", (1, 2), "norm on")
+
+
+def test_quick_keeps_a_part_of_the_whole(small_recipe):
+    quick = read_recipe(small_recipe).quickly()
+    assert (quick.data[0].folds, quick.seeds, quick.noise[0].rates) == ((1,), (1,), (0.0, 0.3))
+
+
+MISTAKES = [
+    ("# cleanrank reproduce", "# run", "line 1 must be a comment with the command"),
+    ('title = "A small grid"', "title = 3", r"small\.toml: title must be text; got 3"),
+    ('title = "A small grid"\n', "", r"small\.toml: title must be given"),
+    ("seeds = [1, 2]", "seed = [1, 2]", r"small\.toml: unknown key 'seed'\. Did you mean 'seeds'\? Known: title"),
+    ("seeds = [1, 2]", "seeds = [1, -2]", "seeds must not be negative; got -2"),
+    ("seeds = [1, 2]", "seeds = [1, 1]", "seeds must not repeat"),
+    ("seeds = [1, 2]", "seeds = []", "seeds must list at least one"),
+    ("seeds = [1, 2]", "seeds = 1, 2", "must be valid TOML.*line 4"),
+    ('"ndcg@10", "map', '"ndgc@10", "map', r"measures: unknown measure 'ndgc'\. Did you mean 'ndcg'"),
+    ("map:letor", "map:leter", "measures: unknown .*'leter'.*Did you mean 'letor'"),
+    ('baseline = "norm on"', 'baseline = "norm off"', "baseline: unknown method label 'norm off'. Did you mean 'norm on'"),
+    ('name = "synthetic"', 'name = "syntetic"', r"data\[0\]\.name: unknown data set 'syntetic'\. Did you mean 'synthetic'"),
+    ('name = "synthetic"', 'name = "mq2080"', r"unknown data set 'mq2080'\. Did you mean 'mq200[78]'"),
+    ('name = "synthetic"\nfolds = [1, 2]\noptions', 'name = "mq2008"\nfolds = [1]\noptions', r"data\[0\]\.options must be left out, for they shape synthetic data only"),
+    ("folds = [1, 2]", "folds = [0]", r"data\[0\]\.folds must be 1 or more; got 0"),
+    ("n_queries = 40", 'n_queries = "40"', r"data\[0\]\.options\.n_queries must be a whole number; got '40'"),
+    ("n_queries", "queries", r"data\[0\]\.options: unknown key 'queries'\. Did you mean 'n_queries'"),
+    ('profile = "uniform"', 'profile = "uniforn"', r"noise\[0\]\.profile: unknown noise profile 'uniforn'\. Did you mean"),
+    ("rates = [0.0, 0.3]", "rates = [0.0, 1.3]", r"noise\[0\]\.rates must lie in \[0, 1\]; got 1\.3"),
+    ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a number; got 'a'"),
+    ("rates = [0.0, 0.3]", 'rates = [0.3]\non = ["test"]', r"noise\[0\]\.on: unknown split 'test'\. Known: train, validation"),
+    ('method = "lambdarank"', 'method = "lambdrank"', r"methods\[0\]\.method: unknown method 'lambdrank'\. Did you mean"),
+    ("rounds = 5", "rounds = 5.5", r"methods\[0\]\.params\.rounds must be a whole number; got 5\.5"),
+    ("norm = true", "norm = 1", r"methods\[0\]\.params\.norm must be true or false; got 1"),
+    ("rounds = 5", "round = 5", r"methods\[0\]\.params: unknown key 'round'\. Did you mean 'rounds'"),
+    ('label = "chance"', 'label = "norm on"', r"methods\[1\] must have a label of its own; got 'norm on'"),
+    ('method = "random"', 'method = "random"\n[[methods]]\nlabel = "b"\nmethod = "random"', r"methods\[2\] must differ from 'chance'"),
+    ('method = "random"', 'method = "random"\nparams = { a = 1 }', r"methods\[1\]\.params: unknown key 'a'"),
+    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { rounds = [1, 2] }", r"grid\.rounds must not be given both"),
+    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { num_leaves = [7, 7.5] }", r"grid\.num_leaves\[1\] must be a whole"),
+    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { leaves = [7] }", r"grid: unknown key 'leaves'"),
+    ("[quick]", "[quick]\nmethods = 1", r"quick: unknown key 'methods'"),
+    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "norm on"\nmeasure = "ndcg@5"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.measure: unknown measure of this recipe 'ndcg@5'"),
+    ("[quick]", '[[published]]\ndataset = "other"\nmethod = "norm on"\nmeasure = "ndcg@10"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.dataset: unknown data set of this recipe"),
+    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "SVM"\nmeasure = "ndcg@10"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.method: unknown method label 'SVM'"),
+    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "norm on"\nmeasure = "ndcg@10"\nvalue = "high"\nsource = "x"\n[quick]', r"published\[0\]\.value must be a number"),
+    ("[[data]]", "[data]", "data must be a list"),
+    ("[quick]", "[quik]", "unknown key 'quik'. Did you mean 'quick'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
+def test_mistakes_say_what_and_where(tmp_path, small, old, new, message):
+    assert old in small
+    path = tmp_path / "small.toml"
+    path.write_text(small.replace(old, new))
+    with pytest.raises(CleanrankError) as caught:
+        read_recipe(path)
+    assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_binary_rubbish_is_no_recipe(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CleanrankError, match=r"bad\.toml must be valid TOML"):
+        read_recipe(path)
+
+
+def test_context_may_name_other_rankers(tmp_path, small):
+    path = tmp_path / "small.toml"
+    path.write_text(
+        small + '[[published]]\ndataset = "synthetic"\nmethod = "RankSVM"\nmeasure = "ndcg@10"\nvalue = 0.5\n'
+        'source = "a table"\ncontext = true\n'
+    )
+    (figure,) = read_recipe(path).published
+    assert (figure.method, figure.context, figure.value) == ("RankSVM", True, 0.5)
+
+
+def test_recipes_are_found_by_path_and_by_name(small_recipe, monkeypatch):
+    monkeypatch.chdir(small_recipe.parents[2])
+    assert find_recipe(str(small_recipe)) == small_recipe
+    assert read_recipe(find_recipe("toys/small")).name == "toys/small"
+    with pytest.raises(CleanrankError, match="unknown recipe 'toys/smal'. Did you mean 'toys/small'"):
+        find_recipe("toys/smal")
+
+
+SHIPPED = all_recipes(REPOSITORY / "recipes")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=recipe_name)
+def test_shipped_recipes_open_with_their_own_command(path):
+    recipe = read_recipe(path)
+    assert recipe.command == f"cleanrank reproduce {path.relative_to(REPOSITORY).as_posix()}"
+    assert recipe.title
+    assert recipe.quick.folds or recipe.quick.seeds
+
+
+def test_there_are_recipes():
+    assert {recipe_name(p) for p in SHIPPED} >= {"baselines/letor", "noise/quick"}

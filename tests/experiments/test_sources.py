@@ -1,0 +1,75 @@
+import hashlib
+
+import pytest
+
+from cleanrank.checks import MissingDataError
+from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.types import same_data
+
+OPTIONS = {"n_queries": 50, "n_features": 6, "docs_per_query": 6.0}
+
+
+class Notes(dict):
+    def file_hash(self, *place):
+        return self.get(place)
+
+    def note_file(self, *place_and_hash):
+        self[place_and_hash[:-1]] = place_and_hash[-1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A made-up MQ2008 in the official layout."""
+    for fold in range(1, 6):
+        for i, name in enumerate(("train", "vali", "test")):
+            path = tmp_path / "MQ2008" / f"Fold{fold}" / f"{name}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"1 qid:{fold}{i} 1:0.5 2:{i}\n0 qid:{fold}{i} 1:0.1 2:1\n")
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    return tmp_path / "MQ2008"
+
+
+def test_synthetic_data_split_by_query_and_a_fold_is_a_draw():
+    one, again, two = (load_splits("synthetic", fold, OPTIONS) for fold in (1, 1, 2))
+    assert [d.n_queries for d in one] == [30, 10, 10]
+    assert all(same_data(a, b) for a, b in zip(one, again, strict=True))
+    assert not same_data(one.train, two.train)
+    assert not set(one.train.query_ids) & set(one.test.query_ids)
+
+
+def test_catalogue_data_come_from_their_files(folder):
+    found = load_splits("MQ2008", 2, {})
+    assert [d.query_ids.astype(int).tolist() for d in found] == [[20], [21], [22]]
+
+
+def test_identity_is_the_contents_of_all_parts(folder):
+    expected = hashlib.sha256()
+    for part, name in (("train", "train"), ("validation", "vali"), ("test", "test")):
+        content = (folder / "Fold1" / f"{name}.txt").read_bytes()
+        expected.update(f"{part} {hashlib.sha256(content).hexdigest()}\n".encode())
+    assert identity_of("MQ2008", 1, {}) == expected.hexdigest()
+    assert identity_of("MQ2008", 2, {}) != identity_of("MQ2008", 1, {})
+
+
+@pytest.mark.parametrize("name", ["train", "vali", "test"])
+def test_a_changed_file_is_other_data(folder, name):
+    before = identity_of("MQ2008", 1, {})
+    path = folder / "Fold1" / f"{name}.txt"
+    path.write_text(path.read_text().replace("0.5", "0.6"))
+    assert identity_of("MQ2008", 1, {}) != before
+
+
+def test_hashes_are_noted_and_reused(folder):
+    notes = Notes()
+    found = identity_of("MQ2008", 1, {}, notes=notes)
+    assert len(notes) == 3
+    assert identity_of("MQ2008", 1, {}, notes=notes) == found
+    for place in notes:
+        notes[place] = "noted"
+    assert identity_of("MQ2008", 1, {}, notes=notes) != found
+
+
+def test_data_that_are_not_there_say_how_to_get_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="is not on this machine"):
+        identity_of("MQ2008", 1, {})

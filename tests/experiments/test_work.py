@@ -1,0 +1,152 @@
+import dataclasses
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from cleanrank.evaluate.compare import evaluate
+from cleanrank.experiments import work
+from cleanrank.experiments.cells import expand
+from cleanrank.experiments.methods import METHODS, Task, Unjudged
+from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.results import unpack
+from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.experiments.work import noisy, run_cell, score
+
+OPTIONS = {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}
+
+
+@pytest.fixture
+def cells(small_recipe):
+    return expand(read_recipe(small_recipe), identity_of)
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return load_splits("synthetic", 1, OPTIONS)
+
+
+def cell_of(cells, **wanted):
+    return next(c for c in cells if all(c.inputs[k] == v for k, v in wanted.items()))
+
+
+def for_method(cells, name):
+    """A noisy cell of the recipe, given to another method."""
+    inputs = dict(cell_of(cells, rate=0.3, method="norm on").inputs)
+    params = {
+        **METHODS[name].params,
+        **({"rounds": 5, "min_data_in_leaf": 5} if name == "lambdarank" else {}),
+    }
+    grid = {"num_leaves": [3, 15]} if name == "lambdarank" else {}
+    return {**inputs, "algorithm": name, "version": METHODS[name].version, "params": params, "grid": grid}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_scores_and_choices_do_not_depend_on_test_labels(cells, splits, name):
+    cell = for_method(cells, name)
+    given = score(cell, splits)
+    for labels in (np.zeros_like(splits.test.y), splits.test.y.max() - splits.test.y):
+        poisoned = dataclasses.replace(splits, test=splits.test.with_labels(labels))
+        other = score(cell, poisoned)
+        assert other.scores.tobytes() == given.scores.tobytes()
+        assert other.chosen == given.chosen
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_run_where_test_labels_do_not_exist(cells, splits, name):
+    unlabelled = SimpleNamespace(X=splits.test.X, indptr=splits.test.indptr)
+    blind = SimpleNamespace(train=splits.train, validation=splits.validation, test=unlabelled)
+    cell = for_method(cells, name)
+    assert score(cell, blind).scores.tobytes() == score(cell, splits).scores.tobytes()
+
+
+def test_a_task_holds_of_the_test_data_features_and_queries_only():
+    assert [f.name for f in dataclasses.fields(Unjudged)] == ["X", "indptr"]
+    judged = {f.name for f in dataclasses.fields(Task) if f.type in (cr.RankingData, "RankingData")}
+    assert judged == {"train", "validation"}
+
+
+def test_choices_do_depend_on_validation_labels(cells, splits):
+    cell = for_method(cells, "one_feature")
+    other = dataclasses.replace(
+        splits, validation=splits.validation.with_labels(splits.validation.y.max() - splits.validation.y)
+    )
+    assert score(cell, other).chosen != score(cell, splits).chosen
+
+
+def test_noise_changes_train_and_validation_and_is_shared_by_methods(cells, splits):
+    one, two = (cell_of(cells, rate=0.3, seed=1, method=m).inputs for m in ("norm on", "chance"))
+    train, validation = noisy(one, splits.train, splits.validation)
+    again, _ = noisy(two, splits.train, splits.validation)
+    assert (train.y == again.y).all()
+    assert 0.15 < (train.y != splits.train.y).mean() < 0.45
+    assert (validation.y != splits.validation.y).any()
+    assert (train.X == splits.train.X).all()
+
+
+def test_noise_keeps_to_its_splits_and_seeds(cells, splits):
+    cell = {**cell_of(cells, rate=0.3, seed=1).inputs, "on": ["train"]}
+    train, validation = noisy(cell, splits.train, splits.validation)
+    assert (validation.y == splits.validation.y).all()
+    other, _ = noisy({**cell, "seed": 2}, splits.train, splits.validation)
+    assert (train.y != other.y).any()
+    clean, _ = noisy({**cell, "rate": 0.0}, splits.train, splits.validation)
+    assert clean is splits.train
+
+
+def test_a_higher_rate_changes_what_a_lower_one_changed_and_more(cells, splits):
+    cell = cell_of(cells, rate=0.3, seed=1).inputs
+    low, high = (
+        noisy({**cell, "rate": r}, splits.train, splits.validation)[0].y != splits.train.y for r in (0.1, 0.3)
+    )
+    assert low.sum() < high.sum()
+    assert high[low].all()
+
+
+def test_figures_are_those_of_the_clean_test_labels(cells, splits):
+    cell = cell_of(cells, rate=0.3, seed=2, method="chance")
+    found = unpack(run_cell(cell.text))
+    scores = np.random.default_rng(2).random(splits.test.n_docs)
+    expected = evaluate(scores, splits.test, ["ndcg@10", "map:letor"])
+    assert found.status == "done", found.error
+    assert {m: v.tolist() for m, v in found.values.items()} == {m: v.tolist() for m, v in expected.items()}
+    assert found.means == expected.means
+    assert list(found.query_ids) == splits.test.query_ids.tolist()
+    assert {"python", "numpy", "lightgbm", "cleanrank"} <= set(found.versions)
+
+
+def test_a_cell_gives_the_same_bits_twice(cells):
+    cell = cell_of(cells, rate=0.3, method="norm on")
+    one, two = unpack(run_cell(cell.text)), unpack(run_cell(cell.text))
+    assert {m: v.tobytes() for m, v in one.values.items()} == {m: v.tobytes() for m, v in two.values.items()}
+    assert one.chosen == two.chosen
+
+
+def test_what_goes_wrong_is_a_failure_with_its_traceback(cells):
+    inputs = {**cell_of(cells, method="norm on").inputs}
+    inputs["params"] = {**inputs["params"], "num_leaves": 1}
+    found = unpack(run_cell(json.dumps(inputs)))
+    assert found.status == "failed"
+    assert found.means == {}
+    assert "Traceback" in found.error
+    assert "num_leaves" in found.error
+
+
+def test_other_data_than_planned_are_refused(cells):
+    work._splits.cache_clear()
+    found = unpack(run_cell(json.dumps({**cells[0].inputs, "identity": "a1b2c3d4e5f60718"})))
+    assert "must be the same where cells are planned and where they are computed" in found.error
+
+
+def test_another_version_of_a_method_is_refused(cells):
+    found = unpack(run_cell(json.dumps({**cells[0].inputs, "version": 99})))
+    assert "must have version 99, as the driver has" in found.error
+
+
+def test_data_are_loaded_once_for_many_cells(cells):
+    work._splits.cache_clear()
+    for cell in cells[:4]:
+        run_cell(cell.text)
+    assert work._splits.cache_info().misses == 1
