@@ -42,18 +42,18 @@ class Check:
     form: str = ""
 
 
-def verify(name: str, root: str | os.PathLike[str] | None = None, **options: Any) -> list[Check]:
+def verify(name: str, root: str | os.PathLike[str] | None = None, *, cache: bool = True) -> list[Check]:
     """Counts a data set at hand and compares every statistic with the published one.
 
     A sample or another form of a set is held against its own figures and says so in ``form``; the figures of
-    the whole set do not apply to it. ``options`` go to ``read_letor``.
+    the whole set do not apply to it. ``cache`` is that of ``read_letor``.
     """
     found = find(name, root)
-    counts = COUNTERS[found.entry.kind](found, **options)
+    counts = COUNTERS[found.entry.kind](found, cache)
     expected = {
         (fact.part, fold, fact.what): fact
         for fact in found.facts
-        for fold in (_folds_of(fact.part, fact.fold, counts))
+        for fold in _folds_of(fact.part, fact.fold, counts)
     }
     rows = []
     for (part, fold), values in counts.items():
@@ -96,7 +96,7 @@ def _folds_of(part: str, fold: int | None, counts: Counts) -> list[int | None]:
     return [k for p, k in counts if p == "all"] or [None]
 
 
-def _count_letor(found: Found, **options: Any) -> Counts:
+def _count_letor(found: Found, cache: bool) -> Counts:
     entry = found.entry
     counts: dict[tuple[str, int | None], dict[str, int]] = {}
     tested: dict[int, set[Any]] = {}
@@ -106,7 +106,7 @@ def _count_letor(found: Found, **options: Any) -> Counts:
             continue
         number = fold if len(entry.folds) > 1 else None
         tallies = {
-            part: _tally(read_part(found, part, fold, **options)) for part in PARTS if part in entry.files
+            part: _tally(read_part(found, part, fold, cache=cache)) for part in PARTS if part in entry.files
         }
         for part, tally in tallies.items():
             counts[part, number] = {"queries": len(tally.queries), "documents": tally.documents}
@@ -149,7 +149,7 @@ def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
     }
 
 
-def _count_text(found: Found) -> Counts:
+def _count_text(found: Found, _cache: bool) -> Counts:
     files = part_files(found, "all")
     names = list(_members(files[0]) if len(files) == 1 else _files_below(files))
     groups = {name.split("/")[-2] for name in names}
@@ -175,12 +175,12 @@ def _files_below(folders: list[Path]) -> Iterator[str]:
         yield from (f"{folder.name}/{file.parent.name}/{file.name}" for file in folder.glob("*/*"))
 
 
-def _count_ratings(found: Found) -> Counts:
+def _count_ratings(found: Found, _cache: bool) -> Counts:
     table = _table(part_files(found, "all")[0], ("user", "item", "rating", "time"), "\t")
     return {("all", None): {"ratings": table.num_rows, **_distinct(table, users="user", items="item")}}
 
 
-def _count_behaviours(found: Found) -> Counts:
+def _count_behaviours(found: Found, _cache: bool) -> Counts:
     files = part_files(found, "all")
     if files[0].suffix == ".jsonl":
         return _count_sessions(files)
