@@ -1,0 +1,184 @@
+"""One report on one data set: its shape, its contradictions, its fragility, and what to do about it."""
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.diagnose.advice import Advice, advise
+from cleanrank.diagnose.columns import Columns, columns_of
+from cleanrank.diagnose.duplicates import Duplicates, duplicates_of
+from cleanrank.diagnose.fragility import DEFAULT_PROFILES, FAMILIES, RATES, TURNING_POINT, Curve, curves_of
+from cleanrank.diagnose.known import KnownCurve, known_curves
+from cleanrank.diagnose.scales import Balance, Merge, balance_of, merges_of
+from cleanrank.diagnose.shape import (
+    Grades,
+    Idle,
+    Lengths,
+    Pairs,
+    grade_counts,
+    grades_of,
+    idle_of,
+    lengths_of,
+    pairs_of,
+)
+from cleanrank.types import RankingData
+
+REFERENCE_RATE = 0.1
+MOST_MERGED = 10
+
+
+@dataclass(frozen=True, repr=False)
+class Diagnosis:
+    """What ``diagnose`` found; prints as a report.
+
+    Attributes:
+        queries: how many.
+        documents: how many.
+        features: how many columns.
+        lengths: documents per query.
+        grades: how labels are spread.
+        pairs: pairs within queries.
+        idle: queries that teach nothing.
+        duplicates: identical rows and contradicting labels.
+        columns: constant columns, missing values.
+        rate: the error rate that the advice speaks of.
+        new_weight: what a new-come pair counts in pNoise.
+        curves: pNoise against the error rate, one curve per profile.
+        known: the same for published data sets, under the first profile.
+        merges: coarser scales, at ``rate`` under the first profile.
+        balance: even and best shares, at ``rate`` under the first profile; None with one grade.
+        advice: what to do and know.
+        name: what the data are called.
+    """
+
+    queries: int
+    documents: int
+    features: int
+    lengths: Lengths
+    grades: Grades
+    pairs: Pairs
+    idle: Idle
+    duplicates: Duplicates
+    columns: Columns
+    rate: float
+    new_weight: float
+    curves: tuple[Curve, ...]
+    known: tuple[KnownCurve, ...]
+    merges: tuple[Merge, ...]
+    balance: Balance | None
+    advice: tuple[Advice, ...] = field(default=())
+    name: str = ""
+
+    def at(self, rate: float, *, overall: bool = False) -> float:
+        """The pNoise of the first profile at a rate, over real queries or from overall proportions."""
+        curve = self.curves[0]
+        return float(np.interp(rate, curve.rates, curve.overall if overall else curve.pnoise))
+
+    def known_at(self, known: KnownCurve, rate: float) -> float:
+        """The pNoise of a published data set at a rate."""
+        return float(np.interp(rate, self.curves[0].rates, known.pnoise))
+
+    def __repr__(self) -> str:
+        from cleanrank.diagnose.words import report
+
+        return report(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values; what is not a finite number becomes None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def to_json(self) -> str:
+        """Everything as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a page of one file that needs no network."""
+        from cleanrank.report.diagnosis import write_diagnosis
+
+        return write_diagnosis(self.to_dict(), path)
+
+
+def diagnose(
+    data: RankingData,
+    *,
+    rates: Sequence[float] = RATES,
+    profiles: Sequence[str] = DEFAULT_PROFILES,
+    new_weight: float = 0.5,
+    rate: float = REFERENCE_RATE,
+    turning_point: float = TURNING_POINT,
+    name: str = "",
+) -> Diagnosis:
+    """Looks at a judged data set: how many label errors can it bear, and what should be done first?
+
+    Args:
+        data: judged rows; their labels stand in for the truth.
+        rates: label error rates of the curves, rising.
+        profiles: families of noise; the first is the one that the advice speaks of.
+        new_weight: what a new-come pair counts in pNoise.
+        rate: the error rate that the advice speaks of.
+        turning_point: the pNoise at which the knee is placed.
+        name: what to call the data in the report.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.1], [0.4], [0.9], [0.9]], [0, 0, 1, 0], qid=[1, 1, 1, 1])
+    >>> found = diagnose(data)
+    >>> found.pairs.different, found.duplicates.within.least_wrong, round(found.at(0.1), 3)
+    (3, 1, 0.13)
+    """
+    _check(rates, profiles, new_weight, rate, turning_point)
+    grid = tuple(sorted({*(float(r) for r in rates), float(rate)}))
+    counts = grade_counts(data)
+    curves = curves_of(counts, grid, profiles, new_weight=new_weight, turning_point=turning_point)
+    used = int((counts.sum(axis=0) > 0).sum())
+    first = profiles[0]
+    found = Diagnosis(
+        queries=data.n_queries,
+        documents=data.n_docs,
+        features=data.n_features,
+        lengths=lengths_of(data.lengths),
+        grades=grades_of(counts),
+        pairs=pairs_of(counts),
+        idle=idle_of(data, counts),
+        duplicates=duplicates_of(data),
+        columns=columns_of(data),
+        rate=float(rate),
+        new_weight=float(new_weight),
+        curves=curves,
+        known=known_curves(grid, first, new_weight) if curves else (),
+        merges=merges_of(counts, first, rate, new_weight=new_weight) if 2 < used <= MOST_MERGED else (),
+        balance=balance_of(counts, first, rate, new_weight=new_weight) if 1 < used <= MOST_MERGED else None,
+        name=name,
+    )
+    return replace(found, advice=advise(found))
+
+
+def _check(
+    rates: Sequence[float], profiles: Sequence[str], new_weight: float, rate: float, turning_point: float
+) -> None:
+    if not len(rates) or not len(profiles):
+        checks.fail("rates" if not len(rates) else "profiles", "must name at least one", "none")
+    for profile in profiles:
+        checks.known("noise profile", profile, FAMILIES)
+    for each in (*rates, rate):
+        if not 0 <= each <= 1:
+            checks.fail("rates", "must lie in [0, 1]", each)
+    if not 0 <= new_weight <= 1:
+        checks.fail("new_weight", "must lie in [0, 1]", new_weight)
+    if not 0 < turning_point <= 0.5:
+        checks.fail("turning_point", "must lie in (0, 1/2]", turning_point)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
