@@ -7,6 +7,8 @@ from cleanrank.evaluate.compare import evaluate as evaluate
 from cleanrank.evaluate.compare import evaluate_arrays as evaluate_arrays
 from cleanrank.evaluate.corrected import Corrected as Corrected
 from cleanrank.evaluate.corrected import corrected as corrected
+from cleanrank.evaluate.explain import Explanation as Explanation
+from cleanrank.evaluate.explain import explain_ndcg as explain_ndcg
 from cleanrank.evaluate.measures import CONVENTIONS as CONVENTIONS
 from cleanrank.evaluate.measures import MEASURES as MEASURES
 from cleanrank.evaluate.measures import Measure as Measure

@@ -4,7 +4,7 @@ Scores must be finite, one per row, in the order of the rows of the data. Where 
 gains, dcg and ndcg use them; every other measure reads the grades.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -182,7 +182,7 @@ def evaluate(
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 2], qid=[1, 1, 2, 2])
     >>> evaluate([0.1, 0.2, 0.3, 0.4], data, ["ndcg@10", "mrr"]).means
-    {'ndcg@10': 0.8154648767857287, 'mrr': 0.75}
+    {'ndcg@10': 0.8154648767857288, 'mrr': 0.75}
     """
     wanted = as_measures(measures)
     values, weights = query_values(wanted, data.y, scores, data.indptr, data.gains, n_jobs=n_jobs, data=data)
@@ -329,49 +329,70 @@ def compare(
     wanted = as_measures(measures)
     found = {name: evaluate(systems[name], data, wanted, n_jobs=n_jobs) for name in names}
     base = found[against]
-    shape = (len(names), len(wanted))
-    parts = {key: np.full(shape, np.nan) for key in ("differences", "low", "high", "p_values")}
-    counts = {key: np.zeros(shape, dtype=np.int64) for key in ("wins", "ties", "losses")}
-    for s, name in enumerate(names):
-        if name == against:
+    blank = np.full((len(wanted), 4), np.nan)
+    tested = np.stack(
+        [
+            blank if name == against
+            else _figures(found[name], base, test, alternative, permutations, level, seed, n_jobs)
+            for name in names
+        ]
+    )  # fmt: skip
+    change = np.stack([e.by_query - base.by_query for e in found.values()])
+    # A system has neither won nor lost against itself.
+    counted = np.array([name != against for name in names])[:, None]
+    return Comparison(
+        systems=names,
+        baseline=against,
+        evaluations=found,
+        means=np.stack([weighted_means(e.by_query, e.weights) for e in found.values()]),
+        differences=tested[:, :, 0],
+        low=tested[:, :, 1],
+        high=tested[:, :, 2],
+        p_values=tested[:, :, 3],
+        corrected=_holm_all(tested[:, :, 3]) if correction == "holm" else None,
+        wins=(change > 0).sum(axis=2) * counted,
+        ties=(change == 0).sum(axis=2) * counted,
+        losses=(change < 0).sum(axis=2) * counted,
+        settings={"test": test, "alternative": alternative, "permutations": permutations, "level": level,
+                  "seed": seed, "correction": correction},
+    )  # fmt: skip
+
+
+def _figures(
+    system: Evaluation, base: Evaluation, test: str, alternative: str, permutations: "int | str",
+    level: float, seed: int, n_jobs: int | None,
+) -> FloatArray:  # fmt: skip
+    """(M, 4): difference, both ends of its interval, p-value."""
+    change = system.by_query - base.by_query
+    low, high = significance.mean_intervals(change, base.weights, level, 10_000, seed, n_jobs)
+    p_values = []
+    for m, measure in enumerate(base.measures):
+        a, b, w = system.by_query[m], base.by_query[m], base.weights[m]
+        if (np.isnan(a) != np.isnan(b)).any():
+            at = base.query_ids[int(np.argmax(np.isnan(a) != np.isnan(b)))]
+            checks.fail(str(measure), "must be defined for both systems or neither", "one", at=f"query {at!s}",
+                        remedy=f"Give such queries a value, as in '{measure}:empty=zero'.")  # fmt: skip
+        if np.isnan(a).all():
+            p_values.append(float("nan"))
             continue
-        change = found[name].by_query - base.by_query
-        parts["differences"][s] = weighted_means(change, base.weights)
-        parts["low"][s], parts["high"][s] = significance.mean_intervals(
-            change, base.weights, level, 10_000, seed, n_jobs
+        if measure.weighting == "pooled":
+            a, b = a * (w / w.mean()), b * (w / w.mean())
+        p_values.append(
+            significance.paired_t_test(a, b, alternative)
+            if test == "t"
+            else significance.fisher_test(a, b, permutations, alternative, seed, n_jobs=n_jobs)
         )
-        for key, sign in (("wins", change > 0), ("ties", change == 0), ("losses", change < 0)):
-            counts[key][s] = sign.sum(axis=1)
-        for m in range(len(wanted)):
-            parts["p_values"][s, m] = _p_value(
-                found[name], base, m, test, alternative, permutations, seed, n_jobs
-            )
-    corrected = None
-    if correction == "holm":
-        corrected = np.full(shape, np.nan)
-        tested = ~np.isnan(parts["p_values"])
-        corrected[tested] = significance.holm(parts["p_values"][tested])
-    means = np.stack([weighted_means(e.by_query, e.weights) for e in found.values()])
-    settings = {"test": test, "alternative": alternative, "permutations": permutations, "level": level,
-                "seed": seed, "correction": correction}  # fmt: skip
-    return Comparison(names, against, found, means, **parts, corrected=corrected, **counts, settings=settings)
+    return np.column_stack((weighted_means(change, base.weights), low, high, p_values))
 
 
-def _p_value(
-    system: Evaluation, base: Evaluation, m: int, test: str, alternative: str, permutations: "int | str",
-    seed: int, n_jobs: int | None,
-) -> float:  # fmt: skip
-    a, b, w = system.by_query[m], base.by_query[m], base.weights[m]
-    if np.isnan(a).all() and np.isnan(b).all():
-        return float("nan")
-    if system.measures[m].weighting == "pooled":
-        a, b = a * (w / w.mean()), b * (w / w.mean())
-    if test == "t":
-        return significance.paired_t_test(a, b, alternative)
-    return significance.fisher_test(a, b, permutations, alternative, seed, n_jobs=n_jobs)
+def _holm_all(p_values: FloatArray) -> FloatArray:
+    corrected = np.full(p_values.shape, np.nan)
+    tested = ~np.isnan(p_values)
+    corrected[tested] = significance.holm(p_values[tested])
+    return corrected
 
 
-def aligned(rows: list[tuple[str, ...]]) -> str:
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows of words as a plain table; the first is the head."""
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     return "\n".join("  ".join(w.ljust(n) for w, n in zip(row, widths, strict=True)).rstrip() for row in rows)

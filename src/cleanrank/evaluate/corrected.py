@@ -6,8 +6,8 @@ measure allows this correction if it is a sum over documents of (a weight from t
 the grade), or over pairs of documents likewise:
 
 * DCG, precision: sum_d w_d g[y_d], with w the discount at the rank of d, or 1/k;
-* AUC and pairwise accuracy, ``micro``: sum over i != j of K_ij G[y_i, y_j] / n^2, with K = 1 where i ranks above
-  j and 1/2 where they tie, and G[a, b] = 1 where grade a should rank above b. Corrected, G becomes
+* AUC and pairwise accuracy, ``micro``: sum over i != j of K_ij G[y_i, y_j] / n^2, with K = 1 where i ranks
+  above j and 1/2 where they tie, and G[a, b] = 1 where grade a should rank above b. Corrected, G becomes
   T^-1 G T^-T. Unbiased, because the noise of i and j is independent;
 * ``pooled``: a ratio of two such sums; consistent in the number of queries, not unbiased.
 
@@ -42,8 +42,10 @@ REFUSED: dict[str, str] = {
     "err": "it depends on a product over documents, not a sum. Use dcg",
     "recall": "it divides by the number of relevant documents of the query, which the noise changes. "
     "Use precision",
-    "tau": "it divides by the number of untied pairs of the query, which the noise changes. Use pairacc:micro",
-    "auc": "with macro weighting the effect of noise depends on the share of relevant documents of each query. "
+    "tau": "it divides by the number of untied pairs of the query, which the noise changes. "
+    "Use pairacc:micro",
+    "auc": "with macro weighting the effect of noise depends on the share of relevant documents of each "
+    "query. "
     "Use auc:micro or auc:pooled",
     "pairacc": "with macro weighting the effect of noise depends on the grades of each query. "
     "Use pairacc:micro or pairacc:pooled",
@@ -183,8 +185,8 @@ def check_correctable(m: Measure, data: RankingData, n_grades: int) -> None:
     if reason:
         raise checks.InvalidInputError(f"{str(m)!r} cannot be corrected for label noise: {reason}.")
     if m.empty == "skip":
-        checks.fail(f"{str(m)!r}", "must keep all queries, for noisy labels decide which are left out", "empty=skip",
-                    remedy="Leave the convention out.")  # fmt: skip
+        rule = "must keep all queries, for noisy labels decide which are left out"
+        checks.fail(f"{str(m)!r}", rule, "empty=skip", remedy="Leave the convention out.")  # fmt: skip
     if m.ties == "worst":
         checks.fail(f"{str(m)!r}", "must not break ties by noisy labels", "ties=worst",
                     remedy="Use ties=average.")  # fmt: skip
@@ -196,7 +198,7 @@ def check_correctable(m: Measure, data: RankingData, n_grades: int) -> None:
 
 
 def grade_values(m: Measure, n_grades: int) -> FloatArray:
-    """g (C,): what a document of each true grade contributes; for pairs G (C, C)."""
+    """What a document of each true grade contributes, (C,); for pairs of documents (C, C)."""
     grades = np.arange(n_grades, dtype=np.float64)
     if m.name == "dcg":
         return np.exp2(grades) - 1.0 if m.gain == "exp" else grades
@@ -225,7 +227,7 @@ def base_coefficients(m: Measure, T: FloatArray) -> FloatArray:
 
 
 def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
-    """w (N,): the weight of each document, from the ranking alone."""
+    """The weight w of each document (N,), from the ranking alone."""
     lengths = np.repeat(data.lengths, data.lengths)
     longest = int(data.lengths.max(initial=1))
     cut = m.cutoff or longest
@@ -255,7 +257,7 @@ def query_stats(m: Measure, scores: Array, data: RankingData, n_grades: int) -> 
     if m.name in ("dcg", "precision"):
         cell = query_of_row(data.indptr) * n_grades + data.y
         sums = np.bincount(cell, weights=rank_weights(m, scores, data), minlength=data.n_queries * n_grades)
-        return sums.reshape(-1, n_grades), np.ones((data.n_queries, 1))
+        return sums.astype(np.float64).reshape(-1, n_grades), np.ones((data.n_queries, 1))
     right = np.empty((data.n_queries, n_grades, n_grades))
     every = np.empty_like(right)
     for q, (start, stop) in enumerate(pairwise(data.indptr)):
@@ -284,7 +286,8 @@ def _beaten(m: Measure, s: FloatArray, labels: FloatArray) -> FloatArray:
 
 
 def _interval(
-    m: Measure, stats: FloatArray, units: FloatArray, drawn: FloatArray, level: float, seed: int, resamples: int
+    m: Measure, stats: FloatArray, units: FloatArray, drawn: FloatArray, level: float, seed: int,
+    resamples: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Percentile interval over queries; resample b takes the matrix draw b modulo their number."""
     up = np.stack([coefficients(m, T) for T in drawn])

@@ -10,7 +10,7 @@ BLOCK = 2048
 
 
 @kernel(inline=True)
-def _word(key: int, counter: int) -> int:
+def _word(key: np.uint64, counter: int) -> np.uint64:
     z = key + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -18,7 +18,9 @@ def _word(key: int, counter: int) -> int:
 
 
 @kernel()
-def _add_word(table: Array, sums: Array, key: int, first: int, w: int, per_draw: int, listed: bool) -> None:
+def _add_word(
+    table: Array, sums: Array, key: np.uint64, first: int, w: int, per_draw: int, listed: bool
+) -> None:
     """Adds what 64 numbers contribute to each sum: eight look-ups in tables that stay in the nearest cache."""
     low = np.uint64(255)
     for i in range(len(sums)):
@@ -39,7 +41,7 @@ def _add_word(table: Array, sums: Array, key: int, first: int, w: int, per_draw:
 
 
 @kernel(parallel=True)
-def count_extreme(tables: Array, draws: int, total: int, side: int, key: int, listed: bool) -> Array:
+def count_extreme(tables: Array, draws: int, total: int, side: int, key: np.uint64, listed: bool) -> Array:
     """Extreme draws in each block of draws; whole numbers, so any order of summing gives the same."""
     blocks = (draws + BLOCK - 1) // BLOCK
     counts = np.zeros(blocks, np.int64)
@@ -62,7 +64,7 @@ def count_extreme(tables: Array, draws: int, total: int, side: int, key: int, li
 
 
 @kernel()
-def _resample(rows: Array, out: Array, key: int, counter: int) -> None:
+def _resample(rows: Array, out: Array, key: np.uint64, counter: int) -> None:
     n, m = rows.shape
     size = np.uint64(n)
     for i in range(0, n, 2):
@@ -77,7 +79,7 @@ def _resample(rows: Array, out: Array, key: int, counter: int) -> None:
 
 
 @kernel(parallel=True)
-def resampled_sums(rows: Array, resamples: int, key: int) -> Array:
+def resampled_sums(rows: Array, resamples: int, key: np.uint64) -> Array:
     """Sums over rows drawn with replacement, one line per resample."""
     out = np.zeros((resamples, rows.shape[1]), np.float64)
     per_draw = (len(rows) + 1) // 2

@@ -124,7 +124,7 @@ def _found(code: Array, rank: Array, end: Array, cut: int, relevant: int, averag
 
 @kernel()
 def _precision_sum(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
-    """The precision at each relevant document, summed over ``cut`` ranks (McSherry and Najork 2008 for ties)."""
+    """The precision at each relevant document, summed over ``cut`` ranks (ties: McSherry and Najork 2008)."""
     total = 0.0
     before = 0
     r = 0
@@ -287,7 +287,7 @@ def _tau(code: Array, rank: Array, end: Array, n: int, counts: Array) -> float:
         r = end[r]
     if graded == 0.0 or scored == 0.0:
         return np.nan
-    return (2.0 * right - (graded - tied)) / (np.sqrt(graded) * np.sqrt(scored))
+    return float((2.0 * right - (graded - tied)) / (np.sqrt(graded) * np.sqrt(scored)))
 
 
 @kernel()
@@ -421,8 +421,8 @@ def _look_up(table: Array, code: Array, out: Array) -> None:
 
 @kernel()
 def _chunk(
-    plan: Array, scores: Array, code: Array, indptr: Array, first: int, last: int, gains: Array, gain_of: Array,
-    discounts: Array, top: int, values: Array, weights: Array,
+    plan: Array, scores: Array, code: Array, indptr: Array, first: int, last: int, gains: Array,
+    gain_of: Array, discounts: Array, top: int, values: Array, weights: Array,
 ) -> None:  # fmt: skip
     """The queries first..last - 1, with buffers of their own."""
     longest = discounts.shape[1]
@@ -457,5 +457,6 @@ def query_measures(
     """
     for b in numba.prange(len(bounds) - 1):
         _chunk(
-            plan, scores, code, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top, values, weights
+            plan, scores, code, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top, values,
+            weights,
         )  # fmt: skip

@@ -12,7 +12,8 @@ Parts of a measure; a part that means nothing for a measure is None:
 * short: ``cut`` ranks what there is; ``zero`` gives 0 to a query with fewer documents than the cut-off.
 * ties: ``stable`` keeps the order of the rows; ``average`` is the exact mean over all orders of tied
   documents; ``worst`` puts the less relevant of them first.
-* weighting over queries: ``macro`` mean of ratios, ``micro`` mean of (pair sum) / n^2, ``pooled`` ratio of sums.
+* weighting over queries: ``macro`` mean of ratios, ``micro`` mean of (pair sum) / n^2, ``pooled`` ratio of
+  sums.
 * relevant: the lowest grade that counts as relevant in binary measures.
 * max_grade: the highest grade of the scale, for the stop probability of ERR.
 """
@@ -107,8 +108,8 @@ MEASURES: dict[str, Kind] = {
     ),
     "map": _binary(
         "mean average precision",
-        "the precision at the rank of each relevant document, summed and divided by the number of all relevant "
-        "documents (also where a cut-off is shorter)",
+        "the precision at the rank of each relevant document, summed and divided by the number of all "
+        "relevant documents (also where a cut-off is shorter)",
         _NONE,
     ),
     "mrr": _binary("mean reciprocal rank", "1 / rank of the first relevant document", _NONE),
@@ -219,7 +220,8 @@ class Measure:
 
         >>> print(Measure.parse("recall@5:skip").describe())
         recall@5:skip: recall: the share of the relevant documents that the first k ranks hold; cut-off 5;
-        a query is left out where no document is relevant; ties keep the order of the rows; relevant from grade 1.
+        a query is left out where no document is relevant; ties keep the order of the rows; relevant from
+        grade 1.
         """
         return f"{self}: {describe_parts(self)}"
 

@@ -164,4 +164,4 @@ def _tau(y: Array, s: FloatArray) -> float:
     if graded == 0 or scored == 0:
         return np.nan
     right = sum(_right_pairs(Measure("auc"), s[y > g], s[y == g]) for g in np.unique(y))
-    return (2 * right - graded) / (np.sqrt(graded) * np.sqrt(scored))
+    return float((2 * right - graded) / (np.sqrt(graded) * np.sqrt(scored)))

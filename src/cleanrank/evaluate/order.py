@@ -103,7 +103,8 @@ def _pair_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatAr
     inverse = np.linalg.inv(T)
     g = grade_values(m, len(T))
     A = g - g.T
-    true_spread = np.einsum("yj,ja,jb->yab", T, inverse, inverse) - np.stack([np.diag(e) for e in np.eye(len(T))])
+    one_hot = np.stack([np.diag(e) for e in np.eye(len(T))])
+    true_spread = np.einsum("yj,ja,jb->yab", T, inverse, inverse) - one_hot
     spread = np.einsum("ly,yab->lab", inverse, true_spread)
     turned = np.einsum("ab,lbc,dc->lad", A, spread, A)
     product = np.einsum("lab,mab->lm", spread, turned)
@@ -123,10 +124,9 @@ def _pair_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatAr
 
 
 def _above(m: Measure, s: Array, rows: slice) -> FloatArray:
-    """K (rows, n): 1 where a row ranks above a document, 1/2 where they tie (0 or 1 by row if ties are stable)."""
+    """K (rows, n): 1 where a row ranks above a document, 1/2 where they tie (by row if ties are stable)."""
     mine, place = s[rows, None], np.arange(len(s))
-    above = (mine > s).astype(np.float64)
+    above: FloatArray = (mine > s).astype(np.float64)
     equal = mine == s
-    if m.ties == "stable":
-        return above + (equal & (place[rows, None] < place))
-    return above + 0.5 * equal
+    tied: FloatArray = equal & (place[rows, None] < place) if m.ties == "stable" else 0.5 * equal
+    return above + tied

@@ -131,4 +131,4 @@ def _row(m: Measure, scale: IntArray) -> list[int]:
 def _top(measures: tuple[Measure, ...]) -> int:
     """The last rank that any measure looks at; 0 when some need the whole ranking."""
     cutoffs = [m.cutoff if m.cutoff and m.ties == "stable" else 0 for m in measures]
-    return max(cutoffs) if 0 < min(cutoffs) and max(cutoffs) <= MOST_TOP else 0
+    return max(cutoffs) if min(cutoffs) > 0 and max(cutoffs) <= MOST_TOP else 0

@@ -20,7 +20,7 @@ DRAWS = 2048
 def stream_key(seed: int) -> np.uint64:
     """A well-mixed 64-bit key from a seed.
 
-    >>> stream_key(0) != stream_key(1)
+    >>> bool(stream_key(0) != stream_key(1))
     True
     """
     return np.uint64(int(_mix(np.array([(seed * 2 + 1) & MASK], dtype=np.uint64))[0]))

@@ -70,7 +70,7 @@ def fisher_test(
 
 
 def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    """a - b where both are present.
+    """The differences a - b where both are present.
 
     >>> paired_differences([1.0, np.nan, 0.5], [0.5, np.nan, 0.5]).tolist()
     [0.5, 0.0]
@@ -103,7 +103,8 @@ def _whole_steps(d: FloatArray) -> npt.NDArray[np.int64]:
     room = 62 - int(np.ceil(np.log2(len(d) + 1)))
     bits = min(FRACTION_BITS, room) - int(np.frexp(largest)[1])
     whole = np.rint(np.ldexp(d, bits)).astype(np.int64)
-    return whole[whole != 0]
+    steps: npt.NDArray[np.int64] = whole[whole != 0]
+    return steps
 
 
 def paired_t_test(a: npt.ArrayLike, b: npt.ArrayLike, alternative: str = "two-sided") -> float:
@@ -119,10 +120,9 @@ def paired_t_test(a: npt.ArrayLike, b: npt.ArrayLike, alternative: str = "two-si
     from scipy import special
 
     spread = d.std(ddof=1) / np.sqrt(len(d))
-    if spread == 0.0:
-        t = 0.0 if d[0] == 0.0 else np.sign(d[0]) * np.inf
-    else:
-        t = d.mean() / spread
+    if (d == d[0]).all():
+        return 1.0 if d[0] == 0.0 else float({0: 0, 1: d[0] < 0, -1: d[0] > 0}[side])
+    t = d.mean() / spread
     if side == 0:
         return float(2.0 * special.stdtr(len(d) - 1, -abs(t)))
     return float(special.stdtr(len(d) - 1, -side * t))
