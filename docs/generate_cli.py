@@ -10,8 +10,8 @@ from cleanrank.cli.main import app
 PAGE = Path(__file__).parent / "cli.md"
 HEAD = """# Command line
 
-Data go to stdout, notes and progress to stderr. Exit codes: 0 done, 1 a check failed or a cell failed, 2 usage or
-bad input. Every command takes `--help`.
+Data go to stdout, notes and progress to stderr. Exit codes: 0 done, 1 a check or a cell failed, 2 usage or bad input.
+Every command takes `--help`.
 """
 
 
@@ -31,21 +31,22 @@ def _commands(command: object, name: str) -> Iterator[str]:
     for param in command.params:  # type: ignore[attr-defined]
         described = " ".join((getattr(param, "help", "") or "").split())
         if param.param_type_name == "argument":
-            shown = param.make_metavar(_context(command, name))
+            shown = param.metavar or param.name.upper()
             usage.append(shown)
             rows.append((f"`{shown.strip('[]')}`", described))
             continue
-        default = "" if param.default in (None, False, (), []) or callable(param.default) else f" Default: {param.default}."
-        rows.append((", ".join(f"`{opt}`" for opt in (*param.opts, *param.secondary_opts)), described + default))
+        bare = (
+            param.default is None or param.default is False or callable(param.default) or param.default == []
+        )
+        default = "" if bare else f" Default: {param.default}."
+        rows.append(
+            (", ".join(f"`{opt}`" for opt in (*param.opts, *param.secondary_opts)), described + default)
+        )
     text = " ".join((command.help or "").split())  # type: ignore[attr-defined]
     yield f"\n## {name}\n\n{text}\n\n```text\n{' '.join(usage)} [OPTIONS]\n```\n\n"
     if rows:
         yield "| | |\n|---|---|\n"
         yield from (f"| {left} | {right.replace('|', chr(92) + '|')} |\n" for left, right in rows)
-
-
-def _context(command: object, name: str) -> typer.Context:
-    return typer.Context(command, info_name=name)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """``cleanrank demo``."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -21,12 +20,12 @@ def demo(
 ) -> None:
     """Run the main job on a synthetic data set of web-search shape: train, evaluate, compare."""
     from cleanrank.demo import LAMBDARANK, ONE_FEATURE, run_demo
-    from cleanrank.report.tables import comparison_json
+    from cleanrank.report.tables import to_json
 
     with screen.progress("training lambdarank") as tick:
         done = run_demo(queries, seed=seed, n_jobs=jobs, progress=tick)
     if as_json:
-        typer.echo(json.dumps(comparison_json(done.comparison), indent=2))
+        typer.echo(to_json(done.comparison))
         return
     for name, part in (("train", done.train), ("validation", done.validation), ("test", done.test)):
         screen.note(f"{name:<11}{part!r}")

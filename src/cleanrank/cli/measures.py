@@ -1,7 +1,8 @@
 """``cleanrank evaluate``, ``compare`` and ``explain-ndcg``."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -9,6 +10,9 @@ import typer
 from cleanrank import checks
 from cleanrank.cli import screen
 from cleanrank.types import FloatArray, RankingData
+
+if TYPE_CHECKING:
+    from cleanrank.evaluate.explain import Explanation
 
 DataArgument = Annotated[
     Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, CSV, Parquet, or TREC qrels.")
@@ -20,7 +24,8 @@ Measures = Annotated[
 Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Seed of bootstrap and test.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ROADS = ("table", "markdown", "latex", "json")
+FORMS = ("table", "markdown", "latex", "json")
+SHOWN = 12
 
 
 def mount(app: typer.Typer) -> None:
@@ -105,7 +110,7 @@ def compare(
     from cleanrank.evaluate.compare import compare as compare_all
     from cleanrank.report import tables
 
-    form = checks.known("format", "json" if as_json else form, ROADS)
+    form = checks.known("format", "json" if as_json else form, FORMS)
     named = [_named(text) for text in systems]
     names = [name for name, _ in named]
     if len(set(names)) < len(names):
@@ -156,13 +161,55 @@ def explain_ndcg(
         )  # fmt: skip
     found = explain(y, given, cutoff)
     if as_json:
-        screen.print_json(found.to_dict())
+        screen.print_json(asdict(found))
         return
     _show_explanation(found)
 
 
-def _show_explanation(found: Any) -> None:
-    raise NotImplementedError
+def _show_explanation(found: "Explanation") -> None:
+    names = list(found.values)
+    shown = found.documents[: max(found.k, SHOWN)]
+    screen.table(
+        ("rank", "grade", "score", *(f"{name}: gain x discount" for name in names)),
+        [
+            (
+                f"{d.rank}" + ("  (tied)" if d.tied else ""),
+                f"{d.grade}",
+                f"{d.score:.4g}",
+                *(
+                    f"{d.gains[name]:g} x {d.discounts[name]:.3f}" if d.rank <= found.k else ""
+                    for name in names
+                ),
+            )
+            for d in shown
+        ],
+        left=0,
+        title=f"The ranking, cut at {found.k}",
+    )
+    if len(found.documents) > len(shown):
+        screen.note(f"... and {len(found.documents) - len(shown):,} documents more")
+    screen.out().print()
+    rows = []
+    for name, value in {**found.values, **found.tools}.items():
+        kind = "convention" if name in found.values else "tool"
+        reading = found.readings[name]
+        parts = (reading[part] for part in ("gain", "discount", "empty", "short", "ties"))
+        rows.append((name, kind, "left out" if value != value else f"{value:.4f}", *parts))
+    head = ("reading", "kind", f"ndcg@{found.k}", "gain", "discount", "empty", "short", "ties")
+    screen.table(head, rows, left=2, title="What each makes of it")
+    screen.out().print()
+    reasons: dict[tuple[str, str, float], list[str]] = {}
+    for name, steps in found.steps.items():
+        for step in steps:
+            if step.effect != 0:
+                reasons.setdefault((step.before, step.after, round(step.effect, 6)), []).append(name)
+    if not reasons:
+        screen.out().print("On this ranking all of them agree.")
+        return
+    screen.out().print("Why they differ from lightgbm here, one part at a time:", style="bold")
+    for (before, after, effect), names in reasons.items():
+        size = "no value" if effect != effect else f"{effect:+.4f}"
+        screen.out().print(f"  {size}  {after}, not {before}: {', '.join(names)}", markup=False)
 
 
 def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:
@@ -170,7 +217,7 @@ def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:
         y = np.array([int(grade) for grade in text.replace(" ", "").split(",")])
     except ValueError:
         checks.fail("--grades", "must be whole numbers with commas between them", repr(text))
-    return y, -np.arange(len(y), dtype=np.float64)
+    return y, np.arange(len(y), 0, -1, dtype=np.float64)
 
 
 def _one_query(data: Path, scores: Path, query: str | None) -> tuple[Any, FloatArray]:
@@ -225,7 +272,7 @@ def _corrected(
 
     profile = read_noise(noise, judged.n_grades)
     found = corrected(scores, judged, measures, noise=profile, level=level, seed=seed)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "measure": str(m),
             "corrected": float(found.means[i]),

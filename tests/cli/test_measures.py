@@ -1,0 +1,108 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+
+
+@pytest.fixture
+def files(tmp_path, toy):
+    cr.write_letor(toy, tmp_path / "data.txt")
+    data = cr.read_letor(tmp_path / "data.txt", cache=False)
+    rng = np.random.default_rng(1)
+    for name, noise in (("good", 0.5), ("bad", 5.0)):
+        np.savetxt(tmp_path / f"{name}.txt", data.y + noise * rng.normal(size=data.n_docs))
+    return tmp_path
+
+
+def test_evaluate_prints_the_library_s_own_figures(cli, files):
+    done = cli("evaluate", files / "data.txt", files / "good.txt", "-m", "ndcg@5", "-m", "map:skip", "--json")
+    found = {row["measure"]: row for row in json.loads(done.out)["measures"]}
+    data = cr.read_letor(files / "data.txt", cache=False)
+    expected = cr.evaluate(np.loadtxt(files / "good.txt"), data, ["ndcg@5", "map:skip"])
+    for measure, mean in expected.means.items():
+        assert found[measure]["mean"] == mean
+        assert found[measure]["interval"] == list(expected.intervals()[measure])
+    assert done.code == 0
+
+
+def test_the_table_goes_to_stdout_and_the_conventions_to_stderr(cli, files):
+    done = cli("evaluate", files / "data.txt", files / "good.txt", "-m", "ndcg@5:letor")
+    assert "ndcg@5:letor" in done.out
+    assert "discount 1 at rank 1" in done.err
+    assert "discount" not in done.out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_values_per_query_are_written(cli, files, suffix):
+    target = files / f"values.{suffix}"
+    cli("evaluate", files / "data.txt", files / "good.txt", "-m", "mrr", "--per-query", target)
+    frame = pd.read_csv(target) if suffix == "csv" else pd.read_parquet(target)
+    assert list(frame.columns) == ["query_id", "mrr"]
+    assert len(frame) == 40
+
+
+def test_evaluate_against_noisy_labels(cli, files):
+    done = cli(
+        "evaluate", files / "data.txt", files / "good.txt", "-m", "dcg@5", "--noise", "uniform:0.2", "--json"
+    )
+    row = json.loads(done.out)["measures"][0]
+    assert row["interval"][0] < row["corrected"] < row["interval"][1]
+    assert row["corrected"] != row["as_labelled"]
+    refused = cli(
+        "evaluate", files / "data.txt", files / "good.txt", "-m", "ndcg@5", "--noise", "uniform:0.2"
+    )
+    assert refused.code == 2
+    assert "ndcg" in refused.err
+
+
+def test_qrels_and_a_run(cli, tmp_path):
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0\n")
+    (tmp_path / "run").write_text("q Q0 b 1 2.0 t\nq Q0 a 2 1.0 t\n")
+    done = cli("evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "mrr", "--json")
+    assert json.loads(done.out)["measures"][0]["mean"] == 0.5
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "json", "table"])
+def test_compare_in_every_form(cli, files, form):
+    done = cli(
+        "compare", files / "data.txt", f"bad={files / 'bad.txt'}", f"good={files / 'good.txt'}",
+        "-m", "ndcg@5", "--permutations", "999", "--format", form,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "good" in done.out
+    assert "bad" in done.out
+    if form == "json":
+        json.loads(done.out)
+
+
+def test_explain_shows_conventions_and_reasons(cli, files):
+    done = cli("explain-ndcg", "--grades", "0,2,1,0", "-k", "3")
+    assert done.code == 0, done.err
+    for word in ("lightgbm", "letor", "haddad"):
+        assert word in done.out
+    one = cli("explain-ndcg", files / "data.txt", files / "good.txt", "--query", "3", "--json")
+    json.loads(one.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("evaluate", "{dir}/none.txt", "{dir}/good.txt"), "there is no file"),
+        (("evaluate", "{dir}/data.txt", "{dir}/good.txt", "-m", "ndgc@5"), "Did you mean 'ndcg'"),
+        (("evaluate", "{dir}/data.txt", "{dir}/short.txt"), "one score per row"),
+        (("compare", "{dir}/data.txt", "a={dir}/good.txt"), "at least two systems"),
+        (("compare", "{dir}/data.txt", "{dir}/good.txt", "{dir}/good.txt"), "names of their own"),
+        (("explain-ndcg",), "DATA SCORES --query ID or as --grades"),
+        (("explain-ndcg", "--grades", "1,x"), "whole numbers"),
+        (("explain-ndcg", "{dir}/data.txt", "{dir}/good.txt", "--query", "x"), "unknown query 'x'"),
+    ],
+)
+def test_bad_input_gets_a_sentence_and_exit_code_2(cli, files, words, message):
+    (files / "short.txt").write_text("1\n2\n")
+    done = cli(*(word.format(dir=files) for word in words))
+    assert done.code == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
