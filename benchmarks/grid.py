@@ -1,4 +1,4 @@
-"""What the driver costs: a grid of 1,000 trivial cells, from a cold start of its workers to the stored results.
+"""What the driver costs: 1,000 trivial cells, from a cold start of its workers to the stored results.
 
 A cell ranks a tiny synthetic set at random. Overhead a cell is (wall time x processes - time inside cells) /
 (processes x cells): starting workers and importing, sending, packing, storing. ``wall`` leaves nothing out.

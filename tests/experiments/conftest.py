@@ -1,36 +1,7 @@
 from pathlib import Path
 
 import pytest
-
-RECIPE = """\
-# cleanrank reproduce recipes/toys/small.toml
-title = "A small grid"
-measures = ["ndcg@10", "map:letor"]
-seeds = [1, 2]
-baseline = "norm on"
-
-[[data]]
-name = "synthetic"
-folds = [1, 2]
-options = { n_queries = 40, n_features = 8, docs_per_query = 8.0 }
-
-[[noise]]
-profile = "uniform"
-rates = [0.0, 0.3]
-
-[[methods]]
-label = "norm on"
-method = "lambdarank"
-params = { norm = true, rounds = 5, min_data_in_leaf = 5, feature_fraction = 0.7 }
-
-[[methods]]
-label = "chance"
-method = "random"
-
-[quick]
-folds = [1]
-seeds = [1]
-"""
+from toys import RECIPE
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -38,46 +39,93 @@ def test_quick_keeps_a_part_of_the_whole(small_recipe):
     assert (quick.data[0].folds, quick.seeds, quick.noise[0].rates) == ((1,), (1,), (0.0, 0.3))
 
 
+def published(dataset="synthetic", method="norm on", measure="ndcg@10", value=0.5):
+    """The start of [quick] with a published figure before it."""
+    figure = {"dataset": dataset, "method": method, "measure": measure, "value": value, "source": "x"}
+    return "[[published]]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in figure.items()) + "[quick]"
+
+
+GRID = "feature_fraction = 0.7 }\ngrid = "
 MISTAKES = [
     ("# cleanrank reproduce", "# run", "line 1 must be a comment with the command"),
     ('title = "A small grid"', "title = 3", r"small\.toml: title must be text; got 3"),
     ('title = "A small grid"\n', "", r"small\.toml: title must be given"),
-    ("seeds = [1, 2]", "seed = [1, 2]", r"small\.toml: unknown key 'seed'\. Did you mean 'seeds'\? Known: title"),
+    (
+        "seeds = [1, 2]",
+        "seed = [1, 2]",
+        r"small\.toml: unknown key 'seed'\. Did you mean 'seeds'\? Known: title",
+    ),
     ("seeds = [1, 2]", "seeds = [1, -2]", "seeds must not be negative; got -2"),
     ("seeds = [1, 2]", "seeds = [1, 1]", "seeds must not repeat"),
     ("seeds = [1, 2]", "seeds = []", "seeds must list at least one"),
     ("seeds = [1, 2]", "seeds = 1, 2", "must be valid TOML.*line 4"),
     ('"ndcg@10", "map', '"ndgc@10", "map', r"measures: unknown measure 'ndgc'\. Did you mean 'ndcg'"),
     ("map:letor", "map:leter", "measures: unknown .*'leter'.*Did you mean 'letor'"),
-    ('baseline = "norm on"', 'baseline = "norm off"', "baseline: unknown method label 'norm off'. Did you mean 'norm on'"),
-    ('name = "synthetic"', 'name = "syntetic"', r"data\[0\]\.name: unknown data set 'syntetic'\. Did you mean 'synthetic'"),
+    (
+        'baseline = "norm on"',
+        'baseline = "norm off"',
+        "baseline: unknown method label 'norm off'. Did you mean 'norm on'",
+    ),
+    (
+        'name = "synthetic"',
+        'name = "syntetic"',
+        r"data\[0\]\.name: unknown data set 'syntetic'\. Did you mean 'synthetic'",
+    ),
     ('name = "synthetic"', 'name = "mq2080"', r"unknown data set 'mq2080'\. Did you mean 'mq200[78]'"),
-    ('name = "synthetic"\nfolds = [1, 2]\noptions', 'name = "mq2008"\nfolds = [1]\noptions', r"data\[0\]\.options must be left out, for they shape synthetic data only"),
+    (
+        'name = "synthetic"\nfolds = [1, 2]\noptions',
+        'name = "mq2008"\nfolds = [1]\noptions',
+        r"data\[0\]\.options must be left out, for they shape synthetic data only",
+    ),
     ("folds = [1, 2]", "folds = [0]", r"data\[0\]\.folds must be 1 or more; got 0"),
     ("n_queries = 40", 'n_queries = "40"', r"data\[0\]\.options\.n_queries must be a whole number; got '40'"),
     ("n_queries", "queries", r"data\[0\]\.options: unknown key 'queries'\. Did you mean 'n_queries'"),
-    ('profile = "uniform"', 'profile = "uniforn"', r"noise\[0\]\.profile: unknown noise profile 'uniforn'\. Did you mean"),
+    (
+        'profile = "uniform"',
+        'profile = "uniforn"',
+        r"noise\[0\]\.profile: unknown noise profile 'uniforn'\. Did you mean",
+    ),
     ("rates = [0.0, 0.3]", "rates = [0.0, 1.3]", r"noise\[0\]\.rates must lie in \[0, 1\]; got 1\.3"),
     ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a number; got 'a'"),
-    ("rates = [0.0, 0.3]", 'rates = [0.3]\non = ["test"]', r"noise\[0\]\.on: unknown split 'test'\. Known: train, validation"),
-    ('method = "lambdarank"', 'method = "lambdrank"', r"methods\[0\]\.method: unknown method 'lambdrank'\. Did you mean"),
+    (
+        "rates = [0.0, 0.3]",
+        'rates = [0.3]\non = ["test"]',
+        r"noise\[0\]\.on: unknown split 'test'\. Known: train, validation",
+    ),
+    (
+        'method = "lambdarank"',
+        'method = "lambdrank"',
+        r"methods\[0\]\.method: unknown method 'lambdrank'\. Did you mean",
+    ),
     ("rounds = 5", "rounds = 5.5", r"methods\[0\]\.params\.rounds must be a whole number; got 5\.5"),
     ("norm = true", "norm = 1", r"methods\[0\]\.params\.norm must be true or false; got 1"),
     ("rounds = 5", "round = 5", r"methods\[0\]\.params: unknown key 'round'\. Did you mean 'rounds'"),
     ('label = "chance"', 'label = "norm on"', r"methods\[1\] must have a label of its own; got 'norm on'"),
-    ('method = "random"', 'method = "random"\n[[methods]]\nlabel = "b"\nmethod = "random"', r"methods\[2\] must differ from 'chance'"),
+    (
+        'method = "random"',
+        'method = "random"\n[[methods]]\nlabel = "b"\nmethod = "random"',
+        r"methods\[2\] must differ from 'chance'",
+    ),
     ('method = "random"', 'method = "random"\nparams = { a = 1 }', r"methods\[1\]\.params: unknown key 'a'"),
-    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { rounds = [1, 2] }", r"grid\.rounds must not be given both"),
-    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { num_leaves = [7, 7.5] }", r"grid\.num_leaves\[1\] must be a whole"),
-    ("feature_fraction = 0.7 }", "feature_fraction = 0.7 }\ngrid = { leaves = [7] }", r"grid: unknown key 'leaves'"),
+    ("feature_fraction = 0.7 }", GRID + "{ rounds = [1, 2] }", r"grid\.rounds must not be given both"),
+    (
+        "feature_fraction = 0.7 }",
+        GRID + "{ num_leaves = [7, 7.5] }",
+        r"grid\.num_leaves\[1\] must be a whole",
+    ),
+    ("feature_fraction = 0.7 }", GRID + "{ leaves = [7] }", r"grid: unknown key 'leaves'"),
     ("[quick]", "[quick]\nmethods = 1", r"quick: unknown key 'methods'"),
-    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "norm on"\nmeasure = "ndcg@5"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.measure: unknown measure of this recipe 'ndcg@5'"),
-    ("[quick]", '[[published]]\ndataset = "other"\nmethod = "norm on"\nmeasure = "ndcg@10"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.dataset: unknown data set of this recipe"),
-    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "SVM"\nmeasure = "ndcg@10"\nvalue = 0.5\nsource = "x"\n[quick]', r"published\[0\]\.method: unknown method label 'SVM'"),
-    ("[quick]", '[[published]]\ndataset = "synthetic"\nmethod = "norm on"\nmeasure = "ndcg@10"\nvalue = "high"\nsource = "x"\n[quick]', r"published\[0\]\.value must be a number"),
+    (
+        "[quick]",
+        published(measure="ndcg@5"),
+        r"published\[0\]\.measure: unknown measure of this recipe 'ndcg@5'",
+    ),
+    ("[quick]", published(dataset="other"), r"published\[0\]\.dataset: unknown data set of this recipe"),
+    ("[quick]", published(method="SVM"), r"published\[0\]\.method: unknown method label 'SVM'"),
+    ("[quick]", published(value="high"), r"published\[0\]\.value must be a number"),
     ("[[data]]", "[data]", "data must be a list"),
     ("[quick]", "[quik]", "unknown key 'quik'. Did you mean 'quick'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
@@ -111,7 +159,7 @@ def test_recipes_are_found_by_path_and_by_name(small_recipe, monkeypatch):
     monkeypatch.chdir(small_recipe.parents[2])
     assert find_recipe(str(small_recipe)) == small_recipe
     assert read_recipe(find_recipe("toys/small")).name == "toys/small"
-    with pytest.raises(CleanrankError, match="unknown recipe 'toys/smal'. Did you mean 'toys/small'"):
+    with pytest.raises(CleanrankError, match=r"unknown recipe 'toys/smal'\. Did you mean 'toys/small'"):
         find_recipe("toys/smal")
 
 

@@ -1,4 +1,4 @@
-"""Functions that stand in for a cell's work; workers import them by name."""
+"""A small recipe, and functions that stand in for a cell's work; workers import them by name."""
 
 import json
 import os
@@ -8,6 +8,36 @@ from pathlib import Path
 import numpy as np
 
 from cleanrank.experiments.results import Result, failure, pack
+
+RECIPE = """\
+# cleanrank reproduce recipes/toys/small.toml
+title = "A small grid"
+measures = ["ndcg@10", "map:letor"]
+seeds = [1, 2]
+baseline = "norm on"
+
+[[data]]
+name = "synthetic"
+folds = [1, 2]
+options = { n_queries = 40, n_features = 8, docs_per_query = 8.0 }
+
+[[noise]]
+profile = "uniform"
+rates = [0.0, 0.3]
+
+[[methods]]
+label = "norm on"
+method = "lambdarank"
+params = { norm = true, rounds = 5, min_data_in_leaf = 5, feature_fraction = 0.7 }
+
+[[methods]]
+label = "chance"
+method = "random"
+
+[quick]
+folds = [1]
+seeds = [1]
+"""
 
 
 def figure(text: str) -> bytes:

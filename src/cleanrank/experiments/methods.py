@@ -85,7 +85,7 @@ class Method:
 
 
 def lambdarank(task: Task) -> Scored:
-    """LightGBM's lambdarank; validation data choose the number of trees and from the grid (ties: the first)."""
+    """LightGBM's lambdarank; validation data choose the trees and from the grid (ties: the first)."""
     from cleanrank.rankers.trees import train_lambdarank
 
     best = None

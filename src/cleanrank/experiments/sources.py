@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cleanrank import checks
 from cleanrank.data import catalogue
+from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.experiments.strict import Table
@@ -40,7 +41,7 @@ class Notes(Protocol):
 
 
 def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[str, Any]) -> str:
-    """Checks what a recipe says about a data set, at hand or not; returns its name as the catalogue spells it."""
+    """Checks what a recipe says about a data set, at hand or not; returns the catalogue's name of it."""
     if name == SYNTHETIC:
         given = Table(options, table.at("options"), SYNTHETIC_OPTIONS)
         for key, default in SYNTHETIC_OPTIONS.items():
@@ -49,7 +50,7 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
             if fold < 1:
                 table.fail("folds", "must be 1 or more", fold)
         return name
-    ranked = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind == "letor"]
+    ranked = [e.name.lower() for e in CATALOGUE.values() if e.kind == "letor"]
     try:
         entry = catalogue.entry_of(name)
     except checks.UnknownNameError:
