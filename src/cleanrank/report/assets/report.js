@@ -1,0 +1,122 @@
+(function () {
+  "use strict";
+  const root = document.documentElement;
+
+  // Light and dark: the system decides until the reader does. A page opened from a file may have no storage.
+  const theme = document.getElementById("theme");
+  const wants = window.matchMedia("(prefers-color-scheme: dark)");
+  const remembered = { get() { try { return localStorage.getItem("cleanrank-theme"); } catch { return null; } },
+    set(v) { try { localStorage.setItem("cleanrank-theme", v); } catch { /* not kept, then */ } } };
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : wants.matches);
+  function nameTheme() {
+    const other = dark() ? "light" : "dark";
+    theme.textContent = other === "dark" ? "Dark" : "Light";
+    theme.setAttribute("aria-label", "Switch to " + other + " colours");
+  }
+  if (["light", "dark"].includes(remembered.get())) root.dataset.theme = remembered.get();
+  theme.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    remembered.set(root.dataset.theme);
+    nameTheme();
+  });
+  wants.addEventListener("change", nameTheme);
+  nameTheme();
+
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.addEventListener("click", async () => {
+      const code = button.parentElement.querySelector("code");
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+
+  // Sorting: numbers by size, words by the reader's language; cells without a value stay last either way.
+  function sortBy(table, column, up) {
+    const body = table.tBodies[0];
+    const value = (row) => {
+      const cell = row.cells[column];
+      const raw = cell.dataset.v ?? (cell.classList.contains("none") ? "" : cell.textContent);
+      return { empty: raw === "" && cell.classList.contains("none"), text: raw, number: raw === "" ? NaN : Number(raw) };
+    };
+    const rows = [...body.rows].map((row) => [row, value(row)]);
+    const numeric = rows.every(([, v]) => v.empty || !Number.isNaN(v.number));
+    rows.sort(([, a], [, b]) => {
+      if (a.empty || b.empty) return a.empty - b.empty;
+      const order = numeric ? a.number - b.number : a.text.localeCompare(b.text, "en", { numeric: true });
+      return up ? order : -order;
+    });
+    for (const [row] of rows) {
+      row.classList.remove("first");
+      for (const cell of row.querySelectorAll(".again")) cell.classList.remove("again");
+      body.append(row);
+    }
+  }
+  for (const table of document.querySelectorAll(".scroll table")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      head.querySelector("button").addEventListener("click", () => {
+        const was = head.getAttribute("aria-sort");
+        const up = was === "none" ? !head.classList.contains("num") : was === "descending";
+        for (const other of heads) other.setAttribute("aria-sort", "none");
+        head.setAttribute("aria-sort", up ? "ascending" : "descending");
+        sortBy(table, column, up);
+      });
+    });
+  }
+
+  const block = document.getElementById("charts");
+  if (!block || !window.vegaEmbed) return;
+  const { charts } = JSON.parse(block.textContent);
+  const measure = document.getElementById("measure");
+  const level = document.getElementById("level");
+  const legend = [...document.querySelectorAll(".legend button")];
+  const turn = new Map();
+
+  async function draw(chart) {
+    const key = chart.kind === "bars" ? measure.value + " | " + (level ? level.value : chart.only) : measure.value;
+    const shown = new Set(legend.filter((b) => b.getAttribute("aria-pressed") === "true").map((b) => b.dataset.method));
+    const place = document.getElementById(chart.id);
+    const figure = place.closest("figure");
+    figure.hidden = !(key in chart.data);
+    if (figure.hidden) return;
+    const spec = structuredClone(chart.spec);
+    spec.data = { values: chart.data[key].filter((d) => shown.has(d.method)) };
+    if (chart.step) spec.height = chart.step * Math.max(1, new Set(spec.data.values.map((d) => d.method)).size);
+    figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
+    place.setAttribute("aria-label", chart.words[key]);
+    const mine = (turn.get(chart.id) || 0) + 1;
+    turn.set(chart.id, mine);
+    const box = document.createElement("div");
+    box.style.width = place.clientWidth + "px";
+    place.append(box);
+    const made = await window.vegaEmbed(box, spec, {
+      mode: "vega-lite", renderer: "svg", actions: false, ast: true, defaultStyle: false,
+      tooltip: { disableDefaultStyle: true },
+    });
+    if (turn.get(chart.id) !== mine) { made.finalize(); box.remove(); return; }
+    for (const old of [...place.children]) if (old !== box) old.remove();
+    box.style.width = "";
+  }
+  async function drawAll(which) {
+    await Promise.all(charts.filter((c) => !which || c.kind === which).map(draw));
+    root.dataset.drawn = String(Number(root.dataset.drawn || 0) + 1);
+  }
+  function nameMeasure() {
+    document.getElementById("convention").textContent = measure.selectedOptions[0].dataset.words;
+  }
+  measure.addEventListener("change", () => { nameMeasure(); drawAll(); });
+  if (level) level.addEventListener("change", () => drawAll("bars"));
+  for (const button of legend) {
+    button.addEventListener("click", () => {
+      button.setAttribute("aria-pressed", button.getAttribute("aria-pressed") === "true" ? "false" : "true");
+      drawAll();
+    });
+  }
+  drawAll();
+})();

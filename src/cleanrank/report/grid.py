@@ -1,0 +1,131 @@
+"""The cells of a grid: which were asked for, which ran, which failed, which are missing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cleanrank import checks
+from cleanrank.types import RunRecord
+
+
+@dataclass(frozen=True, order=True)
+class Level:
+    """A kind of noise and its rate; rate 0 is clean whatever the kind.
+
+    >>> Level("uniform", 0.2).label, Level("uniform", 0.0).label
+    ('uniform 0.2', 'uniform 0')
+    """
+
+    noise: str = "none"
+    rate: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether labels are left as they are."""
+        return self.rate == 0.0
+
+    @property
+    def label(self) -> str:
+        """The level in a word."""
+        return "clean" if self.noise == "none" else f"{self.noise} {self.rate:g}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid: what it is, whether it ran, and its mean per measure.
+
+    ``status`` is "done", "failed" or "missing"; ``means`` is empty unless it is done.
+    """
+
+    dataset: str
+    level: Level
+    method: str
+    fold: str
+    seed: str
+    status: str
+    means: Mapping[str, float] = field(default_factory=dict)
+    n_queries: int = 0
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    wall_seconds: float = 0.0
+
+
+CellId = tuple[str, Level, str, str, str]  # data set, level, fold, method, seed
+
+
+def level_of(cell: Mapping[str, Any]) -> Level:
+    """The noise level of a cell; no noise and no rate mean clean.
+
+    >>> level_of({"noise": None}), level_of({"noise": "uniform", "rate": 0.1})
+    (Level(noise='none', rate=0.0), Level(noise='uniform', rate=0.1))
+    """
+    noise = str(cell.get("noise") or "none")
+    return Level(noise, 0.0 if noise == "none" else float(cell.get("rate") or 0.0))
+
+
+def identity(cell: Mapping[str, Any]) -> CellId:
+    """Data set, level, fold, method and seed of a cell: what tells it apart in a report."""
+    for key in ("dataset", "method"):
+        if key not in cell:
+            checks.fail("cell", f"must have the key {key!r}", sorted(cell))
+    fold, seed = cell.get("fold"), cell.get("seed")
+    return (
+        str(cell["dataset"]),
+        level_of(cell),
+        "" if fold is None else str(fold),
+        str(cell["method"]),
+        "" if seed is None else str(seed),
+    )
+
+
+def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
+    """The records by cell; of several with one key the last counts, two keys for one cell are refused."""
+    latest = {r.key: r for r in records}
+    found: dict[CellId, RunRecord] = {}
+    for record in latest.values():
+        name = identity(record.cell)
+        if name in found:
+            dataset, level, fold, method, seed = name
+            checks.fail(
+                "records",
+                "must tell cells apart by data set, fold, noise, rate, method and seed",
+                f"two of method {method!r} on {dataset} fold {fold}, {level.label}, seed {seed}",
+                remedy="Give the methods different labels, or pass the records of one recipe.",
+            )
+        found[name] = record
+    return found
+
+
+def all_cells(
+    found: Mapping[CellId, RunRecord], expected: Iterable[Mapping[str, Any]] | None
+) -> list[CellId]:
+    """The cells that were asked for, or the whole grid that the records found span."""
+    if expected is not None:
+        asked = dict.fromkeys(identity(cell) for cell in expected)
+        return list({**asked, **dict.fromkeys(found)})
+    levels: dict[str, dict[Level, None]] = {}
+    repeats: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for dataset, level, fold, method, seed in found:
+        levels.setdefault(dataset, {})[level] = None
+        repeats.setdefault((dataset, method), {})[(fold, seed)] = None
+    return [
+        (dataset, level, fold, method, seed)
+        for (dataset, method), pairs in repeats.items()
+        for level in levels[dataset]
+        for fold, seed in pairs
+    ]
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, in the order of the first time."""
+    return tuple(dict.fromkeys(names))
+
+
+def fold_and_seed(cell: CellId) -> tuple[Any, ...]:
+    """Sorts cells by fold, then seed."""
+    return _natural(cell[2]), _natural(cell[4])
+
+
+def _natural(text: str) -> tuple[int, float, str]:
+    """Sorts whole numbers by size and before words."""
+    return (0, int(text), "") if text.isdecimal() else (1, 0, text)

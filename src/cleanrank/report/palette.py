@@ -1,0 +1,44 @@
+"""One look per method: a colour that colour-blind readers can tell apart, a marker and a dash.
+
+The colours are those of Okabe and Ito (2008) without the yellow and the black, which vanish on white and on
+dark paper; markers and dashes tell the methods apart in greyscale. The baseline is grey and solid in every
+picture.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is drawn: colours on light and dark paper, marker (matplotlib), shape (Vega), dash."""
+
+    light: str
+    dark: str
+    marker: str
+    shape: str
+    dash: tuple[int, ...]
+
+
+BASELINE = Look("#5f6773", "#a9b1bc", "o", "circle", ())
+
+LOOKS: tuple[Look, ...] = (
+    Look("#0072b2", "#4aa8e0", "s", "square", ()),
+    Look("#d55e00", "#f08a45", "^", "triangle-up", (6, 2)),
+    Look("#009e73", "#2fc79c", "D", "diamond", (2, 2)),
+    Look("#b5588a", "#df93bb", "v", "triangle-down", (8, 2, 2, 2)),
+    Look("#b37a00", "#e9b23c", "P", "cross", (4, 1, 1, 1)),
+    Look("#3a8fc4", "#86cbf5", "X", "triangle-right", (10, 3)),
+    Look("#6b4fa0", "#a993d6", "<", "triangle-left", (1, 2)),
+)
+
+
+def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look]:
+    """A look per method, by its place in the list; past seven methods the looks come again.
+
+    >>> looks(["a", "b", "c"], baseline="b")["c"].marker
+    '^'
+    """
+    others = [m for m in methods if m != baseline]
+    found = {m: LOOKS[i % len(LOOKS)] for i, m in enumerate(others)}
+    return {m: BASELINE if m == baseline else found[m] for m in methods}

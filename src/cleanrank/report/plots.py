@@ -1,0 +1,226 @@
+"""Pictures for files: the panels drawn with matplotlib as PNG or SVG, the same bytes for the same numbers."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from cleanrank import checks
+from cleanrank.data.files import written_whole
+from cleanrank.report import panels
+from cleanrank.report.grid import Level
+from cleanrank.report.palette import Look, looks
+from cleanrank.report.panels import Panel, Point
+from cleanrank.report.summaries import Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, MUTED, LINE = "#1b1f26", "#59616e", "#e4e7ec"
+BETTER, WORSE = "#0072b2", "#d55e00"
+FORMATS = ("png", "svg")
+WIDTH, HEIGHT = 4.3, 3.0  # inches of one panel
+STYLE: dict[str, Any] = {
+    "font.size": 9.0,
+    "font.family": ["DejaVu Sans"],
+    "axes.edgecolor": "#b9c0ca",
+    "axes.labelcolor": MUTED,
+    "axes.labelsize": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "text.color": INK,
+    "svg.hashsalt": "cleanrank",
+    "svg.fonttype": "path",
+}
+
+
+def plot_curves(summary: Summary, measure: str) -> "Figure":
+    """Means against the noise rate with the bootstrap interval as a band; hollow points are incomplete."""
+    return _figure(summary, measure, panels.curves(summary, measure), _draw_curves)
+
+
+def plot_bars(summary: Summary, measure: str, level: Level | None = None) -> "Figure":
+    """Means of the methods at one noise level, by default the first; thin lines are bootstrap intervals."""
+    chosen = summary.levels[0] if level is None else level
+    return _figure(summary, measure, panels.bars(summary, measure, chosen), _draw_bars)
+
+
+def plot_heat(summary: Summary, measure: str) -> "Figure":
+    """Methods against noise levels: the difference from the baseline where there is one, else the mean."""
+    return _figure(summary, measure, panels.heat(summary, measure), _draw_heat)
+
+
+def save_figure(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 160) -> Path:
+    """Writes a figure whole or not at all as PNG or SVG, by the ending of the path."""
+    from matplotlib import rc_context
+
+    kind = checks.known("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
+    # dates and versions would make the bytes differ from day to day
+    metadata: dict[str, Any] = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    with rc_context(cast(Any, STYLE)), written_whole(path) as part:
+        figure.savefig(part, format=kind, dpi=dpi, metadata=metadata)
+    return Path(path)
+
+
+Draw = Callable[["Axes", Panel, dict[str, Look]], None]
+
+
+def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) -> "Figure":
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    engine = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
+    checks.known("measure", measure, summary.measures)
+    if not drawn:
+        checks.fail(
+            "the picture", "needs at least two noise levels" if draw is not _draw_bars else "needs a row", 0
+        )
+    columns = min(len(drawn), 3)
+    rows = math.ceil(len(drawn) / columns)
+    height = HEIGHT if draw is _draw_curves else 0.85 + 0.3 * max(len(p.methods) for p in drawn)
+    with rc_context(cast(Any, STYLE)):
+        figure = Figure(figsize=(WIDTH * columns, height * rows + 0.45), layout=engine)
+        axes = figure.subplots(rows, columns, squeeze=False)
+        chosen = looks(summary.methods, summary.baseline)
+        for place, ax in enumerate(axes.flat):
+            if place < len(drawn):
+                ax.set_title(drawn[place].title)
+                draw(ax, drawn[place], chosen)
+            else:
+                ax.set_axis_off()
+        if draw is _draw_curves:
+            _legend(figure, summary, chosen)
+    return figure
+
+
+def _legend(figure: "Figure", summary: Summary, chosen: dict[str, Look]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D(
+            [], [], color=k.light, marker=k.marker, linestyle=_dash(k), markersize=5, label=_name(m, summary)
+        )
+        for m, k in chosen.items()
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 5), frameon=False)
+
+
+def _name(method: str, summary: Summary) -> str:
+    return f"{method} (baseline)" if method == summary.baseline else method
+
+
+def _dash(look: Look) -> Any:
+    return (0, look.dash) if look.dash else "-"
+
+
+def _draw_curves(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
+    for method in panel.methods:
+        look = chosen[method]
+        for run in _runs(panel, method):
+            xs = [float(p.x) for p in run]
+            ax.plot(xs, [p.mean for p in run], color=look.light, linestyle=_dash(look), linewidth=1.6)
+            banded = [p for p in run if p.low is not None and p.high is not None]
+            ax.fill_between(
+                [float(p.x) for p in banded],
+                [p.low or 0.0 for p in banded],
+                [p.high or 0.0 for p in banded],
+                color=look.light,
+                alpha=0.13,
+                linewidth=0,
+            )
+            for p in run:
+                face = look.light if p.complete else "white"
+                ax.plot(
+                    p.x, p.mean, marker=look.marker, color=look.light, markerfacecolor=face, markersize=5.5
+                )
+    ax.set_xticks([float(x) for x in panel.xs], [f"{x:g}" for x in panel.xs])
+    ax.set_xlabel(panel.x_title)
+    ax.set_ylabel(panel.measure)
+    ax.grid(axis="y", color=LINE, linewidth=0.8)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _runs(panel: Panel, method: str) -> list[list[Point]]:
+    """The points of a method in stretches: where a level has no number the line stops."""
+    by_x = {p.x: p for p in panel.points if p.method == method}
+    missing = {g.x for g in panel.gaps if g.method == method}
+    runs: list[list[Point]] = [[]]
+    for x in panel.xs:
+        if x in by_x:
+            runs[-1].append(by_x[x])
+        elif x in missing:
+            runs.append([])
+    return [r for r in runs if r]
+
+
+def _draw_bars(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
+    at = {m: i for i, m in enumerate(panel.methods)}
+    for p in panel.points:
+        ax.barh(
+            at[p.method], p.mean, height=0.6, color=chosen[p.method].light, alpha=0.9 if p.complete else 0.35
+        )
+        if p.low is not None and p.high is not None:
+            ax.plot([p.low, p.high], [at[p.method]] * 2, color=INK, linewidth=1.2)
+        words = f"{p.mean:.4f} {p.mark}".strip() + ("" if p.complete else " incomplete")
+        end = p.high if p.high is not None else p.mean
+        ax.annotate(words, (end, at[p.method]), (5, 0), textcoords="offset points", va="center", fontsize=8)
+    for gap in panel.gaps:
+        ax.annotate(
+            gap.state, (0, at[gap.method]), (5, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    ends = [p.high if p.high is not None else p.mean for p in panel.points]
+    ax.set_xlim(0, max(ends, default=1.0) * 1.32 or 1.0)
+    ax.set_ylim(len(panel.methods) - 0.5, -0.5)
+    ax.set_yticks(range(len(panel.methods)), panel.methods, color=INK)
+    ax.set_xlabel(panel.x_title)
+    ax.grid(axis="x", color=LINE, linewidth=0.8)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.tick_params(length=0)
+
+
+def _draw_heat(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
+    from matplotlib.patches import Rectangle
+
+    against = any(p.difference is not None for p in panel.points)
+    sizes = [abs(p.difference or 0.0) if against else p.mean for p in panel.points]
+    low, high = (0.0 if against else min(sizes, default=0.0)), max(sizes, default=1.0)
+    for p, size in zip(panel.points, sizes, strict=True):
+        x, y = panel.xs.index(p.x), panel.methods.index(p.method)
+        strength = (size - low) / (high - low) if high > low else 0.0
+        colour = WORSE if (p.difference or 0.0) < 0 else BETTER
+        box = Rectangle(
+            (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.06 + 0.62 * strength, linewidth=0
+        )
+        ax.add_patch(box)
+        shown = f"{p.difference:+.3f}".replace("-", "−") if p.difference is not None else f"{p.mean:.3f}"
+        ax.text(x, y, f"{shown} {p.mark}".strip(), ha="center", va="center", fontsize=8)
+    for gap in panel.gaps:
+        place = panel.xs.index(gap.x), panel.methods.index(gap.method)
+        ax.text(*place, gap.state, ha="center", va="center", fontsize=8, color=MUTED)
+    ax.set_xlim(-0.5, len(panel.xs) - 0.5)
+    ax.set_ylim(len(panel.methods) - 0.5, -0.5)
+    ax.set_xticks(range(len(panel.xs)), [str(x) for x in panel.xs])
+    ax.set_yticks(range(len(panel.methods)), panel.methods, color=INK)
+    ax.set_xlabel(panel.x_title)
+    ax.set_title(f"{panel.title}: " + ("difference of " if against else "") + panel.measure)
+    ax.spines[["left", "bottom"]].set_visible(False)
+    ax.tick_params(length=0)
+
+
+PICTURES: dict[str, Callable[[Summary, str], "Figure"]] = {
+    "curves": plot_curves,
+    "bars": plot_bars,
+    "heat": plot_heat,
+}

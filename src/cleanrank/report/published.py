@@ -1,0 +1,352 @@
+"""Published figures, the verdict on ours beside them, and one recipe's line in the matrix of all recipes.
+
+A figure of ours *agrees* with a published one when
+
+    |ours - published| <= z * sqrt(seed_sd^2 + query_se^2) + rounding
+
+with z = 1.96, ``seed_sd`` the standard deviation over seeds, ``query_se`` the bootstrap standard error over
+queries and ``rounding`` half a unit of the published figure's last digit. A spread that is not known (one
+seed, say) counts as 0, so an unknown spread makes the verdict stricter, never kinder.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from cleanrank import checks
+from cleanrank.report.grid import Level
+from cleanrank.report.summaries import Row, Summary, canonical, summarise
+from cleanrank.types import RunRecord
+
+Z = 1.96
+AGREES, DIFFERS, NO_FIGURE, NOT_RUN = "agrees", "differs", "no published figure", "not run"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure somebody published.
+
+    Attributes:
+        dataset: name of the data set, as in the records.
+        method: label of the method, as in the records.
+        measure: text of the measure, as in the records.
+        value: the figure.
+        source: paper and table.
+        noise: kind of noise; None means clean labels.
+        rate: noise rate; None means clean labels, or any rate if ``noise`` has only one.
+        fold: the fold it belongs to; None means all folds together.
+        context: another ranker's figure, shown for orientation: it never gets a verdict.
+        decimals: digits printed after the point; read off the figures of the same source and measure unless
+            given.
+    """
+
+    dataset: str
+    method: str
+    measure: str
+    value: float
+    source: str
+    noise: str | None = None
+    rate: float | None = None
+    fold: int | str | None = None
+    context: bool = False
+    decimals: int | None = None
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            checks.fail(
+                "a published figure", "must be finite", self.value, at=f"{self.dataset}, {self.method}"
+            )
+
+    @property
+    def level(self) -> Level:
+        """The noise level it was measured at."""
+        return Level(self.noise or "none", self.rate or 0.0)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Our figure beside a published one; ``tolerance`` is None where nothing was judged."""
+
+    dataset: str
+    level: Level
+    method: str
+    measure: str
+    verdict: str
+    ours: float | None = None
+    low: float | None = None
+    high: float | None = None
+    published: float | None = None
+    tolerance: float | None = None
+    decimals: int = 4
+    source: str = ""
+    fold: str = ""
+    note: str = ""
+    context: bool = False
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus published."""
+        return None if self.ours is None or self.published is None else self.ours - self.published
+
+
+def tolerance(seed_sd: float | None, query_se: float | None, decimals: int) -> float:
+    """How far ours may lie from a published figure.
+
+    z * sqrt(seed_sd^2 + query_se^2) + half a unit of the last digit.
+
+    >>> round(tolerance(0.003, 0.004, 3), 6)
+    0.0103
+    """
+    return Z * math.hypot(seed_sd or 0.0, query_se or 0.0) + 0.5 * 10.0**-decimals
+
+
+def judge(ours: float | None, published: float | None, allowed: float) -> str:
+    """The verdict in words; equal to the tolerance still agrees.
+
+    >>> judge(0.512, 0.51, 0.002), judge(0.52, 0.51, 0.002), judge(0.5, None, 0.1), judge(None, 0.5, 0.1)
+    ('agrees', 'differs', 'no published figure', 'not run')
+    """
+    if ours is None:
+        return NOT_RUN
+    if published is None:
+        return NO_FIGURE
+    # a hair of slack, so that 0.512 - 0.510 is not more than 0.002 for the sake of binary fractions
+    return AGREES if abs(ours - published) <= allowed + 1e-12 else DIFFERS
+
+
+def decimals_of(figure: Published, others: Iterable[Published] = ()) -> int:
+    """Digits after the point: the most that any figure of the same source and measure shows.
+
+    A table prints all its figures alike, so the .4700 that was read as .47 counts four digits beside .4695.
+
+    >>> a, b = (Published("d", "m", "map", v, "Table 1") for v in (0.47, 0.4695))
+    >>> decimals_of(a), decimals_of(a, [a, b])
+    (2, 4)
+    """
+    if figure.decimals is not None:
+        return figure.decimals
+    alike = [o for o in others if (o.source, o.measure) == (figure.source, figure.measure)]
+    return max(
+        max(0, -int(Decimal(repr(float(o.value))).normalize().as_tuple().exponent)) for o in [figure, *alike]
+    )
+
+
+def compare_published(summary: Summary, published: Sequence[Published]) -> tuple[Verdict, ...]:
+    """Sets every row of a summary beside the published figures.
+
+    A row whose cells are not all done is "not run": a part of the cells is no match for a whole figure.
+    Rows without a published figure follow at the end.
+    """
+    matched: set[tuple[str, Level, str, str]] = set()
+    found: list[Verdict] = []
+    published = [replace(f, measure=canonical(f.measure)) for f in published]
+    for figure in published:
+        verdict = _verdict(summary, figure, decimals_of(figure, published))
+        found.append(verdict)
+        if not figure.context and not verdict.fold:
+            matched.add((verdict.dataset, verdict.level, verdict.method, verdict.measure))
+    for row in summary.rows:
+        if (row.dataset, row.level, row.method, row.measure) not in matched:
+            complete = row.state == "complete"
+            found.append(
+                Verdict(
+                    row.dataset,
+                    row.level,
+                    row.method,
+                    row.measure,
+                    NO_FIGURE if complete and row.mean is not None else NOT_RUN,
+                    ours=row.mean if complete else None,
+                    low=row.low if complete else None,
+                    high=row.high if complete else None,
+                    note="" if complete else _lack(row),
+                )
+            )
+    return tuple(found)
+
+
+def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
+    row = _matching(summary, figure)
+    level = row.level if row else figure.level
+    fold = "" if figure.fold is None else str(figure.fold)
+    blank = Verdict(
+        figure.dataset,
+        level,
+        figure.method,
+        figure.measure,
+        NOT_RUN,
+        published=figure.value,
+        decimals=decimals,
+        source=figure.source,
+        fold=fold,
+        context=figure.context,
+    )
+    if figure.context:
+        return replace(blank, verdict="", note="for orientation")
+    if row is None:
+        return blank
+    if fold:
+        return _fold_verdict(summary, row, blank)
+    if row.state != "complete" or row.mean is None:
+        return replace(blank, note=_lack(row))
+    allowed = tolerance(row.seed_sd, row.query_se, decimals)
+    return replace(
+        blank,
+        verdict=judge(row.mean, figure.value, allowed),
+        ours=row.mean,
+        low=row.low,
+        high=row.high,
+        tolerance=allowed,
+    )
+
+
+def _fold_verdict(summary: Summary, row: Row, blank: Verdict) -> Verdict:
+    """One fold: the mean over its seeds, judged with the pooled standard error scaled to its queries."""
+    cells = [
+        c
+        for c in summary.cells
+        if (c.dataset, c.level, c.method, c.fold) == (row.dataset, row.level, row.method, blank.fold)
+    ]
+    means = [c.means[row.measure] for c in cells if row.measure in c.means]
+    if not cells or len(means) < len(cells):
+        return replace(blank, note=f"{len(means)} of {len(cells)} cells" if cells else "no such fold")
+    ours = math.fsum(means) / len(means)
+    spread = math.sqrt(sum((m - ours) ** 2 for m in means) / (len(means) - 1)) if len(means) > 1 else None
+    se = row.query_se
+    if se is not None:
+        se *= math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
+    allowed = tolerance(spread, se, blank.decimals)
+    verdict = judge(ours, blank.published, allowed)
+    return replace(blank, verdict=verdict, ours=ours, tolerance=allowed)
+
+
+def _matching(summary: Summary, figure: Published) -> Row | None:
+    rows = [
+        r
+        for r in summary.rows
+        if (r.dataset, r.method, r.measure) == (figure.dataset, figure.method, figure.measure)
+    ]
+    if figure.noise is None and not figure.rate:
+        clean = [r for r in rows if r.level.clean]
+        return clean[0] if clean else None
+    if figure.noise is not None:
+        rows = [r for r in rows if r.level.noise == figure.noise]
+    if figure.rate is not None:
+        rows = [r for r in rows if math.isclose(r.level.rate, figure.rate, abs_tol=1e-9)]
+    return rows[0] if len(rows) == 1 else None
+
+
+def _lack(row: Row) -> str:
+    return f"{row.done} of {row.cells} cells" if row.state == "incomplete" else row.state
+
+
+class Status(NamedTuple):
+    """How a recipe stands: a colour, a shape and a word, so that no reader depends on colour."""
+
+    colour: str
+    shape: str
+    word: str
+    meaning: str
+
+
+STATUSES: dict[str, Status] = {
+    "agrees": Status("green", "●", "agrees", "every cell ran and every published figure agrees"),
+    "partly": Status("amber", "◐", "partly", "some figures differ or some cells have not run"),
+    "differs": Status("red", "✕", "differs", "every judged figure differs"),
+    "failed": Status("red", "▲", "failed", "a cell failed"),
+    "unjudged": Status("grey", "○", "no figure", "it ran, and there is no published figure to judge it by"),
+    "not run": Status("grey", "–", "not run", "no cell has run"),
+}
+
+
+class MatrixFigure(NamedTuple):
+    """One figure of a recipe in the matrix; texts are shown as they are."""
+
+    what: str
+    expected: float | None
+    observed: float | None
+    interval: tuple[float, float] | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One recipe in the matrix: its command and figures; ``status`` is a key of STATUSES."""
+
+    recipe: str
+    title: str
+    command: str
+    group: str
+    rows: tuple[MatrixFigure, ...]
+    status: str
+
+    def __post_init__(self) -> None:
+        checks.known("status", self.status, STATUSES)
+
+
+def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, done: int = 1) -> str:
+    """The status of a recipe from its verdicts and the count of its cells.
+
+    >>> status_of(["agrees", "differs"]), status_of(["agrees"]), status_of(["agrees"], failed=1)
+    ('partly', 'agrees', 'failed')
+    >>> status_of(["no published figure"]), status_of([], done=0)
+    ('unjudged', 'not run')
+    """
+    if failed:
+        return "failed"
+    if not done:
+        return "not run"
+    counts = dict.fromkeys((AGREES, DIFFERS, NOT_RUN), 0)
+    for each in verdicts:
+        if each in counts:
+            counts[each] += 1
+    if counts[DIFFERS] and not counts[AGREES] and not missing:
+        return "differs"
+    if missing or counts[DIFFERS] or (counts[AGREES] and counts[NOT_RUN]):
+        return "partly"
+    return "agrees" if counts[AGREES] else "unjudged"
+
+
+def matrix_row(
+    records: Sequence[RunRecord],
+    *,
+    recipe: str,
+    title: str,
+    command: str,
+    group: str = "",
+    published: Sequence[Published] = (),
+    expected: Iterable[Mapping[str, Any]] | None = None,
+) -> MatrixRow:
+    """One recipe's line: its published figures with ours, or, where none is published, its clean figures."""
+    if not records:
+        figures = tuple(
+            MatrixFigure(_what(f.dataset, f.level, f.method, f.measure, f.fold), f.value, None, None, NOT_RUN)
+            for f in published
+            if not f.context
+        )
+        return MatrixRow(recipe, title, command, group, figures, "not run")
+    summary = summarise(records, expected=expected)
+    verdicts = [v for v in compare_published(summary, published) if not v.context]
+    judged = [v for v in verdicts if v.published is not None]
+    shown = judged or verdicts
+    figures = tuple(
+        MatrixFigure(
+            _what(v.dataset, v.level, v.method, v.measure, v.fold or None),
+            v.published,
+            v.ours,
+            None if v.low is None or v.high is None else (v.low, v.high),
+            v.verdict,
+        )
+        for v in shown
+    )
+    count = {s: sum(c.status == s for c in summary.cells) for s in ("done", "failed", "missing")}
+    status = status_of(
+        [v.verdict for v in judged], failed=count["failed"], missing=count["missing"], done=count["done"]
+    )
+    return MatrixRow(recipe, title, command, group, figures, status)
+
+
+def _what(dataset: str, level: Level, method: str, measure: str, fold: object) -> str:
+    parts = [dataset, *([f"fold {fold}"] if fold is not None else []), level.label, method, measure]
+    return " · ".join(parts)

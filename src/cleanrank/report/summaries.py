@@ -1,0 +1,371 @@
+"""From run records to the numbers that tables and plots show; nothing is drawn here.
+
+A cell is one (data set, fold, noise, rate, method, seed). One ``Row`` sums up the cells of a data set, a
+noise level, a method and a measure:
+
+* the values of a query are averaged over the seeds that ran its fold;
+* the queries of all folds' test sets are pooled, each counting once, and ``mean`` is their mean (NaN
+  queries, dropped by the measure's convention, do not count);
+* ``low, high`` is a bootstrap interval over these queries and ``query_se`` the standard error it stands
+  for: its length over 2z, z the normal quantile of the confidence (3.92 for 95 %);
+* ``seed_sd`` is the standard deviation, over seeds that ran every fold, of that seed's mean over all queries;
+* the test against the baseline is Fisher's randomisation over the same queries, two-sided, with Holm's
+  correction over all comparisons of one measure.
+
+A measure whose mean is not the plain mean of its per-query values (one weighted by pairs, say) keeps its
+own: the average of the cells' means, weighted by the queries of each fold; it gets no interval and no test.
+
+Failed and missing cells are never numbers. A row that lacks cells is incomplete: it shows the mean of what
+ran, says so, and is not tested.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.evaluate.measures import Measure
+from cleanrank.evaluate.significance import bootstrap_interval, fisher_test, holm
+from cleanrank.report.grid import Cell, CellId, Level, all_cells, by_cell, fold_and_seed, in_order
+from cleanrank.types import Array, FloatArray, RunRecord
+
+BETTER, WORSE = "▲", "▼"
+STRONG, USUAL = 0.01, 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """The cells of one data set, noise level, method and measure, summed up.
+
+    Numbers are None where there is nothing to show. ``values`` holds one value per pooled test query,
+    averaged over seeds; ``queries`` names them as (fold, query id).
+    """
+
+    dataset: str
+    level: Level
+    method: str
+    measure: str
+    done: int
+    failed: int
+    missing: int
+    n_folds: int = 0
+    n_seeds: int = 0
+    n_queries: int = 0
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    query_se: float | None = None
+    seed_sd: float | None = None
+    difference: float | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    values: FloatArray | None = field(default=None, repr=False)
+    queries: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def state(self) -> str:
+        """One of "complete", "incomplete", "failed" and "not run"."""
+        if self.done:
+            return "incomplete" if self.failed or self.missing else "complete"
+        return "failed" if self.failed else "not run"
+
+    @property
+    def cells(self) -> int:
+        """How many cells were asked for."""
+        return self.done + self.failed + self.missing
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the length of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def mark(self) -> str:
+        """The significance mark: one triangle for p < .05 after Holm, two for p < .01; up is better."""
+        if self.p_holm is None or self.difference is None or self.p_holm >= USUAL:
+            return ""
+        return (BETTER if self.difference > 0 else WORSE) * (2 if self.p_holm < STRONG else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Everything a report shows of a grid; names are in the order in which the records bring them."""
+
+    rows: tuple[Row, ...]
+    cells: tuple[Cell, ...]
+    datasets: tuple[str, ...]
+    levels: tuple[Level, ...]
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    baseline: str | None
+    confidence: float
+    resamples: int
+    permutations: int
+    seed: int
+
+    def find(self, dataset: str, level: Level, method: str, measure: str) -> Row | None:
+        """The row of these four, if the grid has it."""
+        return self._index.get((dataset, level, method, measure))
+
+    @property
+    def gaps(self) -> tuple[Cell, ...]:
+        """The cells that failed or are missing."""
+        return tuple(c for c in self.cells if c.status != "done")
+
+    @property
+    def _index(self) -> dict[tuple[str, Level, str, str], Row]:
+        found: dict[tuple[str, Level, str, str], Row] | None = self.__dict__.get("_rows_by_name")
+        if found is None:
+            found = {(r.dataset, r.level, r.method, r.measure): r for r in self.rows}
+            object.__setattr__(self, "_rows_by_name", found)
+        return found
+
+
+def summarise(
+    records: Sequence[RunRecord],
+    *,
+    measures: Sequence[str] | None = None,
+    baseline: str | None = None,
+    expected: Iterable[Mapping[str, Any]] | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    permutations: int = 100_000,
+    seed: int = 0,
+) -> Summary:
+    """Sums up run records.
+
+    Args:
+        records: what ran; of several with one key the last counts.
+        measures: the measures to show, as their text; all that occur unless given.
+        baseline: the method the others are tested against.
+        expected: the cells that were asked for; a cell without a record is missing. Unless given, every
+            method of a data set is expected at each of its noise levels with the folds and seeds that the
+            method has anywhere.
+        confidence: of the bootstrap interval.
+        resamples: of the bootstrap.
+        permutations: of Fisher's test.
+        seed: of the bootstrap and the test.
+    """
+    if not records:
+        checks.fail("records", "must hold at least one run", 0, remedy="Run the recipe first.")
+    found = by_cell(records)
+    cells = all_cells(found, expected)
+    shown = _measures(found.values(), measures)
+    methods = in_order(c[3] for c in cells)
+    if baseline is not None:
+        checks.known("baseline", baseline, methods)
+    groups: dict[tuple[str, Level, str], list[CellId]] = {}
+    for each in cells:
+        groups.setdefault((each[0], each[1], each[3]), []).append(each)
+    levels = tuple(sorted({c[1] for c in cells}, key=lambda v: (not v.clean, v)))
+    datasets = in_order(c[0] for c in cells)
+    order = sorted(
+        groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
+    )  # the order of the pages, whatever order the cells ran in
+    rows = [
+        _row(g, m, groups[g], found, confidence=confidence, resamples=resamples, seed=seed)
+        for m in shown
+        for g in order
+    ]
+    if baseline is not None:
+        rows = _tested(rows, baseline, permutations=permutations, seed=seed)
+    listed = tuple(_cell(i, found.get(i), shown) for g in order for i in sorted(groups[g], key=fold_and_seed))
+    return Summary(
+        tuple(rows),
+        listed,
+        datasets,
+        levels,
+        methods,
+        shown,
+        baseline,
+        confidence,
+        resamples,
+        permutations,
+        seed,
+    )
+
+
+def _measures(records: Iterable[RunRecord], chosen: Sequence[str] | None) -> tuple[str, ...]:
+    there = in_order(name for r in records if r.status == "done" for name in r.values)
+    if not chosen:
+        return there
+    named = [canonical(name) for name in chosen]
+    return tuple(checks.known("measure", name, there) for name in named) if there else tuple(named)
+
+
+def canonical(measure: str) -> str:
+    """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
+
+    >>> canonical("NDCG@10:lightgbm"), canonical("clicks per view")
+    ('ndcg@10', 'clicks per view')
+    """
+    try:
+        return str(Measure.parse(measure))
+    except checks.CleanrankError:
+        return measure
+
+
+def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Cell:
+    dataset, level, fold, method, seed = name
+    if record is None:
+        return Cell(dataset, level, method, fold, seed, "missing")
+    if record.status != "done":
+        return Cell(
+            dataset, level, method, fold, seed, "failed", error=record.error, wall_seconds=record.wall_seconds
+        )
+    return Cell(
+        dataset,
+        level,
+        method,
+        fold,
+        seed,
+        "done",
+        means={m: _cell_mean(record, m) for m in measures if m in record.values},
+        n_queries=max((len(v) for v in record.values.values()), default=0),
+        chosen=record.chosen,
+        wall_seconds=record.wall_seconds,
+    )
+
+
+def _plain_mean(values: Array) -> float:
+    there = values[~np.isnan(values)]
+    return math.fsum(there) / len(there) if len(there) else math.nan
+
+
+def _cell_mean(record: RunRecord, measure: str) -> float:
+    return float(record.means[measure]) if measure in record.means else _plain_mean(record.values[measure])
+
+
+def _weighs_its_own_way(record: RunRecord, measure: str) -> bool:
+    plain, own = _plain_mean(record.values[measure]), _cell_mean(record, measure)
+    return not (math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own))
+
+
+def _row(
+    group: tuple[str, Level, str],
+    measure: str,
+    cells: Sequence[CellId],
+    found: Mapping[CellId, RunRecord],
+    *,
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> Row:
+    there = {c: found[c] for c in cells if c in found}
+    done = {c: r for c, r in there.items() if r.status == "done" and measure in r.values}
+    dataset, level, method = group
+    row = Row(
+        dataset,
+        level,
+        method,
+        measure,
+        done=len(done),
+        failed=sum(r.status != "done" for r in there.values()),
+        missing=len(cells)
+        - len(there)
+        + sum(r.status == "done" and measure not in r.values for r in there.values()),
+        n_folds=len({c[2] for c in cells}),
+        n_seeds=len({c[4] for c in cells}),
+    )
+    if not done:
+        return row
+    values, queries = _pooled(done, measure)
+    row = replace(row, values=values, queries=queries, seed_sd=_seed_sd(cells, done, measure))
+    if any(_weighs_its_own_way(r, measure) for r in done.values()):
+        sizes = [len(r.values[measure]) for r in done.values()]
+        own = float(np.average([_cell_mean(r, measure) for r in done.values()], weights=sizes))
+        return replace(row, mean=own, n_queries=len(values))
+    counted = values[~np.isnan(values)]
+    row = replace(row, n_queries=len(counted))
+    if not len(counted):
+        return row
+    row = replace(row, mean=_plain_mean(counted))
+    if len(counted) < 2:
+        return row
+    low, high = bootstrap_interval(counted, level=confidence, resamples=resamples, seed=seed)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return replace(row, low=float(low), high=float(high), query_se=float(high - low) / (2 * z))
+
+
+def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray, tuple[tuple[str, str], ...]]:
+    """One value per query of all folds, averaged over the seeds that ran the fold, and the queries' names."""
+    by_fold: dict[str, list[tuple[CellId, RunRecord]]] = {}
+    for name, record in sorted(done.items(), key=lambda item: fold_and_seed(item[0])):
+        by_fold.setdefault(name[2], []).append((name, record))
+    parts, queries = [], []
+    for fold, repeats in by_fold.items():
+        names = [_query_names(record, measure) for _, record in repeats]
+        for (cell, _), other in zip(repeats, names, strict=True):
+            if other != names[0]:
+                checks.fail(
+                    "records",
+                    "of one fold must have the same test queries for every seed",
+                    f"{len(names[0])} and {len(other)} queries that differ",
+                    at=f"{cell[0]} fold {fold}, method {cell[3]!r}, seed {cell[4]}",
+                )
+        parts.append(np.mean([record.values[measure] for _, record in repeats], axis=0))
+        queries += [(fold, q) for q in names[0]]
+    return np.concatenate(parts).astype(np.float64), tuple(queries)
+
+
+def _query_names(record: RunRecord, measure: str) -> list[str]:
+    n = len(record.values[measure])
+    return [str(i) for i in range(n)] if record.query_ids is None else [str(q) for q in record.query_ids]
+
+
+def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure: str) -> float | None:
+    """Standard deviation over the seeds that ran every fold."""
+    by_seed: dict[str, list[CellId]] = {}
+    for cell in cells:
+        by_seed.setdefault(cell[4], []).append(cell)
+    means = []
+    for repeats in by_seed.values():
+        if all(c in done for c in repeats):
+            sizes = [np.count_nonzero(~np.isnan(done[c].values[measure])) for c in repeats]
+            if sum(sizes):
+                per_fold = [
+                    _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
+                ]
+                means.append(float(np.average(per_fold, weights=sizes)))
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None
+
+
+def _tested(rows: Sequence[Row], baseline: str, *, permutations: int, seed: int) -> list[Row]:
+    """Adds differences and p-values; Holm's family is all comparisons of one measure."""
+    base = {(r.dataset, r.level, r.measure): r for r in rows if r.method == baseline}
+    tested: list[Row] = []
+    for row in rows:
+        other = base.get((row.dataset, row.level, row.measure))
+        if row.method != baseline and other is not None:
+            row = _against(row, other, permutations=permutations, seed=seed)
+        tested.append(row)
+    families: dict[str, dict[int, float]] = {}
+    for i, row in enumerate(tested):
+        if row.p is not None:
+            families.setdefault(row.measure, {})[i] = row.p
+    for family in families.values():
+        for i, p in zip(family, holm(list(family.values())), strict=True):
+            tested[i] = replace(tested[i], p_holm=float(p))
+    return tested
+
+
+def _against(row: Row, base: Row, *, permutations: int, seed: int) -> Row:
+    if row.state != "complete" or base.state != "complete" or row.mean is None or base.mean is None:
+        return row
+    row = replace(row, difference=row.mean - base.mean)
+    if row.low is None or base.low is None or row.values is None or base.values is None:
+        return row
+    if row.queries != base.queries:
+        checks.fail(
+            "records",
+            "must have the same test queries for a method and the baseline",
+            f"{len(row.queries)} and {len(base.queries)} queries that differ",
+            at=f"{row.dataset}, {row.level.label}, {row.method!r} against {base.method!r}",
+        )
+    both = ~(np.isnan(row.values) | np.isnan(base.values))
+    p = fisher_test(row.values[both], base.values[both], permutations=permutations, seed=seed)
+    return replace(row, p=float(p))

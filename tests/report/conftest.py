@@ -1,0 +1,75 @@
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+def _lacking(reason):
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium driven by Playwright; where either is missing the test skips, and under CI it fails."""
+    if importlib.util.find_spec("playwright") is None:
+        _lacking("needs Playwright: pip install playwright")
+    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        _lacking("needs Chromium: apt-get install chromium, or set CHROMIUM to the program")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        program = driver.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield program
+        program.close()
+
+
+class Visit:
+    """An open page and everything it said or asked for on the way."""
+
+    def __init__(self, browser, path, **options):
+        self.said, self.asked = [], []
+        self.context = browser.new_context(viewport={"width": 1280, "height": 860}, **options)
+        self.page = self.context.new_page()
+        self.page.on("console", lambda m: self.said.append(f"{m.type}: {m.text}"))
+        self.page.on("pageerror", lambda e: self.said.append(f"error: {e}"))
+        self.page.on("request", lambda r: self.asked.append(r.url))
+        self.address = path.resolve().as_uri()
+        self.page.goto(self.address)
+
+    def drawn(self, times=1):
+        """Waits until the pictures were drawn this many times."""
+        self.page.wait_for_function(f"Number(document.documentElement.dataset.drawn || 0) >= {times}")
+        return self.page
+
+    def quiet(self):
+        """Nothing on the console, and no request but for the page itself."""
+        return self.said == [] and self.asked == [self.address]
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens a page: visit(path, color_scheme="dark")."""
+    opened = []
+
+    def go(path, **options):
+        opened.append(Visit(browser, path, **options))
+        return opened[-1]
+
+    yield go
+    for each in opened:
+        each.context.close()

@@ -1,0 +1,69 @@
+import pytest
+
+from cleanrank.checks import InvalidInputError
+from cleanrank.report.grid import Level, all_cells, by_cell, fold_and_seed, identity, in_order, level_of
+
+from .grids import record
+
+
+def test_levels_sort_by_kind_and_rate():
+    levels = [Level("uniform", 0.2), Level(), Level("uniform", 0.1)]
+    assert [v.label for v in sorted(levels)] == ["clean", "uniform 0.1", "uniform 0.2"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "level"),
+    [
+        ({}, Level()),
+        ({"noise": "none", "rate": 0.4}, Level()),  # no noise has no rate
+        ({"noise": "pairs", "rate": None}, Level("pairs", 0.0)),
+        ({"noise": "pairs", "rate": 0.3}, Level("pairs", 0.3)),
+    ],
+)
+def test_level_of_a_cell(cell, level):
+    assert level_of(cell) == level
+
+
+def test_a_cell_without_a_method_is_refused():
+    with pytest.raises(InvalidInputError, match="'method'"):
+        identity({"dataset": "d"})
+
+
+def test_of_one_key_the_last_record_counts():
+    first = record(values={"map": [0.1]}, status="failed")
+    again = record(values={"map": [0.9]})
+    assert list(by_cell([first, again]).values()) == [again]
+
+
+def test_two_keys_for_one_cell_are_refused():
+    with pytest.raises(InvalidInputError, match="different labels"):
+        by_cell([record(key="a"), record(key="b")])
+
+
+def test_without_a_plan_the_records_span_the_grid():
+    found = by_cell(
+        [
+            record(fold=1, method="a"),
+            record(fold=2, method="a"),
+            record(fold=1, method="a", noise="uniform", rate=0.1),
+            record(fold=1, method="b", dataset="other"),
+        ]
+    )
+    cells = all_cells(found, None)
+    assert len(cells) == 5
+    assert set(cells) - set(found) == {("d", Level("uniform", 0.1), "2", "a", "0")}
+
+
+def test_a_plan_decides_what_is_missing():
+    found = by_cell([record(fold=1)])
+    asked = [record(fold=1).cell, record(fold=7, method="never ran").cell]
+    assert [c[2] for c in all_cells(found, asked)] == ["1", "7"]
+
+
+def test_folds_sort_as_numbers():
+    cells = [("d", Level(), fold, "m", "0") for fold in ("10", "9", "all", "1")]
+    assert [c[2] for c in sorted(cells, key=fold_and_seed)] == ["1", "9", "10", "all"]
+
+
+def test_names_come_once():
+    assert in_order(["b", "a", "b"]) == ("b", "a")

@@ -1,0 +1,84 @@
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.report import panels, plots
+from cleanrank.report.grid import Level
+from cleanrank.report.summaries import summarise
+
+from .grids import grid, record
+
+FAST = {"resamples": 200, "permutations": 500}
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return summarise(grid(), baseline="lambdamart", **FAST)
+
+
+def test_curves_draw_the_panels_numbers(summary):
+    figure = plots.plot_curves(summary, "map")
+    ax = figure.axes[0]
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 4]
+    panel = panels.curves(summary, "map")[0]
+    for line, method in zip(lines, summary.methods, strict=True):
+        np.testing.assert_allclose(line.get_ydata(), [p.mean for p in panel.points if p.method == method])
+    assert len(ax.collections) == 3  # a band each
+    hollow = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    assert [line.get_xdata()[0] for line in hollow] == [0.3]
+
+
+def test_a_line_stops_where_nothing_ran():
+    records = [
+        record(noise="u" if r else "none", rate=r, values={"map": [0.5, 0.6]}) for r in (0.0, 0.1, 0.3, 0.4)
+    ]
+    records.append(record(noise="u", rate=0.2, status="failed", error="x"))
+    ax = plots.plot_curves(summarise(records, **FAST), "map").axes[0]
+    assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() in ("None", "")] == [2, 2]
+
+
+def test_bars_start_at_zero_and_reach_the_mean(summary):
+    ax = plots.plot_bars(summary, "map", Level("uniform", 0.1)).axes[1]
+    panel = panels.bars(summary, "map", Level("uniform", 0.1))[1]
+    assert [(b.get_x(), b.get_width()) for b in ax.patches] == [(0, p.mean) for p in panel.points]
+
+
+def test_heat_says_what_is_incomplete(summary):
+    words = [t.get_text() for t in plots.plot_heat(summary, "map").axes[0].texts]
+    assert words.count("incomplete") == 1
+    assert len(words) == 8
+
+
+@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("name", sorted(plots.PICTURES))
+def test_the_same_numbers_give_the_same_bytes(summary, tmp_path, name, kind):
+    first = plots.save_figure(plots.PICTURES[name](summary, "map"), tmp_path / f"a.{kind}").read_bytes()
+    again = plots.save_figure(plots.PICTURES[name](summary, "map"), tmp_path / f"b.{kind}").read_bytes()
+    assert first == again
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"a.{kind}", f"b.{kind}"]
+    if kind == "svg":
+        ET.fromstring(first)
+    else:
+        assert first.startswith(b"\x89PNG")
+
+
+def test_no_global_state_of_pyplot_is_touched(summary, tmp_path):
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    plots.save_figure(plots.plot_curves(summary, "map"), tmp_path / "a.png")
+    assert dict(mpl.rcParams) == before
+
+
+def test_what_cannot_be_drawn_is_refused(summary, tmp_path):
+    with pytest.raises(UnknownNameError, match="png, svg"):
+        plots.save_figure(plots.plot_curves(summary, "map"), tmp_path / "a.jpeg")
+    with pytest.raises(UnknownNameError, match="map"):
+        plots.plot_curves(summary, "mapp")
+    clean = summarise([record(values={"map": [0.1, 0.2]})], **FAST)
+    with pytest.raises(InvalidInputError, match="two noise levels"):
+        plots.plot_curves(clean, "map")
+    assert plots.plot_bars(clean, "map").axes
