@@ -69,6 +69,8 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Plan:
+    """All that decides the rows; ``indptr`` runs to the end of the last block, past ``n_queries``."""
+
     seed: int
     n_queries: int
     indptr: IntArray
@@ -195,7 +197,8 @@ def write_ranking(
 
 
 def _write_npy(target: Path, plan: _Plan, pieces: Iterator[RankingData]) -> None:
-    y = np.empty(int(plan.indptr[-1]), dtype=np.int32)
+    indptr = plan.indptr[: plan.n_queries + 1]
+    y = np.empty(int(indptr[-1]), dtype=np.int32)
     with written_whole(target) as part:
         X = np.lib.format.open_memmap(part, "w+", np.float32, (len(y), plan.n_features))
         for piece in pieces:
@@ -204,7 +207,7 @@ def _write_npy(target: Path, plan: _Plan, pieces: Iterator[RankingData]) -> None
             y[rows[0] : rows[-1] + 1] = piece.y
         X.flush()
         del X
-        for name, values in (("y", y), ("indptr", plan.indptr)):
+        for name, values in (("y", y), ("indptr", indptr)):
             with written_whole(target.with_suffix(f".{name}.npy")) as side, side.open("wb") as file:
                 np.save(file, values, allow_pickle=False)
 
