@@ -74,8 +74,16 @@ def cache_folder() -> Path:
 def clear_cache() -> int:
     """Removes all entries; returns how many bytes that frees. Data read from them before stay usable."""
     folder = cache_folder()
-    freed = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
-    shutil.rmtree(folder, ignore_errors=True)
+    aside = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}.old")
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return 0
+    freed = 0
+    for each in aside.rglob("*.npy"):
+        with contextlib.suppress(OSError):
+            freed += each.stat().st_size
+    shutil.rmtree(aside, ignore_errors=True)
     return freed
 
 
