@@ -56,11 +56,11 @@ class RankingData:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "indptr", _column("indptr", self.indptr, np.int64))
-        put(self, "query_ids", _frozen(np.asarray(self.query_ids)))
+        put(self, "query_ids", _owned(np.asarray(self.query_ids)))
         put(self, "X", _features(self.X))
         n = self.X.shape[0]
         _check_indptr(self.indptr, n, len(self.query_ids))
-        put(self, "y", _frozen(_grades(self.y, self)))
+        put(self, "y", _owned(_grades(self.y, self)))
         put(self, "row_ids", _column("row_ids", self.row_ids, np.int64))
         if self.gains is not None:
             put(self, "gains", _column("gains", self.gains, np.float64, self))
@@ -69,7 +69,7 @@ class RankingData:
         if self.positions is not None:
             put(self, "positions", _column("positions", self.positions, np.int32, self))
         if self.doc_ids is not None:
-            put(self, "doc_ids", _frozen(np.asarray(self.doc_ids)))
+            put(self, "doc_ids", _owned(np.asarray(self.doc_ids)))
         for name in PER_ROW:
             column = getattr(self, name)
             if column is not None and column.shape != (n,):
@@ -115,6 +115,9 @@ class RankingData:
 
     def __len__(self) -> int:
         return self.n_docs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     def __repr__(self) -> str:
         counts = np.bincount(self.y, minlength=self.n_grades)
@@ -234,10 +237,12 @@ def same_data(a: RankingData, b: RankingData) -> bool:
     """Whether two data sets hold the same values (NaN equals NaN)."""
     for each in fields(RankingData):
         left, right = getattr(a, each.name), getattr(b, each.name)
-        if each.name == "X" and not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
-            same = left.shape == right.shape and (abs(left - right)).nnz == 0
-        elif left is None or right is None or each.name == "feature_names":
-            same = left is right or left == right
+        if each.name == "X" and not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
+            same = _same_sparse(left, right)
+        elif left is None or right is None:
+            same = left is right
+        elif each.name == "feature_names":
+            same = left == right
         else:
             left, right = np.asarray(left), np.asarray(right)
             numbers = left.dtype.kind == "f" and right.dtype.kind == "f"
@@ -247,6 +252,16 @@ def same_data(a: RankingData, b: RankingData) -> bool:
     return True
 
 
+def _same_sparse(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or left.shape != right.shape:
+        return False
+    left, right = left.copy(), right.copy()
+    left.eliminate_zeros()
+    right.eliminate_zeros()
+    places = all(np.array_equal(getattr(left, n), getattr(right, n)) for n in ("indptr", "indices"))
+    return places and bool(np.array_equal(left.data, right.data, equal_nan=True))
+
+
 def _frozen(values: Array) -> Array:
     """A read-only view: the caller's array stays as writeable as it was."""
     view = values.view()
@@ -254,10 +269,28 @@ def _frozen(values: Array) -> Array:
     return view
 
 
+def _owned(values: Array) -> Array:
+    """A column that nobody can write to; copied if the caller still could.
+
+    Features are taken as they are, because a second copy of them may not fit.
+    """
+    base = values.base if isinstance(values.base, np.ndarray) else values
+    if values.flags.writeable or base.flags.writeable:
+        values = values.copy()
+        values.flags.writeable = False
+    return values
+
+
 def _features(X: Any) -> Any:
     if hasattr(X, "tocsr"):
         X = X.tocsr()
-        return X if X.dtype == np.float32 else X.astype(np.float32)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        X = X.astype(np.float32, copy=False)
+        frozen = type(X)((_frozen(X.data), _frozen(X.indices), _frozen(X.indptr)), shape=X.shape, copy=False)
+        frozen.has_canonical_format = True
+        return frozen
     X = np.asarray(X)
     if X.ndim != 2:
         checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
@@ -279,7 +312,12 @@ def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | No
             row = int(np.argmax(bad))
             at = data.place(row) if row < len(data.row_ids) and len(found) == data.n_docs else f"row {row}"
             checks.fail(name, "must be finite and not negative", found[row], at=at)
-    return _frozen(np.ascontiguousarray(found, dtype=dtype))
+    if found.dtype.kind == "f" and np.dtype(dtype).kind == "i":
+        broken = found != np.floor(found)
+        if broken.any():
+            entry = int(np.argmax(broken))
+            checks.fail(name, "must hold whole numbers", found[entry], at=f"entry {entry}")
+    return _owned(np.ascontiguousarray(found, dtype=dtype))
 
 
 def _check_indptr(indptr: IntArray, n_docs: int, n_queries: int) -> None:
@@ -317,6 +355,8 @@ def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
             checks.fail(
                 "labels", "must not be negative", value, at=at, remedy="Shift or clip the grades first."
             )
+        if value > np.iinfo(np.int32).max:
+            checks.fail("labels", f"must be at most {np.iinfo(np.int32).max}", value, at=at)
         checks.fail(
             "labels", "must be whole grades", value, at=at, remedy="Give real-valued relevance as gains=."
         )
