@@ -1,14 +1,14 @@
 """Corrupts labels on purpose, and remembers the truth."""
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from cleanrank import checks
-from cleanrank.noise.profiles import Corruption, NoiseProfile, make_profile
-from cleanrank.types import RankingData
+from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
+from cleanrank.types import FloatArray, RankingData
 
 
 def corrupt(
@@ -31,7 +31,8 @@ def corrupt(
         n_grades: grades of the scale, when the highest does not occur in ``data``.
         spread: with a named profile, draws a rate for every query from a Beta distribution with mean ``rate``
             and variance ``spread`` * rate * (1 - rate); 0 gives all queries the same rate.
-        options: further arguments of the family, such as ``{"rho": 0.3}``.
+        options: further arguments of the family, such as ``{"rho": 0.3}``; with ``row_weights`` the
+            proportions are those of ``data`` unless given.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 0, 1], qid=[1, 1, 2, 2])
@@ -40,35 +41,54 @@ def corrupt(
     """
     if isinstance(profile, NoiseProfile):
         if rate is not None or options or spread:
-            checks.fail("rate, spread and options", "go with a named profile", "a matrix as well")
+            checks.fail("rate, spread and options", "must not be given with a matrix", "both")
         return profile.apply(data, seed)
-    if rate is None:
-        checks.fail("noise rate", "must be given with a named profile", "none", remedy="Say rate=0.2.")
+    checks.known("noise profile", profile, PROFILES)
     C = max(2, data.n_grades if n_grades is None else n_grades)
+    chosen = dict(options or {})
+    if "row_weights" in chosen:
+        chosen.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())
     if spread == 0:
-        return make_profile(profile, rate, C, options).apply(data, seed)
-    return _by_query(data, profile, rate, C, spread, seed, options)
+        return make_profile(profile, rate, C, chosen).apply(data, seed)
+    return _by_query(data, profile, rate, C, spread, seed, chosen)
 
 
 def _by_query(
     data: RankingData,
     name: str,
-    rate: float,
+    rate: float | None,
     n_grades: int,
     spread: float,
     seed: int,
-    options: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
 ) -> Corruption:
     """Rates of queries ~ Beta(m s, (1 - m) s) with mean m = rate and s = 1 / spread - 1."""
     if not 0 < spread < 1:
         checks.fail("spread", "must lie in [0, 1)", spread)
-    if not 0 < rate < 1:
+    if rate is None or not 0 < rate < 1:
         checks.fail("noise rate", "must lie strictly between 0 and 1 when it varies over queries", rate)
     rng = np.random.default_rng(seed)
     size = 1 / spread - 1
     rates = rng.beta(rate * size, (1 - rate) * size, size=data.n_queries)
-    given = np.empty(data.n_docs, dtype=np.int32)
-    for q, (start, end) in enumerate(itertools.pairwise(data.indptr)):
-        given[start:end] = make_profile(name, rates[q], n_grades, options).sample(data.y[start:end], rng)
     mean = make_profile(name, rate, n_grades, options)
+    # Every family is linear in its rate, T(rate) = I + rate D, so rows with rates of their own need no matrix
+    # of their own. The highest rate is the one that could break a rule (row rates above 1).
+    make_profile(name, float(rates.max(initial=0.0)), n_grades, options)
+    direction = (mean.matrix - np.eye(n_grades)) / rate
+    given = _sample_rows(data.y, direction, np.repeat(rates, data.lengths), rng)
     return Corruption(data.with_labels(given), data.y, given != data.y, mean, seed, rates)
+
+
+def _sample_rows(
+    y: npt.NDArray[np.int32], direction: FloatArray, rates: FloatArray, rng: np.random.Generator
+) -> npt.NDArray[np.int32]:
+    """Draws given grades from I + rates[i] * direction, row by row."""
+    still, moved = np.cumsum(np.eye(len(direction)), axis=1)[:, :-1], np.cumsum(direction, axis=1)[:, :-1]
+    given = np.empty(len(y), dtype=np.int32)
+    for start in range(0, len(y), BLOCK):
+        block = y[start : start + BLOCK]
+        steps = still[block] + rates[start : start + BLOCK, None] * moved[block]
+        # Rounding may leave the last step just below 1.
+        steps[steps > 1 - 1e-12] = 1.0
+        given[start : start + BLOCK] = (rng.random(len(block))[:, None] >= steps).sum(axis=1)
+    return given

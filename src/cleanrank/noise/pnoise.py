@@ -8,7 +8,10 @@ A pair counts when its two *given* grades differ. It is *correct* when the true 
 T and r are a noise matrix and the proportions of the true grades.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +21,14 @@ from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.types import FloatArray, IntArray
 
 WEIGHTINGS = ("pooled", "macro")
+KINDS = (np.uint8, np.int32, np.int64)
 
 
 @dataclass(frozen=True)
 class PairNoise:
     """How many pairs noise left correct, turned round or made up; ``float(...)`` is the ratio.
 
-    ``per_query`` holds each query's ratio, NaN where no pair has different given grades.
+    ``counts`` holds the correct, inverse and new-come pairs of every query, shape (3, Q).
     """
 
     value: float
@@ -33,12 +37,17 @@ class PairNoise:
     new_come: int
     new_weight: float
     weighting: str
-    per_query: FloatArray
+    counts: IntArray = field(repr=False, compare=False)
 
     @property
     def total(self) -> int:
         """Pairs whose given grades differ."""
         return self.correct + self.inverse + self.new_come
+
+    @property
+    def per_query(self) -> FloatArray:
+        """Each query's ratio; NaN where no pair has different given grades."""
+        return _ratios(self.counts, self.new_weight)
 
     def __float__(self) -> float:
         return self.value
@@ -61,33 +70,34 @@ def pnoise(
 ) -> PairNoise:
     """Measures pNoise from true and given grades in O(n + C^2) a query, without looking at pairs.
 
+    Queries with grades above 7 take O(n log n), whatever the scale.
+
     Args:
         true: true grades, row by row.
         given: noisy grades of the same rows.
         indptr: row offsets of the queries; without it all rows are one query.
         new_weight: what a new-come pair counts.
         weighting: "pooled" divides sums over queries, "macro" averages the queries' ratios.
-        n_jobs: threads.
+        n_jobs: threads, for millions of rows; fewer are counted on one.
 
     >>> pnoise([0, 0, 1, 1], [0, 1, 0, 1])
     PairNoise(0.5000 pooled: 1 correct, 1 inverse, 2 new-come at weight 0.5)
     """
     from cleanrank.compiled import threads
-    from cleanrank.noise.kernels import pair_counts
+    from cleanrank.noise.kernels import SERIAL, pair_counts
 
     checks.known("weighting", weighting, WEIGHTINGS)
     if not 0 <= new_weight <= 1:
         checks.fail("new_weight", "must lie in [0, 1]", new_weight)
-    before, after = _grades("true", true), _grades("given", given)
+    before, after = _alike(_grades("true", true), _grades("given", given))
     if before.shape != after.shape:
         checks.fail("given", f"must have as many grades as true ({len(before)})", len(after))
-    offsets = np.array([0, len(before)]) if indptr is None else np.asarray(indptr, dtype=np.int64)
-    if offsets.ndim != 1 or offsets[0] != 0 or offsets[-1] != len(before) or (np.diff(offsets) < 0).any():
-        checks.fail(
-            "indptr", f"must rise from 0 to the number of rows ({len(before)})", offsets[[0, -1]].tolist()
-        )
-    with threads(n_jobs):
+    offsets = _offsets(indptr, len(before))
+    few = n_jobs is None and len(before) < SERIAL
+    with nullcontext() if few else threads(n_jobs):
         counts = pair_counts(before, after, offsets)
+    if counts[0].min(initial=0) < 0:
+        _refuse(*(("true", before) if (before < 0).any() else ("given", after)))
     return _summary(counts, new_weight, weighting)
 
 
@@ -113,6 +123,8 @@ def pnoise_expected(
     """
     T = profile.matrix if isinstance(profile, NoiseProfile) else NoiseProfile(np.asarray(profile)).matrix
     r = proportions_of(proportions, len(T))
+    if not 0 <= new_weight <= 1:
+        checks.fail("new_weight", "must lie in [0, 1]", new_weight)
     if length is not None and length < 2:
         checks.fail("length", "must be at least 2 documents a query", length)
     above = np.tril(np.ones_like(T), -1)
@@ -133,22 +145,31 @@ def pnoise_curve(
     *,
     length: int | None = None,
     new_weight: float = 0.5,
-    options: dict[str, object] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> FloatArray:
     """The closed form of pNoise at several rates of document noise.
+
+    Args:
+        proportions: shares of the true grades.
+        rates: probabilities that a document's grade changes.
+        profile: the name of a family.
+        length: documents per query; None means long lists.
+        new_weight: what a new-come pair counts.
+        options: further arguments of the family; with ``row_weights`` the proportions are these.
 
     >>> pnoise_curve([0.5, 0.5], [0.0, 0.1, 0.2]).round(12).tolist()
     [0.0, 0.1, 0.2]
     """
     r = proportions_of(proportions)
-    return np.array(
-        [
-            pnoise_expected(
-                make_profile(profile, float(rate), len(r), options), r, length=length, new_weight=new_weight
-            )
-            for rate in np.atleast_1d(np.asarray(rates, dtype=np.float64))
-        ]
-    )
+    chosen = dict(options or {})
+    if "row_weights" in chosen:
+        chosen.setdefault("proportions", r)
+
+    def at(rate: float) -> float:
+        found = make_profile(profile, float(rate), len(r), chosen)
+        return pnoise_expected(found, r, length=length, new_weight=new_weight)
+
+    return np.array([at(rate) for rate in np.atleast_1d(np.asarray(rates, dtype=np.float64))])
 
 
 def signal_left(pair_noise: float | PairNoise) -> float:
@@ -161,17 +182,55 @@ def signal_left(pair_noise: float | PairNoise) -> float:
 
 
 def new_come_share(
-    scores: npt.ArrayLike, true: npt.ArrayLike, indptr: IntArray, *, pairs: int = 10_000, seed: int = 0
+    scores: npt.ArrayLike,
+    true: npt.ArrayLike,
+    indptr: npt.ArrayLike,
+    *,
+    given: npt.ArrayLike | None = None,
+    ties: float = 0.0,
+    pairs: int = 10_000,
+    seed: int = 0,
 ) -> float:
-    """Samples pairs of equal true grade within queries; the share whose first document scores higher.
+    """Among pairs of equal true grade, the share whose first document a ranker scores higher.
 
-    Near 1/2 a ranker has no opinion on such pairs, which is why a new-come pair counts one half
-    (Niu et al. 2015, Table 2). Ties count one half.
+    Near 1/2 the ranker has no opinion on such pairs, the reason for counting a new-come pair one half
+    (Niu et al. 2015, Table 2, sampled pairs). But the first of a random pair is as likely to win as to lose,
+    so that share is (1 - share of tied scores) / 2 for any ranker whatever. With ``given`` the check can
+    fail: it takes every pair that noise has made up, the document of higher given grade first. Well above
+    1/2, judges' errors follow the features, and new-come pairs are less wrong than one half.
+
+    Args:
+        scores: a ranker's scores.
+        true: true grades.
+        indptr: row offsets of the queries.
+        given: noisy grades.
+        ties: what a pair of equal scores counts; the paper's figures count it 0.
+        pairs: how many to sample without ``given``.
+        seed: same seed, same sample.
+
+    >>> new_come_share([3.0, 2.0, 1.0], [0, 0, 1], [0, 3], given=[1, 0, 1])
+    1.0
     """
-    found, grades = np.asarray(scores, dtype=np.float64), np.asarray(true)
-    group = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) * (int(grades.max(initial=0)) + 1) + grades
-    order = np.argsort(group, kind="stable")
-    _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+    from cleanrank.noise.kernels import pair_counts
+
+    found, grades = np.asarray(scores, dtype=np.float64), _grades("true", true)
+    offsets = _offsets(indptr, len(grades))
+    if found.shape != grades.shape or np.isnan(found).any():
+        checks.fail(
+            "scores", f"must hold a number for each of the {len(grades)} rows", f"shape {found.shape}"
+        )
+    order, groups = _equal_grades(grades, offsets)
+    if given is not None:
+        after = _grades("given", given)
+        if after.shape != grades.shape:
+            checks.fail("given", f"must have as many grades as true ({len(grades)})", len(after))
+        place = np.unique(found, return_inverse=True)[1]
+        counts = pair_counts(*_alike(place[order], after[order]), groups)
+        won, lost, tied = counts.sum(axis=1)
+        if not won + lost + tied:
+            checks.fail("data", "must have a pair of equal true and different given grades", "none")
+        return float((won + ties * tied) / (won + lost + tied))
+    sizes = np.diff(groups)
     possible = sizes * (sizes - 1)
     if not possible.sum():
         checks.fail("data", "must have two documents of equal grade in some query", "none")
@@ -179,27 +238,65 @@ def new_come_share(
     chosen = rng.choice(len(sizes), size=pairs, p=possible / possible.sum())
     first = (rng.random(pairs) * sizes[chosen]).astype(np.int64)
     second = (first + 1 + (rng.random(pairs) * (sizes[chosen] - 1)).astype(np.int64)) % sizes[chosen]
-    a, b = found[order[starts[chosen] + first]], found[order[starts[chosen] + second]]
-    return float(np.mean((a > b) + 0.5 * (a == b)))
+    a, b = found[order[groups[chosen] + first]], found[order[groups[chosen] + second]]
+    return float(np.mean((a > b) + ties * (a == b)))
+
+
+def _equal_grades(grades: npt.NDArray[np.integer], indptr: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows sorted by query and grade, and the offsets of the runs of equal query and grade."""
+    query = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order = np.lexsort((grades, query))
+    query, sorted_grades = query[order], grades[order]
+    new = (query[1:] != query[:-1]) | (sorted_grades[1:] != sorted_grades[:-1])
+    return order, np.concatenate(([0], np.flatnonzero(new) + 1, [len(order)])).astype(np.int64)
 
 
 def _grades(name: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
     grades = np.asarray(values)
-    if grades.ndim != 1 or grades.dtype.kind not in "iu":
+    if grades.size == 0 and grades.ndim == 1:
+        return grades.astype(np.int32)
+    if grades.ndim != 1 or grades.dtype.kind not in "iub":
         checks.fail(name, "must be a list of whole grades", f"{grades.dtype} of shape {grades.shape}")
-    return grades
+    return grades.view(np.uint8) if grades.dtype.kind == "b" else grades
+
+
+def _alike(a: npt.NDArray[np.integer], b: npt.NDArray[np.integer]) -> tuple[Any, Any]:
+    """Both in the first of KINDS that holds them, so that few kernels are compiled."""
+    wide = next((k for k in KINDS if np.can_cast(a.dtype, k) and np.can_cast(b.dtype, k)), np.int64)
+    return a.astype(wide, copy=False), b.astype(wide, copy=False)
+
+
+def _refuse(name: str, grades: npt.NDArray[np.integer]) -> NoReturn:
+    row = int(np.argmax(grades < 0))
+    checks.fail(f"{name} grades", "must not be negative", grades[row], at=f"row {row}")
+
+
+def _offsets(indptr: npt.ArrayLike | None, n: int) -> IntArray:
+    if indptr is None:
+        return np.array([0, n], dtype=np.int64)
+    found = np.asarray(indptr)
+    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iu":
+        checks.fail("indptr", "must be a list of row offsets", f"{found.dtype} of shape {found.shape}")
+    offsets = np.ascontiguousarray(found, dtype=np.int64)
+    if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
+        ends = f"{offsets[0]}..{offsets[-1]}"
+        checks.fail("indptr", f"must rise from 0 to the number of rows ({n})", ends)
+    return offsets
+
+
+def _ratios(counts: IntArray, new_weight: float) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        ratios: FloatArray = (counts[1] + new_weight * counts[2]) / counts.sum(axis=0)
+    return ratios
 
 
 def _summary(counts: IntArray, new_weight: float, weighting: str) -> PairNoise:
-    if (counts < 0).any():
-        checks.fail("grades", "must lie between 0 and 255", "others")
-    totals = counts.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = (counts[:, 1] + new_weight * counts[:, 2]) / totals
-    correct, inverse, new = (int(c) for c in counts.sum(axis=0))
-    if weighting == "macro":
-        value = float(np.nanmean(ratios)) if (totals > 0).any() else float("nan")
+    correct, inverse, new = (int(row.sum()) for row in counts)
+    total = correct + inverse + new
+    if not total:
+        value = float("nan")
+    elif weighting == "macro":
+        value = float(np.nanmean(_ratios(counts, new_weight)))
     else:
-        total = correct + inverse + new
-        value = (inverse + new_weight * new) / total if total else float("nan")
-    return PairNoise(value, correct, inverse, new, new_weight, weighting, ratios)
+        value = (inverse + new_weight * new) / total
+    return PairNoise(value, correct, inverse, new, new_weight, weighting, counts)

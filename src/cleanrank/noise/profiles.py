@@ -4,6 +4,7 @@ C is the number of grades. ``rate`` (gamma in the papers) is the probability tha
 where a family lets it differ between grades, it is the mean over the documents.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from cleanrank import checks
 from cleanrank.types import FloatArray, RankingData
 
+SHARED = ("rate", "n_grades")
 REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
 BLOCK = 1 << 20
 
@@ -63,12 +65,16 @@ class NoiseProfile:
     def sample(self, y: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws a given grade for every true grade in ``y``."""
         grades = np.asarray(y)
+        if grades.ndim != 1 or grades.dtype.kind not in "iub":
+            checks.fail("grades", "must be a list of whole numbers", f"{grades.dtype}, shape {grades.shape}")
+        if grades.size and grades.min() < 0:
+            checks.fail("grades", "must not be negative", int(grades.min()))
         if grades.size and grades.max() >= self.n_grades:
             checks.fail(
                 "grades", f"must be below {self.n_grades}, the size of the noise matrix", int(grades.max())
             )
         # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
-        steps = np.cumsum(self.matrix, axis=1)[:, :-1]
+        steps = steps_of(self.matrix)
         given = np.empty(grades.shape, dtype=np.int32)
         for start in range(0, grades.size, BLOCK):
             block = grades[start : start + BLOCK]
@@ -117,15 +123,31 @@ class Corruption:
         return f"Corruption({self.profile.name}, seed {self.seed}: {share})"
 
 
-def uniform(rate: float, n_grades: int) -> NoiseProfile:
+def uniform(
+    rate: float,
+    n_grades: int,
+    *,
+    row_weights: Sequence[float] | None = None,
+    proportions: Sequence[float] | None = None,
+) -> NoiseProfile:
     """Keeps a grade with probability 1 - rate, else moves to any other grade with equal probability.
 
     T = t 11' + kappa I with t = rate / (C - 1), kappa = 1 - rate C / (C - 1) (Niu et al. 2015).
 
+    Args:
+        rate: the share of documents whose grade changes.
+        n_grades: C.
+        row_weights: how much more often judges err on each grade; the mean over documents stays ``rate``.
+        proportions: shares of the grades, needed with ``row_weights``.
+
     >>> uniform(0.2, 3).matrix.tolist()
     [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    >>> uniform(0.1, 2, row_weights=[1, 3], proportions=[0.75, 0.25]).matrix[1].round(3).tolist()
+    [0.2, 0.8]
     """
-    return _by_distance("uniform", rate, n_grades, lambda d: np.ones_like(d, dtype=np.float64))
+    return _by_distance(
+        "uniform", rate, n_grades, lambda d: np.ones_like(d, dtype=np.float64), row_weights, proportions
+    )
 
 
 def geometric(
@@ -154,7 +176,11 @@ def power(
     row_weights: Sequence[float] | None = None,
     proportions: Sequence[float] | None = None,
 ) -> NoiseProfile:
-    """Errors fall off with the distance d of the grades: P(m | l, error) proportional to d^-rho."""
+    """Errors fall off with the distance d of the grades: P(m | l, error) proportional to d^-rho.
+
+    >>> power(0.3, 3).matrix[0].round(3).tolist()
+    [0.7, 0.2, 0.1]
+    """
     if not 0 <= rho < np.inf:
         checks.fail("rho", "must not be negative", rho)
     return _by_distance(f"power({rho:g})", rate, n_grades, lambda d: d**-rho, row_weights, proportions)
@@ -209,7 +235,11 @@ def class_conditional(
 def one_way(rate: float, n_grades: int, *, source: int = 0, target: int | None = None) -> NoiseProfile:
     """Grade ``source`` becomes ``target`` (the top grade by default) with probability ``rate``; others stay.
 
-    The robustness test of Marcuzzi et al. (2022) is ``one_way(rate, 5)``: 0 becomes 4.
+    The robustness test of Marcuzzi et al. (2022) is ``one_way(rate, 5)``: 0 becomes 4. Here ``rate`` is that
+    of the documents of grade ``source``, not of all.
+
+    >>> one_way(0.1, 3).matrix.tolist()
+    [[0.9, 0.0, 0.1], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     target = n_grades - 1 if target is None else target
     for name, grade in (("source", source), ("target", target)):
@@ -226,13 +256,18 @@ def one_way(rate: float, n_grades: int, *, source: int = 0, target: int | None =
 def replacement(rate: float, n_grades: int, *, draws_from: Sequence[float] = REPLACEMENT) -> NoiseProfile:
     """Replaces a label with probability ``rate`` by a draw from a fixed distribution; it may be the same.
 
-    The default distribution is that of Bruch (2021) over grades 0..4.
+    Bruch (2021) replaces over grades 0..4 and draws from the default; for other scales give ``draws_from``.
+    A document changes with a probability below ``rate``.
+
+    >>> replacement(0.2, 5).matrix[0].round(3).tolist()
+    [0.9, 0.04, 0.03, 0.02, 0.01]
     """
     if len(draws_from) != n_grades:
         checks.fail(
             "draws_from",
             f"must hold a probability for each of the {n_grades} grades",
             f"{len(draws_from)} values",
+            remedy="As in draws_from=[0.7, 0.2, 0.1] for three grades.",
         )
     shares = proportions_of(draws_from, n_grades)
     matrix = (1 - _unit("noise rate", rate)) * np.eye(n_grades) + rate * shares
@@ -251,8 +286,17 @@ def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatA
     return normalised
 
 
+def steps_of(matrix: FloatArray) -> FloatArray:
+    """Where a draw from [0, 1) passes from one given grade to the next, for every true grade."""
+    steps: FloatArray = np.cumsum(matrix, axis=1)[:, :-1]
+    # Rounding may leave the sum just below 1: grades of probability 0 at the end must stay out of reach.
+    last = matrix.shape[1] - 1 - np.argmax(matrix[:, ::-1] > 0, axis=1)
+    steps[np.arange(matrix.shape[1] - 1) >= last[:, None]] = 1.0
+    return steps
+
+
 def make_profile(
-    name: str, rate: float, n_grades: int, options: Mapping[str, Any] | None = None
+    name: str, rate: float | None, n_grades: int, options: Mapping[str, Any] | None = None
 ) -> NoiseProfile:
     """The profile of a family by its name.
 
@@ -260,11 +304,16 @@ def make_profile(
     'one-way 0 to 4, 0.1'
     """
     family = PROFILES[checks.known("noise profile", name, PROFILES)]
+    takes = inspect.signature(family).parameters
+    for option in options or {}:
+        checks.known(f"option of noise profile {name!r}", option, [o for o in takes if o not in SHARED])
+    if rate is None and takes["rate"].default is inspect.Parameter.empty:
+        checks.fail("noise rate", "must be given with a named profile", "none", remedy="Say rate=0.2.")
     try:
         return family(rate, n_grades, **(options or {}))
     except TypeError as error:
         checks.fail(
-            f"noise profile {name!r}", "takes other options", dict(options or {}), remedy=f"({error})"
+            f"options of noise profile {name!r}", "must have fitting types", options, remedy=f"({error})"
         )
 
 
@@ -286,8 +335,11 @@ def _by_distance(
             checks.fail(
                 "proportions", "must be given with row_weights, so that the mean rate is kept", "none"
             )
-        weights = np.asarray(row_weights, dtype=np.float64)
-        rates = rate * weights / (proportions_of(proportions, n_grades) @ _row_weights(weights, n_grades))
+        weights = _row_weights(row_weights, n_grades)
+        mean = float(proportions_of(proportions, n_grades) @ weights)
+        if mean <= 0:
+            checks.fail("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
+        rates = rate * weights / mean
         if (rates > 1).any():
             checks.fail(
                 "row rates",
@@ -307,8 +359,8 @@ def _by_distance(
     return NoiseProfile(matrix, f"{name} {rate:g}")
 
 
-def _row_weights(weights: FloatArray, n_grades: int) -> FloatArray:
-    """Row weights as they are, checked."""
+def _row_weights(values: Sequence[float], n_grades: int) -> FloatArray:
+    weights = np.asarray(values, dtype=np.float64)
     if weights.shape != (n_grades,) or not (np.isfinite(weights) & (weights >= 0)).all():
         checks.fail("row_weights", f"must hold a weight >= 0 for each of {n_grades} grades", weights.tolist())
     return weights
