@@ -32,7 +32,10 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
         if not np.isfinite(ids).all() or (ids != np.floor(ids)).any():
             row = int(np.argmax(~np.isfinite(ids) | (ids != np.floor(ids))))
             checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}")
+    if ids.dtype.kind not in "US" and ids.dtype != np.int64:
         ids = ids.astype(np.int64)
+    if ids.dtype.kind == "S":
+        ids = ids.astype(str)
     n = len(ids)
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if n else np.zeros(0, np.int64)
     runs = ids[starts]
