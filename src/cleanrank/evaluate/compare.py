@@ -370,7 +370,7 @@ def _figures(
         a, b, w = system.by_query[m], base.by_query[m], base.weights[m]
         if (np.isnan(a) != np.isnan(b)).any():
             at = base.query_ids[int(np.argmax(np.isnan(a) != np.isnan(b)))]
-            checks.fail(str(measure), "must be defined for both systems or neither", "one", at=f"query {at!s}",
+            checks.fail(str(measure), "must be defined for both systems or none", "one", at=f"query {at}",
                         remedy=f"Give such queries a value, as in '{measure}:empty=zero'.")  # fmt: skip
         if np.isnan(a).all():
             p_values.append(float("nan"))

@@ -21,7 +21,7 @@ def _word(key: np.uint64, counter: int) -> np.uint64:
 def _add_word(
     table: Array, sums: Array, key: np.uint64, first: int, w: int, per_draw: int, listed: bool
 ) -> None:
-    """Adds what 64 numbers contribute to each sum: eight look-ups in tables that stay in the nearest cache."""
+    """Adds what 64 numbers contribute to each sum: eight look-ups in tables that stay in cache."""
     low = np.uint64(255)
     for i in range(len(sums)):
         if listed:
@@ -41,7 +41,9 @@ def _add_word(
 
 
 @kernel(parallel=True)
-def count_extreme(tables: Array, draws: int, total: int, side: int, key: np.uint64, listed: bool) -> Array:
+def count_extreme(
+    tables: Array, draws: int, total: int, slack: int, side: int, key: np.uint64, listed: bool
+) -> Array:
     """Extreme draws in each block of draws; whole numbers, so any order of summing gives the same."""
     blocks = (draws + BLOCK - 1) // BLOCK
     counts = np.zeros(blocks, np.int64)
@@ -54,11 +56,11 @@ def count_extreme(tables: Array, draws: int, total: int, side: int, key: np.uint
         for i in range(len(sums)):
             s = 2 * sums[i] - total
             if side > 0:
-                extreme += s >= total
+                extreme += s >= total - slack
             elif side < 0:
-                extreme += s <= total
+                extreme += s <= total + slack
             else:
-                extreme += abs(s) >= abs(total)
+                extreme += abs(s) >= abs(total) - slack
         counts[b] = extreme
     return counts
 

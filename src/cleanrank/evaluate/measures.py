@@ -235,7 +235,8 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
     >>> [str(m) for m in as_measures(["ndcg@10", "AP", "ndcg@10"])]
     ['ndcg@10', 'map']
     """
-    listed = [measures] if isinstance(measures, str | Measure) else list(measures)
+    alone = isinstance(measures, str | Measure) or not isinstance(measures, Iterable)
+    listed = [measures] if alone else list(measures)
     if not listed:
         checks.fail("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
     return tuple(dict.fromkeys(m if isinstance(m, Measure) else _parse(m) for m in listed))

@@ -85,7 +85,7 @@ def _normal(size: float, variance: float) -> float:
 
 
 def label_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatArray) -> float:
-    """An unbiased estimate of the variance of the corrected difference (summed over queries) over the noise."""
+    """The variance over the noise of the corrected difference (a sum over queries), without bias."""
     if m.name in ("dcg", "precision"):
         weights = rank_weights(m, a, data) - rank_weights(m, b, data)
         g = grade_values(m, len(T))

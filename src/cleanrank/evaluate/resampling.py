@@ -63,8 +63,11 @@ def subset_tables(d: IntArray) -> IntArray:
 def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> int:
     """Draws whose sum of randomly signed d is at least as extreme as the sum of d itself.
 
+    Each number may be off by half from the rounding that made it whole, so sums that differ by no more than
+    the count of numbers tie.
+
     Args:
-        d: whole numbers whose absolute sum is below 2^62.
+        d: whole numbers whose absolute sum is below 2^61.
         draws: how many sign vectors.
         side: 1 greater, -1 less, 0 both.
         key: of the random stream; None lists the sign vectors 0..draws - 1 instead.
@@ -72,9 +75,9 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
     listed = key is None
     used = np.uint64(0) if key is None else key
     tables = subset_tables(d)
-    total = int(d.sum())
+    total, slack = int(d.sum()), len(d)
     if have_numba():
-        return int(_draw_kernels().count_extreme(tables, draws, total, side, used, listed).sum())
+        return int(_draw_kernels().count_extreme(tables, draws, total, slack, side, used, listed).sum())
     count = 0
     for first in range(0, draws, DRAWS):
         these = min(DRAWS, draws - first)
@@ -85,14 +88,14 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
             bits = words(used, first * len(tables), these * len(tables)).reshape(these, -1)
         parts = bits.view(np.uint8) if np.little_endian else bits.byteswap().view(np.uint8)
         sums = 2 * tables.reshape(-1, 256)[np.arange(parts.shape[1]), parts].sum(axis=1) - total
-        count += int(_extreme(sums, total, side).sum())
+        count += int(_extreme(sums, total, slack, side).sum())
     return count
 
 
-def _extreme(sums: Array, total: int, side: int) -> Array:
+def _extreme(sums: Array, total: int, slack: int, side: int) -> Array:
     if side > 0:
-        return sums >= total
-    return sums <= total if side < 0 else np.abs(sums) >= abs(total)
+        return sums >= total - slack
+    return sums <= total + slack if side < 0 else np.abs(sums) >= abs(total) - slack
 
 
 def resampled_sums(columns: FloatArray, resamples: int, seed: int) -> FloatArray:
