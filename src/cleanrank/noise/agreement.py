@@ -1,0 +1,221 @@
+"""Tables of repeated judgements, and how far the people behind them agree.
+
+A judgement is (item, annotator, grade): someone graded a query-document pair. Agreement is corrected for
+chance: 1 is perfect, 0 is what blind guessing with the same habits gives.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.types import Array, FloatArray, IntArray
+
+DISTANCES = ("nominal", "ordinal", "interval")
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Grades that several people gave to the same items.
+
+    Attributes:
+        item: 0..I-1 for each judgement.
+        annotator: 0..A-1 for each judgement; all 0 when nobody knows who judged.
+        grade: the grade given.
+        items: the items' names.
+        annotators: the annotators' names; empty when nobody knows who judged.
+        n_grades: C.
+    """
+
+    item: IntArray
+    annotator: IntArray
+    grade: IntArray
+    items: Array
+    annotators: Array
+    n_grades: int
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    def __repr__(self) -> str:
+        who = f"by {len(self.annotators)} annotators" if len(self.annotators) else "by unnamed annotators"
+        return f"Judgements({len(self):,} of {len(self.items):,} items {who}, {self.n_grades} grades)"
+
+    @property
+    def per_item(self) -> IntArray:
+        """(I, C): how often each item was given each grade."""
+        counts = np.zeros((len(self.items), self.n_grades), dtype=np.int64)
+        np.add.at(counts, (self.item, self.grade), 1)
+        return counts
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far annotators agree.
+
+    Attributes:
+        share: share of pairs of judgements of the same item that are equal.
+        cohen: Cohen's kappa, the mean over pairs of annotators with at least 10 items in common; None
+            without names.
+        fleiss: Fleiss' kappa, for items with at least two judgements.
+        alpha: Krippendorff's alpha for ordered grades.
+    """
+
+    share: float
+    cohen: float | None
+    fleiss: float
+    alpha: float
+
+
+def judgements(
+    table: Any = None,
+    *,
+    item: npt.ArrayLike | None = None,
+    annotator: npt.ArrayLike | None = None,
+    grade: npt.ArrayLike | None = None,
+    n_grades: int | None = None,
+) -> Judgements:
+    """Checks a table of judgements: a frame or mapping with item, annotator and grade, or the columns.
+
+    >>> judgements(item=["a", "a", "b"], annotator=["x", "y", "x"], grade=[1, 2, 0])
+    Judgements(3 of 2 items by 2 annotators, 3 grades)
+    """
+    if isinstance(table, Judgements):
+        return table
+    if table is not None:
+        names = list(table.keys() if isinstance(table, Mapping) else table.columns)
+        item, grade = (
+            table[checks.known("column", "item", names)],
+            table[checks.known("column", "grade", names)],
+        )
+        annotator = table["annotator"] if "annotator" in names else None
+    grades = np.asarray(grade)
+    if grades.ndim != 1 or not len(grades) or not np.issubdtype(grades.dtype, np.number):
+        checks.fail("grades", "must be a list of numbers, at least one", f"{grades.dtype} {grades.shape}")
+    bad = ~np.isfinite(grades.astype(np.float64)) | (grades < 0) | (grades != np.floor(grades))
+    if bad.any():
+        row = int(np.argmax(bad))
+        checks.fail("grades", "must be whole and not negative", grades[row], at=f"judgement {row}")
+    C = max(int(grades.max()) + 1, 2) if n_grades is None else n_grades
+    if grades.max() >= C:
+        checks.fail("grades", f"must be below n_grades ({C})", int(grades.max()))
+    items, item_of = np.unique(np.asarray(item), return_inverse=True)
+    people, who = np.zeros(0, dtype=str), np.zeros(len(grades), dtype=np.int64)
+    if annotator is not None:
+        people, who = np.unique(np.asarray(annotator), return_inverse=True)
+    if len(item_of) != len(grades) or len(who) != len(grades):
+        checks.fail(
+            "judgements", "must have an item and an annotator per grade", f"{len(item_of)}, {len(who)}"
+        )
+    if annotator is not None:
+        _, times = np.unique(item_of * len(people) + who, return_counts=True)
+        if (times > 1).any():
+            key = int(np.unique(item_of * len(people) + who)[np.argmax(times > 1)])
+            checks.fail(
+                "judgements",
+                "must be one per item and annotator",
+                f"{int(times.max())} of item {items[key // len(people)]!r} by {people[key % len(people)]!r}",
+                remedy="A person's second look at an item is no independent judgement: keep one.",
+            )
+    return Judgements(item_of, who, grades.astype(np.int64), items, people, C)
+
+
+def agreement(table: Any) -> Agreement:
+    """Agreement, plain and corrected for chance.
+
+    >>> agreement({"item": [1, 1, 2, 2], "annotator": ["x", "y", "x", "y"], "grade": [0, 0, 1, 1]}).fleiss
+    1.0
+    """
+    found = judgements(table)
+    counts = found.per_item
+    if not (counts.sum(axis=1) > 1).any():
+        checks.fail("judgements", "must hold two judgements of some item", "none")
+    pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1)
+    equal = (counts * (counts - 1)).sum(axis=1)
+    return Agreement(
+        float(equal.sum() / pairs.sum()),
+        _mean_cohen(found) if len(found.annotators) else None,
+        fleiss_kappa(counts),
+        krippendorff_alpha(counts),
+    )
+
+
+def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike, n_grades: int | None = None) -> float:
+    """Cohen's kappa of two annotators who graded the same items: (p_o - p_e) / (1 - p_e) (Cohen 1960).
+
+    >>> round(cohen_kappa([0, 0, 1, 1], [0, 1, 1, 1]), 3)
+    0.5
+    """
+    first, second = np.asarray(a), np.asarray(b)
+    C = int(max(first.max(), second.max())) + 1 if n_grades is None else n_grades
+    table = np.zeros((C, C))
+    np.add.at(table, (first, second), 1 / len(first))
+    by_chance = float(table.sum(axis=1) @ table.sum(axis=0))
+    return _corrected(float(np.trace(table)), by_chance)
+
+
+def fleiss_kappa(counts: npt.ArrayLike) -> float:
+    """Fleiss' kappa from (I, C) counts of grades per item (Fleiss 1971).
+
+    Items may have different numbers of judgements; those with one are left out, and agreement is the mean
+    over items.
+    """
+    n = np.asarray(counts, dtype=np.float64)
+    total = n.sum(axis=1)
+    n, total = n[total > 1], total[total > 1]
+    observed = float(((n * (n - 1)).sum(axis=1) / (total * (total - 1))).mean())
+    share = n.sum(axis=0) / n.sum()
+    return _corrected(observed, float(share @ share))
+
+
+def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> float:
+    """Krippendorff's alpha from (I, C) counts of grades per item: 1 - D_observed / D_expected.
+
+    Args:
+        counts: how often each item was given each grade; items with one judgement do not count.
+        distance: "nominal", "ordinal" (by how many judgements lie between two grades) or "interval".
+    """
+    checks.known("distance", distance, DISTANCES)
+    n = np.asarray(counts, dtype=np.float64)
+    total = n.sum(axis=1)
+    n, total = n[total > 1], total[total > 1]
+    together = (n / (total - 1)[:, None]).T @ n - np.diag((n / (total - 1)[:, None]).sum(axis=0))
+    marginal = together.sum(axis=1)
+    squared = _squared_distance(marginal, distance)
+    expected = np.outer(marginal, marginal) - np.diag(marginal)
+    apart = float((expected * squared).sum()) / (marginal.sum() - 1)
+    return 1.0 - float((together * squared).sum()) / apart if apart > 0 else float("nan")
+
+
+def _squared_distance(marginal: FloatArray, distance: str) -> FloatArray:
+    C = len(marginal)
+    grades = np.arange(C, dtype=np.float64)
+    if distance == "nominal":
+        return (grades[:, None] != grades[None, :]).astype(np.float64)
+    if distance == "interval":
+        apart: FloatArray = (grades[:, None] - grades[None, :]) ** 2
+        return apart
+    middle = np.cumsum(marginal) - marginal / 2
+    found: FloatArray = (middle[:, None] - middle[None, :]) ** 2
+    return found
+
+
+def _mean_cohen(found: Judgements, least: int = 10) -> float | None:
+    A = len(found.annotators)
+    table = np.full((len(found.items), A), -1, dtype=np.int64)
+    table[found.item, found.annotator] = found.grade
+    kappas = []
+    for a in range(A):
+        for b in range(a):
+            both = (table[:, a] >= 0) & (table[:, b] >= 0)
+            if both.sum() >= least:
+                kappas.append(cohen_kappa(table[both, a], table[both, b], found.n_grades))
+    kept = [kappa for kappa in kappas if np.isfinite(kappa)]
+    return float(np.mean(kept)) if kept else None
+
+
+def _corrected(observed: float, by_chance: float) -> float:
+    return (observed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")

@@ -1,0 +1,372 @@
+"""Noise from repeated judgements of the same items, by the model of Dawid and Skene (1979).
+
+Item i has a true grade l with probability r_l; annotator a says m with probability T_a[l, m], independently
+of the others given l. Hard items, on which everybody errs alike, break that independence and make T look
+better than it is.
+
+What can be known. Three or more judgements per item identify T (up to the names of the grades, which are
+fixed by letting annotators be right more often than not). Two do not: the table of pairs has C (C + 1) / 2
+- 1 free numbers and (T, r) C^2 - 1. Then T = (1 - gamma) I + gamma M with a known pattern M of errors (a
+*family*) is fitted, and tested against the table where grades enough leave room to.
+
+Intervals come from Gibbs sampling: true grades given (T, r), then (T, r) given the true grades.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.noise.agreement import Judgements, judgements
+from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
+from cleanrank.noise.profiles import make_profile
+from cleanrank.types import Array, FloatArray, IntArray
+
+MODELS = {
+    "auto": "dawid-skene where annotators are named and judged enough, else pooled, else a family",
+    "dawid-skene": "a matrix for every annotator; at least three of them",
+    "pooled": "one matrix for all; items with three judgements or more",
+    "family": "one rate for all, errors as in a family of profiles; two judgements suffice",
+}
+FAMILIES = ("uniform", "geometric", "power", "adjacent")
+ENOUGH_ITEMS = 30
+ENOUGH_JUDGEMENTS = 20
+CHAINS = 8
+TABLES = 999
+TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class DawidSkene:
+    """A fit by expectation-maximisation.
+
+    Attributes:
+        annotators: names, in the order of ``matrices``.
+        matrices: (A, C, C), row-stochastic; rows are true grades.
+        proportions: (C,), shares of true grades.
+        posterior: (I, C), probability of every true grade, item by item in the order of ``items``.
+        items: the items' names.
+        log_likelihood: of the judgements.
+        iterations: until it stood still.
+    """
+
+    annotators: Array
+    matrices: FloatArray
+    proportions: FloatArray
+    posterior: FloatArray
+    items: Array
+    log_likelihood: float
+    iterations: int
+
+
+def from_repeated(
+    table: Any,
+    *,
+    model: str = "auto",
+    family: str | None = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> NoiseEstimate:
+    """The noise of one judgement, from items that were judged several times.
+
+    Args:
+        table: a frame or mapping with the columns item, grade and (if known) annotator, or Judgements.
+        model: one of MODELS.
+        family: the pattern of errors to assume when two judgements per item are all there is; without it
+            "uniform" is tried and must pass a test.
+        level: probability that an interval is meant to hold.
+        draws: matrices drawn from the posterior.
+        seed: same seed, same draws.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.repeat(rng.choice(2, 300), 3)
+    >>> said = np.where(rng.random(900) < 0.2, 1 - truth, truth)
+    >>> found = from_repeated({"item": np.repeat(np.arange(300), 3), "grade": said})
+    >>> bool(abs(found.rate - 0.2) < 0.05)
+    True
+    """
+    found = judgements(table)
+    checks.known("model", model, MODELS)
+    if family is not None:
+        checks.known("family", family, FAMILIES)
+    times = found.per_item.sum(axis=1)
+    if not (times > 1).any():
+        checks.fail("judgements", "must hold two judgements of some item", "none")
+    chosen = _model(found, model, times)
+    if chosen == "dawid-skene":
+        T, r = _gibbs_annotators(found, draws, seed)
+        share = np.bincount(found.annotator) / len(found)
+        return _checked(found, np.einsum("a,sacd->scd", share, T), r, level)
+    if chosen == "pooled":
+        T, r = _gibbs_pooled(found, draws, seed, _free_rows(found.n_grades))
+        return _checked(found, T, r, level)
+    assumed = family or "uniform"
+    pattern = make_profile(assumed, 1.0, found.n_grades).matrix
+    T, r = _gibbs_pooled(found, draws, seed, _one_rate(pattern))
+    reasons, fits = _family_verdict(found, T.mean(axis=0), r.mean(axis=0), assumed, seed)
+    return summarise(
+        "repeated",
+        T,
+        r,
+        len(found),
+        level=level,
+        answers=r.mean(axis=0) * len(found.items),
+        trusted=fits is True or (fits is None and family is not None),
+        reasons=reasons,
+    )
+
+
+def annotator_noise(
+    table: Any, *, level: float = 0.95, draws: int = 1000, seed: int = 0
+) -> dict[str, NoiseEstimate]:
+    """The noise of every annotator on their own, by name."""
+    found = judgements(table)
+    _model(found, "dawid-skene", found.per_item.sum(axis=1))
+    T, r = _gibbs_annotators(found, draws, seed)
+    counts = np.bincount(found.annotator)
+    return {
+        str(name): summarise(
+            "repeated",
+            T[:, a],
+            r,
+            int(counts[a]),
+            level=level,
+            answers=r.mean(axis=0) * counts[a],
+            reasons=_exchanged(T[:, a].mean(axis=0)),
+        )
+        for a, name in enumerate(found.annotators)
+    }
+
+
+def dawid_skene(
+    table: Any, *, starts: int = 5, seed: int = 0, iterations: int = 500, tolerance: float = 1e-8
+) -> DawidSkene:
+    """Fits the model by expectation-maximisation in log space, the best of several starts.
+
+    The first start is the share of votes; the others mix it with random ones. The names of the true grades
+    are then exchanged so that annotators agree with them as often as possible.
+    """
+    found = judgements(table)
+    said, A = _said(found), max(len(found.annotators), 1)
+    votes = found.per_item / found.per_item.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(seed)
+    best: tuple[float, FloatArray, int] | None = None
+    for start in range(max(starts, 1)):
+        noise = rng.dirichlet(np.ones(found.n_grades), size=len(votes))
+        posterior = votes if start == 0 else 0.5 * votes + 0.5 * noise
+        value, posterior, steps = _expectation_maximisation(said, A, posterior, iterations, tolerance)
+        if best is None or value > best[0] + 1e-6:
+            best = (value, posterior, steps)
+    assert best is not None
+    value, posterior, steps = best
+    matrices, _ = _maximise(said, A, posterior)
+    order = _names(np.einsum("a,acd->cd", np.bincount(found.annotator, minlength=A) / len(found), matrices))
+    posterior = posterior[:, order]
+    return DawidSkene(
+        found.annotators,
+        matrices[:, order],
+        posterior.mean(axis=0),
+        posterior,
+        found.items,
+        value,
+        steps,
+    )
+
+
+def _model(found: Judgements, model: str, times: IntArray) -> str:
+    """The model to fit; an error when the judgements cannot carry the one asked for."""
+    thrice = int((times >= 3).sum())
+    A = len(found.annotators)
+    if model == "auto":
+        if A >= 3 and thrice >= ENOUGH_ITEMS and np.bincount(found.annotator).min() >= ENOUGH_JUDGEMENTS:
+            return "dawid-skene"
+        return "pooled" if thrice >= ENOUGH_ITEMS else "family"
+    remedy = "Let more people judge them, or use model='family'."
+    if model == "dawid-skene" and A < 3:
+        checks.fail("judgements", "must come from three or more named annotators", A, remedy=remedy)
+    if model in ("dawid-skene", "pooled") and thrice < ENOUGH_ITEMS:
+        rule = f"must hold {ENOUGH_ITEMS} items with three judgements"
+        checks.fail("judgements", rule, thrice, remedy=remedy)
+    return model
+
+
+def _checked(found: Judgements, T: FloatArray, r: FloatArray, level: float) -> NoiseEstimate:
+    reasons = _exchanged(T.mean(axis=0))
+    answers = r.mean(axis=0) * len(found.items)
+    trusted = not reasons
+    return summarise(
+        "repeated", T, r, len(found), level=level, answers=answers, trusted=trusted, reasons=reasons
+    )
+
+
+def _exchanged(mean: FloatArray) -> list[str]:
+    """Where a grade is given to another grade's documents more often than to its own."""
+    wrong = [g for g in range(len(mean)) if mean[g].argmax() != g]
+    return [
+        f"documents of true grade {g} get grade {int(mean[g].argmax())} more often than {g}: "
+        "the grades' names cannot be told apart, or the judgements are worse than useful"
+        for g in wrong
+    ]
+
+
+def _family_verdict(
+    found: Judgements, T: FloatArray, r: FloatArray, family: str, seed: int
+) -> tuple[list[str], bool | None]:
+    """Tests the table of pairs against the family: True fits, False does not, None cannot be tested.
+
+    Pearson's statistic is compared with tables simulated from the fit, since many cells expect few pairs.
+    """
+    reasons = [f"two judgements per item do not identify the matrix: a {family} family was assumed"]
+    counts = found.per_item
+    twice = counts[counts.sum(axis=1) == 2]
+    C = found.n_grades
+    if C < 3 or len(twice) < ENOUGH_ITEMS:
+        return [*reasons, "the assumption could not be tested (two grades, or too few pairs)"], None
+    joint = T.T @ np.diag(r) @ T
+    upper = np.triu_indices(C)
+    expected = (joint + joint.T - np.diag(np.diag(joint)))[upper]
+    expected = expected / expected.sum()
+    observed = np.zeros((C, C))
+    low, high = (twice > 0).argmax(axis=1), C - 1 - (twice[:, ::-1] > 0).argmax(axis=1)
+    np.add.at(observed, (low, high), 1.0)
+    simulated = np.random.default_rng(seed).multinomial(len(twice), expected, size=TABLES)
+    wanted = np.maximum(expected * len(twice), TINY)
+    distance = ((np.vstack([observed[upper], simulated]) - wanted) ** 2 / wanted).sum(axis=1)
+    p = float((distance >= distance[0] - 1e-9).mean())
+    if p < 0.01:
+        return [*reasons, f"the agreement table does not fit it (p = {p:.2g})"], False
+    return [*reasons, f"the agreement table fits it (p = {p:.2f})"], True
+
+
+def _said(found: Judgements) -> Any:
+    """(A C, I) sparse: which annotator said which grade of which item."""
+    from scipy.sparse import csr_matrix
+
+    A = max(len(found.annotators), 1)
+    rows = found.annotator * found.n_grades + found.grade
+    return csr_matrix((np.ones(len(found)), (rows, found.item)), shape=(A * found.n_grades, len(found.items)))
+
+
+def _maximise(
+    said: Any, A: int, posterior: FloatArray, smoothing: float = 0.01
+) -> tuple[FloatArray, FloatArray]:
+    C = posterior.shape[1]
+    counts = (said @ posterior).reshape(A, C, C).transpose(0, 2, 1) + smoothing
+    return counts / counts.sum(axis=2, keepdims=True), posterior.mean(axis=0)
+
+
+def _expectation_maximisation(
+    said: Any, A: int, posterior: FloatArray, iterations: int, tolerance: float
+) -> tuple[float, FloatArray, int]:
+    C = posterior.shape[1]
+    value, steps = -np.inf, 0
+    while steps < iterations:
+        steps += 1
+        matrices, r = _maximise(said, A, posterior)
+        log = said.T @ np.log(matrices).transpose(0, 2, 1).reshape(A * C, C) + np.log(np.maximum(r, TINY))
+        top = log.max(axis=1, keepdims=True)
+        weight = np.exp(log - top)
+        total = weight.sum(axis=1, keepdims=True)
+        posterior = weight / total
+        before, value = value, float((top + np.log(total)).sum())
+        if abs(value - before) <= tolerance * abs(value):
+            break
+    return value, posterior, steps
+
+
+def _names(pooled: FloatArray) -> IntArray:
+    """The order of true grades that puts as much as possible on the diagonal."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, grades = linear_sum_assignment(-pooled)
+    order = np.empty(len(rows), dtype=np.int64)
+    order[grades] = rows
+    return order
+
+
+def _gibbs_annotators(found: Judgements, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """(draws, A, C, C) and (draws, C), from CHAINS chains that start at the best fit."""
+    fit = dawid_skene(found, seed=seed)
+    said, A, C = _said(found), len(found.annotators), found.n_grades
+    back = said.T.tocsr()
+    rng = np.random.default_rng(seed)
+    prior, base = weak_prior(C), C * found.per_item.sum(axis=0) / len(found)
+    T = np.repeat(fit.matrices[None], CHAINS, axis=0)
+    r = np.repeat(np.maximum(fit.proportions, TINY)[None], CHAINS, axis=0)
+    burn, thin, kept = 100, 3, -(-draws // CHAINS)
+    all_T, all_r = [], []
+    for sweep in range(burn + thin * kept):
+        table = np.log(np.maximum(T, TINY)).transpose(1, 3, 0, 2).reshape(A * C, CHAINS * C)
+        log = (back @ table).reshape(-1, CHAINS, C) + np.log(np.maximum(r, TINY))
+        truth = _drawn(log, rng)
+        seen = (said @ truth.reshape(-1, CHAINS * C)).reshape(A, C, CHAINS, C).transpose(2, 0, 3, 1)
+        T = _dirichlet(seen + prior, rng)
+        r = _dirichlet(truth.sum(axis=0) + base, rng)
+        if sweep >= burn and (sweep - burn) % thin == thin - 1:
+            all_T.append(T)
+            all_r.append(r)
+    return np.concatenate(all_T)[:draws], np.concatenate(all_r)[:draws]
+
+
+def _gibbs_pooled(
+    found: Judgements, draws: int, seed: int, update: Callable[[FloatArray, np.random.Generator], FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """(draws, C, C) and (draws, C); items with the same counts of grades are handled together."""
+    C = found.n_grades
+    patterns, times = np.unique(found.per_item, axis=0, return_counts=True)
+    rng = np.random.default_rng(seed)
+    base = C * found.per_item.sum(axis=0) / len(found)
+    start = patterns / patterns.sum(axis=1, keepdims=True)
+    truth = np.repeat((start * times[:, None])[None], CHAINS, axis=0)
+    burn, thin, kept = 300, 8, -(-draws // CHAINS)
+    all_T, all_r = [], []
+    for sweep in range(burn + thin * kept):
+        T = update(np.einsum("kpl,pm->klm", truth, patterns), rng)
+        r = _dirichlet(truth.sum(axis=1) + base, rng)
+        log = (
+            np.einsum("pm,klm->kpl", patterns, np.log(np.maximum(T, TINY)))
+            + np.log(np.maximum(r, TINY))[:, None]
+        )
+        weight = np.exp(log - log.max(axis=2, keepdims=True))
+        truth = rng.multinomial(times, weight / weight.sum(axis=2, keepdims=True)).astype(np.float64)
+        if sweep >= burn and (sweep - burn) % thin == thin - 1:
+            all_T.append(T)
+            all_r.append(r)
+    return np.concatenate(all_T)[:draws], np.concatenate(all_r)[:draws]
+
+
+def _free_rows(n_grades: int) -> Callable[[FloatArray, np.random.Generator], FloatArray]:
+    prior = weak_prior(n_grades)
+    return lambda seen, rng: _dirichlet(seen + prior, rng)
+
+
+def _one_rate(pattern: FloatArray) -> Callable[[FloatArray, np.random.Generator], FloatArray]:
+    """T = (1 - gamma) I + gamma M; gamma given the true grades is Beta, below that of blind guessing."""
+    C = len(pattern)
+    most = (C - 1) / C
+
+    def update(seen: FloatArray, rng: np.random.Generator) -> FloatArray:
+        right = np.trace(seen, axis1=1, axis2=2)
+        gamma = np.minimum(rng.beta(seen.sum(axis=(1, 2)) - right + 0.5, right + 2.0), most)
+        T: FloatArray = (1 - gamma)[:, None, None] * np.eye(C) + gamma[:, None, None] * pattern
+        return T
+
+    return update
+
+
+def _dirichlet(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    drawn = rng.standard_gamma(weights) + 1e-300
+    found: FloatArray = drawn / drawn.sum(axis=-1, keepdims=True)
+    return found
+
+
+def _drawn(log: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """One-hot draws from unnormalised log probabilities along the last axis."""
+    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    steps = np.cumsum(weight, axis=-1)
+    chosen = (rng.random(log.shape[:-1])[..., None] * steps[..., -1:] >= steps).sum(axis=-1)
+    found: FloatArray = (np.arange(log.shape[-1]) == chosen[..., None]).astype(np.float64)
+    return found

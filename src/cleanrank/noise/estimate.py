@@ -1,0 +1,370 @@
+"""What is known about label noise when the truth is not: a matrix, how sure it is, and whether to trust it.
+
+C is the number of grades, T[l, m] = P(given grade m | true grade l), r the proportions of the true grades.
+An estimate holds S draws of (T, r) from a posterior; every interval, also that of pNoise, is read off them.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.data.files import existing_file, written_whole
+from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.types import FloatArray
+
+METHODS = {
+    "gold": "rows judged again by someone who is right",
+    "repeated": "several judgements of the same documents",
+    "data": "cross-fitted predictions, no further judgement",
+}
+FORMAT = "cleanrank noise estimate"
+VERSION = 1
+WIDTH = 0.1
+ANSWERS = 10
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Whether a sample was too small, by how much and why; true in a condition when it was.
+
+    Attributes:
+        width: how wide the interval of pNoise is.
+        wanted: how wide it may be.
+        more: further judgements needed for that width; a guide, since widths fall as 1 / sqrt(n).
+        reasons: what is too few, in words.
+    """
+
+    width: float
+    wanted: float
+    more: int
+    reasons: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.reasons)
+
+    def __str__(self) -> str:
+        if not self.reasons:
+            return f"enough: the interval of pNoise is {self.width:.3f} wide ({self.wanted:g} was wanted)"
+        return "too few: " + "; ".join(self.reasons)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoiseEstimate:
+    """An estimated noise matrix with its uncertainty; stands wherever a matrix is expected.
+
+    Attributes:
+        method: one of METHODS.
+        profile: the posterior mean of the matrix; None when it could not be identified.
+        draws: (S, C, C), matrices drawn from the posterior.
+        proportion_draws: (S, C), the proportions of true grades that go with them.
+        n: judgements the estimate rests on.
+        level: probability that an interval is meant to hold.
+        answers: judgements per true grade (expected number where the truth is not known).
+        trusted: whether the estimate passed its own checks.
+        reasons: why it is not trusted, or what a reader must know, in words.
+        rejected: the matrix that failed the checks, for looking at only.
+    """
+
+    method: str
+    profile: NoiseProfile | None
+    draws: FloatArray
+    proportion_draws: FloatArray
+    n: int
+    level: float = 0.95
+    answers: FloatArray | None = None
+    trusted: bool = True
+    reasons: tuple[str, ...] = ()
+    rejected: NoiseProfile | None = None
+
+    def __post_init__(self) -> None:
+        checks.known("estimation method", self.method, METHODS)
+        if not 0 < self.level < 1:
+            checks.fail("level", "must lie strictly between 0 and 1", self.level)
+        for name in ("draws", "proportion_draws", "answers"):
+            if getattr(self, name) is not None:
+                values = np.array(getattr(self, name), dtype=np.float64)
+                values.flags.writeable = False
+                object.__setattr__(self, name, values)
+        S, C = self.draws.shape[0], self.draws.shape[-1]
+        if self.draws.shape != (S, C, C) or self.proportion_draws.shape != (S, C):
+            shapes = f"{self.draws.shape} and {self.proportion_draws.shape}"
+            checks.fail("draws", "must be (S, C, C) matrices with (S, C) proportions", shapes)
+
+    @property
+    def n_grades(self) -> int:
+        """C, the number of grades."""
+        return int(self.draws.shape[-1])
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The posterior mean of T; an error with the reasons when there is none."""
+        if self.profile is None:
+            checks.fail(
+                "noise matrix",
+                "must be identified before it is used",
+                "none (" + "; ".join(self.reasons) + ")",
+                remedy="Judge about 100 rows again (cleanrank gold sample).",
+            )
+        return self.profile.matrix
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.matrix, dtype=dtype)
+
+    @property
+    def interval(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends for every entry of T."""
+        return shortest_interval(self.draws, self.level)
+
+    @property
+    def proportions(self) -> FloatArray:
+        """The posterior mean of r, the shares of the true grades."""
+        mean: FloatArray = self.proportion_draws.mean(axis=0)
+        return mean
+
+    @property
+    def rate(self) -> float:
+        """The expected share of wrong grades (dNoise)."""
+        return float(self._rates.mean()) if len(self.draws) else float("nan")
+
+    @property
+    def rate_interval(self) -> tuple[float, float]:
+        """Its interval."""
+        return _ends(self._rates, self.level)
+
+    @property
+    def pnoise(self) -> float:
+        """The expected share of wrong pairs, by the closed form for long lists."""
+        return float(np.nanmean(self.pnoise_draws)) if len(self.draws) else float("nan")
+
+    @property
+    def pnoise_interval(self) -> tuple[float, float]:
+        """Its interval."""
+        return _ends(self.pnoise_draws, self.level)
+
+    @property
+    def pnoise_draws(self) -> FloatArray:
+        """The pNoise of every draw."""
+        return pnoise_of_draws(self.draws, self.proportion_draws)
+
+    @property
+    def _rates(self) -> FloatArray:
+        kept = np.diagonal(self.draws, axis1=1, axis2=2)
+        found: FloatArray = (self.proportion_draws * (1 - kept)).sum(axis=1)
+        return found
+
+    def too_few(self, width: float = WIDTH, answers: int = ANSWERS) -> Shortfall:
+        """Says whether the sample was too small for an interval of pNoise no wider than ``width``.
+
+        Args:
+            width: how wide the interval of pNoise may be.
+            answers: how many judgements every true grade should have.
+        """
+        if not len(self.draws):
+            return Shortfall(float("nan"), width, 0, ("there is no estimate",))
+        low, high = self.pnoise_interval
+        found = high - low
+        reasons = []
+        more = 0
+        if found > width:
+            more = math.ceil(self.n * ((found / width) ** 2 - 1))
+            reasons.append(
+                f"the {self.level:.0%} interval of pNoise is {found:.3f} wide, {width:g} was wanted: "
+                f"about {more:,} more judgements"
+            )
+        if self.answers is not None:
+            few = [(g, float(a)) for g, a in enumerate(self.answers) if a < answers]
+            reasons += [
+                f"true grade {g} was met {a:.0f} times, so its row of the matrix rests mostly on the prior"
+                for g, a in few
+            ]
+        return Shortfall(found, width, more, tuple(reasons))
+
+    def __repr__(self) -> str:
+        head = f"NoiseEstimate({self.method}, {self.n:,} judgements"
+        why = "".join(f"\n  - {reason}" for reason in self.reasons)
+        if self.profile is None:
+            return f"{head}): no matrix, because" + why
+        low, high = self.interval
+        lines = [
+            f"{head}{'' if self.trusted else ', not trusted'}): P(given | true), {self.level:.0%} intervals"
+        ]
+        for l, row in enumerate(self.matrix):
+            cells = (f"{p:.2f} [{a:.2f}, {b:.2f}]" for p, a, b in zip(row, low[l], high[l], strict=True))
+            lines.append(f"  true {l}: " + "  ".join(cells))
+        lines.append("  " + _span("wrong grades", self.rate, self.rate_interval))
+        lines.append("  " + _span("wrong pairs (pNoise)", self.pnoise, self.pnoise_interval))
+        return "\n".join(lines) + why
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; ``matrix`` at the top, draws packed as base64 of little-endian float64."""
+        low, high = self.interval if len(self.draws) else (self.draws, self.draws)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "method": self.method,
+            "matrix": None if self.profile is None else self.profile.matrix.tolist(),
+            "lower": low.tolist(),
+            "upper": high.tolist(),
+            "level": self.level,
+            "n": self.n,
+            "answers": None if self.answers is None else self.answers.tolist(),
+            "proportions": self.proportions.tolist() if len(self.draws) else None,
+            "rate": _number(self.rate),
+            "rate_interval": [_number(v) for v in self.rate_interval],
+            "pnoise": _number(self.pnoise),
+            "pnoise_interval": [_number(v) for v in self.pnoise_interval],
+            "trusted": self.trusted,
+            "reasons": list(self.reasons),
+            "rejected": None if self.rejected is None else self.rejected.matrix.tolist(),
+            "too_few": [str(reason) for reason in self.too_few().reasons],
+            "draws": {
+                "shape": list(self.draws.shape),
+                "matrices": _pack(self.draws),
+                "proportions": _pack(self.proportion_draws),
+            },
+        }
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes JSON, whole or not at all."""
+        with written_whole(path) as part:
+            part.write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "NoiseEstimate":
+        """Reads what ``save`` wrote."""
+        file = existing_file(path)
+        try:
+            found = json.loads(Path(file).read_text(encoding="utf-8"))
+            if found["format"] != FORMAT or found["version"] != VERSION:
+                raise KeyError("format")
+            S, C, _ = (int(v) for v in found["draws"]["shape"])
+            named = f"estimated ({found['method']})"
+            return cls(
+                method=found["method"],
+                profile=_profile(found["matrix"], named),
+                draws=_unpack(found["draws"]["matrices"], (S, C, C)),
+                proportion_draws=_unpack(found["draws"]["proportions"], (S, C)),
+                n=int(found["n"]),
+                level=float(found["level"]),
+                answers=None if found["answers"] is None else np.asarray(found["answers"]),
+                trusted=bool(found["trusted"]),
+                reasons=tuple(str(reason) for reason in found["reasons"]),
+                rejected=_profile(found["rejected"], "rejected"),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{file} must be a noise estimate written by cleanrank; got something else ({error!r})."
+            raise checks.BadFileError(message, str(file)) from error
+
+
+def summarise(
+    method: str,
+    draws: FloatArray,
+    proportion_draws: FloatArray,
+    n: int,
+    *,
+    level: float = 0.95,
+    answers: npt.ArrayLike | None = None,
+    trusted: bool = True,
+    reasons: Sequence[str] = (),
+) -> NoiseEstimate:
+    """An estimate whose matrix is the mean of the draws."""
+    mean = draws.mean(axis=0)
+    return NoiseEstimate(
+        method,
+        NoiseProfile(mean / mean.sum(axis=1, keepdims=True), f"estimated ({method})"),
+        draws,
+        proportion_draws,
+        n,
+        level,
+        None if answers is None else np.asarray(answers, dtype=np.float64),
+        trusted,
+        tuple(reasons),
+    )
+
+
+def weak_prior(n_grades: int) -> FloatArray:
+    """Dirichlet weights of the rows of T: two for a kept grade, one half shared by all errors.
+
+    Worth two and a half answers per true grade and centred on a fifth of errors. An error's weight is below
+    1, so that an error nobody saw keeps 0 within its interval.
+
+    >>> weak_prior(3).tolist()
+    [[2.0, 0.25, 0.25], [0.25, 2.0, 0.25], [0.25, 0.25, 2.0]]
+    """
+    prior = np.full((n_grades, n_grades), 0.5 / max(n_grades - 1, 1))
+    np.fill_diagonal(prior, 2.0)
+    return prior
+
+
+def pnoise_of_draws(draws: FloatArray, proportions: FloatArray) -> FloatArray:
+    """The closed form of pNoise for long lists, for each of S matrices and proportions at once."""
+    C = draws.shape[-1]
+    above = np.tril(np.ones((C, C)), -1)
+    G = draws @ above @ draws.transpose(0, 2, 1)
+    A = G + G.transpose(0, 2, 1)
+    same = (proportions**2 / 2 * np.diagonal(A, axis1=1, axis2=2)).sum(axis=1)
+    other = np.triu(proportions[:, :, None] * proportions[:, None, :], 1)
+    pairs = same + (other * A).sum(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = (same / 2 + (other * G).sum(axis=(1, 2))) / pairs
+    return found
+
+
+def shortest_interval(draws: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    """The shortest interval that holds ``level`` of the draws, entry by entry, for values in [0, 1].
+
+    Where it begins at the lowest draws the density is highest at the edge, and the interval is closed at 0
+    (at 1 likewise): an equal-tailed interval could never hold a probability that is 0.
+
+    >>> low, high = shortest_interval(np.linspace(0, 1, 101)[:, None] ** 3, 0.9)
+    >>> low.tolist(), high.round(3).tolist()
+    ([0.0], [0.729])
+    """
+    ordered = np.sort(draws, axis=0)
+    S = len(ordered)
+    inside = min(max(math.ceil(level * S), 1), S) - 1
+    starts = np.argmin(ordered[inside:] - ordered[: S - inside], axis=0)
+    low = np.take_along_axis(ordered, starts[None], axis=0)[0]
+    high = np.take_along_axis(ordered, starts[None] + inside, axis=0)[0]
+    edge = max((S - inside) // 20, 1)
+    return np.where(starts < edge, 0.0, low), np.where(starts > S - 1 - inside - edge, 1.0, high)
+
+
+def _ends(draws: FloatArray, level: float) -> tuple[float, float]:
+    """The middle ``level`` of the draws; from 0 where the density is highest there."""
+    kept = draws[np.isfinite(draws)]
+    if not len(kept):
+        return float("nan"), float("nan")
+    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    at_zero = shortest_interval(kept[:, None], level)[0][0] == 0.0
+    return (0.0 if at_zero else float(low)), float(high)
+
+
+def _span(what: str, value: float, ends: tuple[float, float]) -> str:
+    return f"{what} {value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _profile(matrix: Any, name: str) -> NoiseProfile | None:
+    return None if matrix is None else NoiseProfile(np.asarray(matrix, dtype=np.float64), name)
+
+
+def _pack(values: FloatArray) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, dtype="<f8").tobytes()).decode("ascii")
+
+
+def _unpack(text: str, shape: tuple[int, ...]) -> FloatArray:
+    flat = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8")
+    return flat.reshape(shape).astype(np.float64)

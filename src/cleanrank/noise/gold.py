@@ -1,0 +1,292 @@
+"""Noise from a gold set: some rows are judged again by someone who is right.
+
+Rows are drawn by given grade m. The answers tell P(true grade l | given grade m) in every stratum; with the
+shares w_m of the given grades in the whole data they give the joint J[l, m] = w_m P(l | m), and so by Bayes
+the proportions r_l = sum_m J[l, m] and the noise matrix T[l, m] = J[l, m] / r_l.
+
+The posterior. With counts k[m, l] of answers and a Dirichlet prior on every row of T (``weak_prior``, weights
+a[l, m]) and on r (weights C w_l: rare given grades are rare), the posterior is that of the conjugate model
+P(. | m) ~ Dirichlet(k[m] + a[:, m]), reweighted by prod_l r_l^(C w_l - sum_m a[l, m]). It is drawn by
+Metropolis steps, one stratum at a time, with the conjugate posterior as proposal. A prior on T instead of one
+on P(. | m) matters for rare grades: half an answer added to the big stratum of grade 0 would outweigh every
+document of the top grade.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+
+STRATEGIES = {
+    "stratified": "the same number of every given grade",
+    "random": "every row with the same probability",
+    "doubt": "as stratified, half of each grade among its most doubtful fifth",
+}
+DOUBTFUL = 0.2
+SWEEPS = 20
+TINY = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class GoldSheet:
+    """Rows to judge again, in the order in which they are shown.
+
+    Attributes:
+        row_ids: the rows' places in the input.
+        query_ids: their queries.
+        doc_ids: their documents, when the data name them.
+        given: their given grades, hidden from the judge by default.
+        shares: the share of the given grade's rows from which the row was drawn; 1 but for "doubt".
+        strategy: one of STRATEGIES.
+        rows: positions in the data the sheet was drawn from.
+    """
+
+    row_ids: IntArray
+    query_ids: Array
+    doc_ids: Array | None
+    given: IntArray
+    shares: FloatArray
+    strategy: str
+    rows: IntArray
+
+    def __len__(self) -> int:
+        return len(self.row_ids)
+
+    def __repr__(self) -> str:
+        counts = np.bincount(self.given)
+        grades = ", ".join(f"{g}: {c}" for g, c in enumerate(counts) if c)
+        return f"GoldSheet({len(self)} rows, {self.strategy}, given grades {{{grades}}})"
+
+
+def gold_sample(
+    data: RankingData,
+    n: int = 100,
+    strategy: str = "stratified",
+    seed: int = 0,
+    *,
+    doubt: npt.ArrayLike | None = None,
+) -> GoldSheet:
+    """Draws rows to be judged again, in random order.
+
+    Args:
+        data: the judged data.
+        n: how many rows.
+        strategy: one of STRATEGIES.
+        seed: same seed, same rows.
+        doubt: a number per row of ``data``, high where the grade is doubtful; for "doubt" only.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((100, 1)), [0] * 90 + [1] * 10, qid=[1] * 100)
+    >>> gold_sample(data, 30)
+    GoldSheet(30 rows, stratified, given grades {0: 20, 1: 10})
+    """
+    checks.known("sampling strategy", strategy, STRATEGIES)
+    present = int((np.bincount(data.y) > 0).sum()) if data.n_docs else 0
+    if not present <= n <= data.n_docs:
+        rule = f"must lie between the number of grades ({present}) and of rows ({data.n_docs:,})"
+        checks.fail("n", rule, n, remedy="Every given grade needs at least one row.")
+    if (strategy == "doubt") != (doubt is not None):
+        checks.fail("doubt", "goes with strategy 'doubt', and only with it", strategy)
+    rng = np.random.default_rng(seed)
+    shares = np.ones(data.n_docs)
+    if strategy == "random":
+        rows = rng.choice(data.n_docs, size=n, replace=False)
+    elif strategy == "stratified":
+        rows = _from_strata(data.y.astype(np.int64), n, rng)
+    else:
+        doubtful, shares = _most_doubtful(data, np.asarray(doubt, dtype=np.float64))
+        rows = _from_strata(data.y * 2 + doubtful, n, rng)
+    rows = rng.permutation(rows)
+    return GoldSheet(
+        row_ids=data.row_ids[rows],
+        query_ids=data.qid[rows],
+        doc_ids=None if data.doc_ids is None else data.doc_ids[rows],
+        given=data.y[rows].astype(np.int64),
+        shares=shares[rows],
+        strategy=strategy,
+        rows=rows,
+    )
+
+
+def from_gold(
+    data: RankingData,
+    row_ids: npt.ArrayLike,
+    true_grades: npt.ArrayLike,
+    *,
+    shares: npt.ArrayLike | None = None,
+    n_grades: int | None = None,
+    level: float = 0.95,
+    draws: int = 1000,
+    seed: int = 0,
+) -> NoiseEstimate:
+    """The noise matrix from rows whose true grades are known.
+
+    Args:
+        data: the data whose noise is wanted, with given grades.
+        row_ids: the rows that were judged again; drawn at random within each given grade.
+        true_grades: the answers, one per row id.
+        shares: with sheets drawn by doubt, the share of the given grade's rows each row was drawn from.
+        n_grades: grades of the scale, when the highest occurs neither in the data nor in the answers.
+        level: probability that an interval is meant to hold.
+        draws: matrices drawn from the posterior.
+        seed: same seed, same draws.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(30, 5, seed=1)
+    >>> noisy = cr.corrupt(data, rate=0.2, seed=2).data
+    >>> sheet = gold_sample(noisy, 200, seed=3)
+    >>> found = from_gold(noisy, sheet.row_ids, data.y[sheet.rows])
+    >>> bool(abs(found.matrix - cr.noise.profiles.uniform(0.2, 5).matrix).mean() < 0.1)
+    True
+    """
+    positions, truth = _matched(data, row_ids, true_grades)
+    C = max(data.n_grades, int(truth.max()) + 1, 2) if n_grades is None else n_grades
+    if max(int(truth.max()), data.n_grades - 1) >= C:
+        checks.fail("n_grades", "must exceed every grade in the data and the answers", C)
+    given = data.y[positions].astype(np.int64)
+    drawn_from = np.ones(len(positions)) if shares is None else np.asarray(shares, dtype=np.float64)
+    if drawn_from.shape != positions.shape or not ((drawn_from > 0) & (drawn_from <= 1)).all():
+        checks.fail("shares", "must be one share in (0, 1] per row", drawn_from.tolist()[:5])
+    totals = np.bincount(data.y, minlength=C).astype(np.float64)
+    grades, sizes, counts = _cells(given, truth, drawn_from, totals, C)
+    T, r = _posterior(grades, sizes, counts, totals, draws, np.random.default_rng(seed))
+    unseen = [g for g in range(C) if totals[g] and not (given == g).any()]
+    reasons = [f"no row of given grade {g} was judged again: that column rests on the prior" for g in unseen]
+    answers = np.bincount(truth, minlength=C)
+    return summarise(
+        "gold", T, r, len(positions), level=level, answers=answers, trusted=not unseen, reasons=reasons
+    )
+
+
+def allocate(n: int, available: Sequence[int] | IntArray) -> IntArray:
+    """Spreads n evenly over strata that hold only so many rows each.
+
+    >>> allocate(10, [2, 50, 50]).tolist()
+    [2, 4, 4]
+    """
+    room = np.asarray(available, dtype=np.int64)
+    taken = np.zeros(len(room), dtype=np.int64)
+    left = min(n, int(room.sum()))
+    while left:
+        open_ = np.flatnonzero(taken < room)
+        each = max(left // len(open_), 1)
+        add = np.minimum(room[open_] - taken[open_], each)
+        add = np.where(np.cumsum(add) <= left, add, 0)
+        taken[open_] += add
+        left -= int(add.sum())
+    return taken
+
+
+def _from_strata(stratum: IntArray, n: int, rng: np.random.Generator) -> IntArray:
+    _, inverse, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
+    chosen = [
+        rng.choice(np.flatnonzero(inverse == s), size=wanted, replace=False)
+        for s, wanted in enumerate(allocate(n, sizes))
+    ]
+    return np.concatenate(chosen)
+
+
+def _most_doubtful(data: RankingData, doubt: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Whether a row is among the most doubtful fifth of its grade, and the share of rows it stands for."""
+    if doubt.shape != (data.n_docs,) or not np.isfinite(doubt).all():
+        checks.fail("doubt", f"must be a finite number per row ({data.n_docs})", f"shape {doubt.shape}")
+    doubtful = np.zeros(data.n_docs, dtype=np.int64)
+    shares = np.ones(data.n_docs)
+    for grade in np.unique(data.y):
+        rows = np.flatnonzero(data.y == grade)
+        top = rows[np.argsort(-doubt[rows], kind="stable")[: round(DOUBTFUL * len(rows))]]
+        if not 0 < len(top) < len(rows):
+            continue
+        doubtful[top] = 1
+        shares[rows] = 1 - len(top) / len(rows)
+        shares[top] = len(top) / len(rows)
+    return doubtful, shares
+
+
+def _matched(
+    data: RankingData, row_ids: npt.ArrayLike, true_grades: npt.ArrayLike
+) -> tuple[IntArray, IntArray]:
+    """Positions and answers; every row must be in the data, once."""
+    ids, truth = np.asarray(row_ids), np.asarray(true_grades)
+    if ids.ndim != 1 or ids.shape != truth.shape or not len(ids):
+        checks.fail(
+            "answers", "must be one true grade per row id, at least one", f"{ids.shape}, {truth.shape}"
+        )
+    for name, values in (("row ids", ids), ("true grades", truth)):
+        if values.dtype.kind not in "iu" or (values < 0).any():
+            checks.fail(name, "must be whole numbers >= 0", f"dtype {values.dtype}")
+    order = np.argsort(data.row_ids, kind="stable")
+    place = np.minimum(np.searchsorted(data.row_ids, ids, sorter=order), data.n_docs - 1)
+    positions = order[place]
+    missing = data.row_ids[positions] != ids
+    if missing.any():
+        checks.fail("row ids", "must be rows of the data", int(ids[np.argmax(missing)]))
+    unique, times = np.unique(ids, return_counts=True)
+    if (times > 1).any():
+        checks.fail("row ids", "must occur once", f"row {int(unique[np.argmax(times > 1)])} twice")
+    return positions.astype(np.int64), truth.astype(np.int64)
+
+
+def _cells(
+    given: IntArray, truth: IntArray, shares: FloatArray, totals: FloatArray, n_grades: int
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The strata: their given grade, their rows in the data, and their answers by true grade."""
+    keys = np.stack([given.astype(np.float64), shares.round(9)], axis=1)
+    cells, inverse = np.unique(keys, axis=0, return_inverse=True)
+    inverse = inverse.ravel()
+    counts = np.zeros((len(cells), n_grades))
+    np.add.at(counts, (inverse, truth), 1.0)
+    grades = cells[:, 0].astype(np.int64)
+    part = cells[:, 1]
+    covered = np.bincount(grades, weights=part, minlength=n_grades)
+    sizes = totals[grades] * part / covered[grades]
+    unseen = np.setdiff1d(np.flatnonzero(totals), grades)
+    return (
+        np.concatenate([grades, unseen]),
+        np.concatenate([sizes, totals[unseen]]),
+        np.concatenate([counts, np.zeros((len(unseen), n_grades))]),
+    )
+
+
+def _posterior(
+    grades: IntArray,
+    sizes: FloatArray,
+    counts: FloatArray,
+    totals: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of T and r: as many chains as draws, each moved through every stratum SWEEPS times."""
+    C = counts.shape[1]
+    prior = weak_prior(C)
+    within = sizes / np.maximum(totals[grades], TINY)
+    shape = counts + prior.T[grades] * within[:, None]
+    power = C * totals / totals.sum() - prior.sum(axis=1)
+    weight = rng.dirichlet(sizes + 0.5 * within, size=draws)
+
+    def propose(cell: int) -> FloatArray:
+        drawn = rng.standard_gamma(shape[cell], size=(draws, C)) + TINY
+        found: FloatArray = drawn * (weight[:, cell] / drawn.sum(axis=1))[:, None]
+        return found
+
+    joint = np.stack([propose(cell) for cell in range(len(sizes))], axis=1)
+    r = joint.sum(axis=1)
+    density = np.log(r) @ power
+    for _ in range(SWEEPS):
+        for cell in range(len(sizes)):
+            moved = propose(cell)
+            r_new = np.maximum(r - joint[:, cell] + moved, TINY)
+            density_new = np.log(r_new) @ power
+            go = np.log(rng.random(draws)) < density_new - density
+            joint[go, cell], r[go], density[go] = moved[go], r_new[go], density_new[go]
+    by_grade = np.zeros((draws, C, C))
+    for cell, grade in enumerate(grades):
+        by_grade[:, grade] += joint[:, cell]
+    r = by_grade.sum(axis=1)
+    T = by_grade.transpose(0, 2, 1) / r[:, :, None]
+    return T, r

@@ -1,0 +1,274 @@
+"""Gold sheets as files: what a judge fills in, and how the answers are read back.
+
+A CSV sheet has the columns row_id, query_id, doc_id (when known) and true_grade (empty, to be filled in).
+The given grade is left out by default: a judge who sees it leans towards it. A LETOR sheet holds the rows
+themselves with ``?`` in place of the grade and ``# row_id = ...`` at the end. ``stratum_share`` appears in
+sheets drawn by doubt.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.checks import BadFileError
+from cleanrank.data.files import existing_file, written_whole
+from cleanrank.noise.estimate import NoiseEstimate
+from cleanrank.noise.gold import GoldSheet, from_gold
+from cleanrank.types import FloatArray, IntArray, RankingData
+
+FORMS = {"csv": "a table for a spreadsheet", "letor": "LETOR text with ? in place of the grade"}
+UNANSWERED = {"", "?"}
+SHOWN = 10
+LETOR_LINE = re.compile(r"^(?P<grade>\S+)\s+qid:(?P<query>\S+).*#.*?row_id\s*=\s*(?P<row>\S+)")
+LETOR_SHARE = re.compile(r"stratum_share\s*=\s*(\S+)")
+
+
+@dataclass(frozen=True, eq=False)
+class GoldAnswers:
+    """The answers of a sheet, one per row.
+
+    Attributes:
+        row_ids: rows that were answered.
+        true_grades: the answers.
+        shares: what ``from_gold`` takes as ``shares``.
+        unanswered: lines of the sheet without an answer.
+    """
+
+    row_ids: IntArray
+    true_grades: IntArray
+    shares: FloatArray
+    unanswered: tuple[int, ...] = ()
+
+    def estimate(
+        self,
+        data: RankingData,
+        *,
+        n_grades: int | None = None,
+        level: float = 0.95,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> NoiseEstimate:
+        """The noise matrix that these answers give for ``data``; arguments as in ``from_gold``."""
+        return from_gold(
+            data,
+            self.row_ids,
+            self.true_grades,
+            shares=self.shares,
+            n_grades=n_grades,
+            level=level,
+            draws=draws,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    line: int
+    row: str
+    query: str
+    grade: str
+    share: str
+
+
+def write_sheet(
+    sheet: GoldSheet,
+    path: str | PathLike[str],
+    *,
+    data: RankingData | None = None,
+    form: str | None = None,
+    show_given: bool = False,
+) -> None:
+    """Writes a sheet to fill in, whole or not at all.
+
+    Args:
+        sheet: the rows.
+        path: where to.
+        data: the data they were drawn from; a LETOR sheet needs it for the features.
+        form: one of FORMS; by default what the file's name says.
+        show_given: adds the given grade, which sways the judge.
+    """
+    target = Path(path)
+    form = ("csv" if target.suffix in (".csv", ".tsv") else "letor") if form is None else form
+    checks.known("form of a sheet", form, FORMS)
+    if form == "letor" and data is None:
+        checks.fail("data", "must be given for a LETOR sheet", "none")
+    with written_whole(target) as part, part.open("w", encoding="utf-8", newline="") as out:
+        if form == "csv":
+            _write_csv(sheet, out, "\t" if target.suffix == ".tsv" else ",", show_given)
+        elif data is not None:
+            _write_letor(sheet, data, out, show_given)
+
+
+def read_sheet(
+    path: str | PathLike[str],
+    data: RankingData,
+    *,
+    n_grades: int | None = None,
+    allow_unanswered: bool = False,
+) -> GoldAnswers:
+    """Reads the answers of a filled-in sheet; everything wrong is named with its line.
+
+    Args:
+        path: the sheet.
+        data: the data it was drawn from.
+        n_grades: grades of the scale; those of the data when not given.
+        allow_unanswered: leaves rows without an answer out. Rows that a judge skips are often the hard
+            ones, so the noise of the others is too low.
+    """
+    file = existing_file(path)
+    C = max(data.n_grades, 2) if n_grades is None else n_grades
+    query_of = dict(zip(data.row_ids.tolist(), data.qid.tolist(), strict=True))
+    wrong: list[tuple[int, str]] = []
+    found: dict[int, tuple[int, int, float]] = {}
+    unanswered: list[int] = []
+    for entry in _entries(file):
+        row = _whole(entry.row)
+        if row is None or row not in query_of:
+            rule = f"must be a row of the data (0 to {max(query_of, default=0)})"
+            wrong.append((entry.line, checks.complaint("row_id", rule, repr(entry.row))))
+        elif entry.query and entry.query != str(query_of[row]):
+            rule = f"must be {str(query_of[row])!r}, the query of row {row} in the data"
+            remedy = "Is this the file the sheet was drawn from?"
+            wrong.append((entry.line, checks.complaint("query_id", rule, repr(entry.query), remedy=remedy)))
+        elif entry.grade in UNANSWERED:
+            unanswered.append(entry.line)
+        elif (grade := _whole(entry.grade)) is None or not 0 <= grade < C:
+            rule = f"must be a grade from 0 to {C - 1}"
+            remedy = "A longer scale goes into n_grades (--grades)."
+            wrong.append((entry.line, checks.complaint("true_grade", rule, repr(entry.grade), remedy=remedy)))
+        elif row in found and found[row][1] != grade:
+            rule = f"must have one true grade, and line {found[row][0]} says {found[row][1]}"
+            wrong.append((entry.line, checks.complaint(f"row {row}", rule, grade)))
+        else:
+            found.setdefault(row, (entry.line, grade, _share(entry, wrong)))
+    if unanswered and not allow_unanswered:
+        rule = f"must be filled in; {len(unanswered)} are empty"
+        remedy = "Fill them in, or leave them out with allow_unanswered (--allow-unanswered)."
+        wrong.append((unanswered[0], checks.complaint("true_grade", rule, "nothing", remedy=remedy)))
+    _refuse(file, wrong, bool(found))
+    rows = np.array(list(found), dtype=np.int64)
+    return GoldAnswers(
+        rows,
+        np.array([found[row][1] for row in rows.tolist()], dtype=np.int64),
+        np.array([found[row][2] for row in rows.tolist()], dtype=np.float64),
+        tuple(unanswered),
+    )
+
+
+def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) -> None:
+    columns: dict[str, list[object]] = {
+        "row_id": sheet.row_ids.tolist(),
+        "query_id": sheet.query_ids.tolist(),
+    }
+    if sheet.doc_ids is not None:
+        columns["doc_id"] = sheet.doc_ids.tolist()
+    if show_given:
+        columns["given_grade"] = sheet.given.tolist()
+    if sheet.strategy == "doubt":
+        columns["stratum_share"] = [repr(round(share, 9)) for share in sheet.shares.tolist()]
+    columns["true_grade"] = [""] * len(sheet)
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_letor(sheet: GoldSheet, data: RankingData, out: TextIO, show_given: bool) -> None:
+    chosen = data.X[sheet.rows]
+    features = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+    for i, values in enumerate(features):
+        cells = " ".join(f"{j}:{float(v):.9g}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
+        notes = [f"row_id = {sheet.row_ids[i]}"]
+        if sheet.doc_ids is not None:
+            notes.append(f"docid = {sheet.doc_ids[i]}")
+        if show_given:
+            notes.append(f"given_grade = {sheet.given[i]}")
+        if sheet.strategy == "doubt":
+            notes.append(f"stratum_share = {sheet.shares[i]:.9g}")
+        out.write(f"? qid:{sheet.query_ids[i]} {cells} # {' '.join(notes)}\n")
+
+
+def _entries(file: Path) -> Iterator[_Entry]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"{file} must be UTF-8 text; got other bytes ({error}).", str(file)) from None
+    first = text.lstrip().split("\n", 1)[0]
+    yield from (_letor_entries(file, text) if " qid:" in first else _csv_entries(file, text))
+
+
+def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
+    header = text.split("\n", 1)[0]
+    # Spreadsheets of many countries write semicolons.
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    names = [name.strip() for name in reader.fieldnames or []]
+    for needed in ("row_id", "true_grade"):
+        if needed not in names:
+            rule = f"must have the column {needed}"
+            found = ", ".join(names) or "nothing"
+            raise BadFileError(checks.complaint(f"sheet {file}", rule, found, at="line 1"), str(file), 1)
+    reader.fieldnames = names
+    for row in reader:
+        cells = {
+            k: (v or "").strip() for k, v in row.items() if isinstance(k, str) and not isinstance(v, list)
+        }
+        if any(cells.values()):
+            yield _Entry(
+                reader.line_num,
+                cells["row_id"],
+                cells.get("query_id", ""),
+                cells["true_grade"],
+                cells.get("stratum_share", ""),
+            )
+
+
+def _letor_entries(file: Path, text: str) -> Iterator[_Entry]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        match = LETOR_LINE.match(line.strip())
+        if match is None:
+            rule = "must read 'grade qid:ID ... # row_id = ...'"
+            message = checks.complaint(
+                "a line of a LETOR sheet", rule, repr(line[:60]), at=f"{file}, line {number}"
+            )
+            raise BadFileError(message, str(file), number)
+        share = LETOR_SHARE.search(line)
+        yield _Entry(number, match["row"], match["query"], match["grade"], share[1] if share else "")
+
+
+def _whole(text: str) -> int | None:
+    """A whole number, also when a spreadsheet wrote it as 2.0."""
+    match = re.fullmatch(r"(\d+)(?:[.,]0*)?", text)
+    return int(match[1]) if match else None
+
+
+def _share(entry: _Entry, wrong: list[tuple[int, str]]) -> float:
+    if not entry.share:
+        return 1.0
+    try:
+        share = float(entry.share)
+    except ValueError:
+        share = float("nan")
+    if not 0 < share <= 1:
+        wrong.append((entry.line, checks.complaint("stratum_share", "must lie in (0, 1]", repr(entry.share))))
+        return 1.0
+    return share
+
+
+def _refuse(file: Path, wrong: list[tuple[int, str]], any_answer: bool) -> None:
+    if not wrong and not any_answer:
+        wrong = [(1, checks.complaint("a sheet", "must hold at least one answer", "none"))]
+    if wrong:
+        wrong.sort(key=lambda each: each[0])
+        lines = [f"{file}, line {number}: {message}" for number, message in wrong[:SHOWN]]
+        more = f"\n... and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise BadFileError("\n".join(lines) + more, str(file), wrong[0][0])
