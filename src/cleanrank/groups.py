@@ -29,8 +29,9 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
     if ids.dtype.kind == "O":
         ids = _plain_ids(ids)
     if ids.dtype.kind == "f":
-        if not np.isfinite(ids).all() or (ids != np.floor(ids)).any():
-            row = int(np.argmax(~np.isfinite(ids) | (ids != np.floor(ids))))
+        broken = ~np.isfinite(ids) | (ids != np.floor(ids))
+        if broken.any():
+            row = int(np.argmax(broken))
             checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}")
     if ids.dtype.kind not in "US" and ids.dtype != np.int64:
         ids = ids.astype(np.int64)
@@ -52,7 +53,7 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
 
 
 def _plain_ids(ids: Array) -> Array:
-    """Turns a column of Python objects into int64 or str, whichever keeps ids apart."""
+    """Turns a column of Python objects into int64 if all are whole numbers, else into str."""
     if all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids):
         return ids.astype(np.int64)
     for row, i in enumerate(ids):

@@ -29,6 +29,9 @@ PER_ROW = ("y", "row_ids", "gains", "doc_ids", "weights", "positions")
 class RankingData:
     """Judged query-document rows, grouped by query; immutable.
 
+    Columns that the caller could still write to are copied, except X, which is taken as it is to save memory:
+    who passes an array of features must not write to it afterwards.
+
     Attributes:
         X: features, float32, dense (N, F) or CSR; NaN means missing.
         y: grades, int32, >= 0.

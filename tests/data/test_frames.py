@@ -288,3 +288,14 @@ def test_the_kind_of_a_file_is_seen_by_suffix_then_content(tmp_path):
     (tmp_path / "sheet.csv").write_text("0 qid:1 1:3\n")
     kinds = {name: kind_of_file(tmp_path / name) for name in ("columns", "commas", "letor", "sheet.csv")}
     assert kinds == {"columns": "parquet", "commas": "csv", "letor": "letor", "sheet.csv": "csv"}
+
+
+def test_read_any_takes_letor_files_too(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"2 qid:{name[0]} 1:0.5 2:3\n0 qid:{name[0]} 2:1\n")
+    one = read_any(tmp_path / "a.txt", cache=False)
+    assert (one.query_ids.tolist(), one.y.tolist()) == (["a"], [2, 0])
+    both = read_any([tmp_path / "a.txt", tmp_path / "b.txt"], cache=False)
+    assert both.query_ids.tolist() == ["a", "b"]
+    with pytest.raises(MissingDataError, match="no file"):
+        read_any(tmp_path / "c.txt")

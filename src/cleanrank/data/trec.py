@@ -132,7 +132,16 @@ def read_run(path: str | os.PathLike[str]) -> Run:
 
 
 def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
-    """Joins a run with judgements for evaluation; topics that lack either are left out and named."""
+    r"""Joins a run with judgements for evaluation; topics that lack either are left out and named.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     qrels, run = Path(folder) / "qrels", Path(folder) / "run"
+    ...     _ = qrels.write_text("301 0 a 2\n301 0 b 1\n"), run.write_text("301 Q0 x 1 7 t\n301 Q0 a 2 5 t\n")
+    ...     judged = from_qrels_run(read_qrels(qrels), read_run(run))
+    >>> judged.data.doc_ids.tolist(), judged.data.y.tolist(), judged.scores.tolist(), judged.unjudged
+    (['x', 'a', 'b'], [0, 2, 1], [7.0, 5.0, 4.0], 1)
+    """
     topic_of_run = _places(run.topic_ids, qrels.topic_ids)[run.topic]
     doc_of_run = _places(run.doc_ids, qrels.doc_ids)
     new = doc_of_run < 0

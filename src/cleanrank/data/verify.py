@@ -14,6 +14,7 @@ from cleanrank.checks import BadFileError
 from cleanrank.data.catalogue import PARTS, Found, find, fold_folder, part_files, read_part, scope_of
 from cleanrank.types import Array, IntArray, RankingData
 
+BLOCK_ROWS = 65_536
 Counts = Mapping[tuple[str, int | None], Mapping[str, int]]
 
 
@@ -129,9 +130,17 @@ class _Tally:
 
 
 def _tally(data: RankingData) -> _Tally:
-    X = data.X
-    used = np.any(X != 0, axis=0) if isinstance(X, np.ndarray) else np.diff(X.tocsc().indptr) > 0
-    return _Tally(set(data.query_ids.tolist()), data.n_docs, used, np.bincount(data.y))
+    return _Tally(set(data.query_ids.tolist()), data.n_docs, _used(data.X), np.bincount(data.y))
+
+
+def _used(X: Any) -> Array:
+    """Which columns hold a value other than 0; blocks of rows keep the memory small."""
+    if not isinstance(X, np.ndarray):
+        return np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
+    used = np.zeros(X.shape[1], dtype=np.bool_)
+    for start in range(0, len(X), BLOCK_ROWS):
+        used |= np.any(X[start : start + BLOCK_ROWS] != 0, axis=0)
+    return used
 
 
 def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
