@@ -46,7 +46,9 @@ def on_pairs(found: "Diagnosis") -> Advice | None:
     """Whether there is anything to learn from."""
     if found.pairs.different:
         return None
-    text = "No query holds two documents of different grades: nothing can be learnt here. Judge more documents."
+    text = (
+        "No query holds two documents of different grades: nothing can be learnt here. Judge more documents."
+    )
     return Advice("pairs", "act", text, {"pairs": 0.0})
 
 
@@ -57,8 +59,8 @@ def on_fragility(found: "Diagnosis") -> Advice | None:
     curve, rate = found.curves[0], found.rate
     wrong, left = found.at(rate), 1 - 2 * found.at(rate)
     text = (
-        f"At a label error rate of {rate:.0%} ({curve.profile}), {wrong:.1%} of the training pairs are wrong "
-        f"and AUC keeps {left:.0%} of its signal."
+        f"At a label error rate of {rate:.0%} ({curve.profile}), {wrong:.1%} of the training pairs are "
+        f"wrong and AUC keeps {left:.0%} of its signal."
     )
     return Advice(
         "fragility",
@@ -80,9 +82,8 @@ def on_knee(found: "Diagnosis") -> Advice | None:
         )
         return Advice("knee", "fine", text, {"at": at})
     text = (
-        f"The knee lies at a label error rate of {knee:.1%} ({curve.profile}): there pNoise reaches {at:g}, "
-        "where "
-        f"rankers were seen to fall fast (Niu et al. 2015)."
+        f"The knee lies at a label error rate of {knee:.1%} ({curve.profile}): there pNoise reaches "
+        f"{at:g}, where rankers were seen to fall fast (Niu et al. 2015)."
     )
     figures = {"knee": knee, "at": at}
     if half is not None:
@@ -103,8 +104,8 @@ def on_neighbours(found: "Diagnosis") -> Advice | None:
     below = [n for n in ranked if others[n] < mine - CLOSE]
     above = [n for n in ranked if others[n] > mine + CLOSE]
     text = (
-        f"Their overall proportions give a pNoise of {mine:.3f} at {found.rate:.0%}; "
-        f"the nearest published set is {near} with {others[near]:.3f}."
+        f"Their overall proportions give a pNoise of {mine:.3f} at {found.rate:.0%}; the nearest "
+        f"published set is {near} with {others[near]:.3f}."
     )
     if most_fragile:
         text += " No published set listed here is more fragile."
@@ -123,10 +124,9 @@ def on_composition(found: "Diagnosis") -> Advice | None:
         return None
     word = "fewer" if real < overall else "more"
     text = (
-        f"The overall proportions would give a pNoise of {overall:.3f} at {found.rate:.0%}; query by query "
-        "it is "
-        f"{real:.3f}: queries differ in length and balance, and {word} pairs go wrong than the totals "
-        "suggest."
+        f"The overall proportions would give a pNoise of {overall:.3f} at {found.rate:.0%}; query by "
+        f"query it is {real:.3f}: queries differ in length and balance, and {word} pairs go wrong than "
+        "the totals suggest."
     )
     return Advice("composition", "know", text, {"pnoise": real, "overall": overall, "rate": found.rate})
 
@@ -147,19 +147,18 @@ def on_grades(found: "Diagnosis") -> Advice | None:
     if best.asked_anew < full:
         text = (
             f"More grades are not more robust here: judges who err at {rate:.0%} on either scale give a "
-            "pNoise of "
-            f"{best.asked_anew:.3f} on {best.name} and {full:.3f} on all {C} grades."
+            f"pNoise of {best.asked_anew:.3f} on {best.name} and {full:.3f} on all {C} grades."
         )
     else:
         text = (
-            f"The {C} grades earn their keep: judges who err at {rate:.0%} on either scale give a pNoise of "
-            f"{full:.3f} "
-            f"on all grades and at best {best.asked_anew:.3f} on a coarser scale ({best.name})."
+            f"The {C} grades earn their keep: judges who err at {rate:.0%} on either scale give a pNoise "
+            f"of {full:.3f} on all grades and at best {best.asked_anew:.3f} on a coarser scale "
+            f"({best.name})."
         )
     text += (
         f" Merging the labels at hand to {best.name} brings it to {best.merged:.3f} and keeps "
-        f"{best.pairs_kept:.0%} "
-        "of the pairs. Judges may well err less on fewer grades: see `cleanrank plan`."
+        f"{best.pairs_kept:.0%} of the pairs. Judges may well err less on fewer grades: see `cleanrank "
+        "plan`."
     )
     return Advice("grades", "know", text, figures)
 
@@ -180,8 +179,7 @@ def on_balance(found: "Diagnosis") -> Advice | None:
         return Advice("balance", "fine", text, figures)
     text = (
         f"Balance is what these labels lack: pNoise {balance.given:.3f} at {found.rate:.0%} would be "
-        f"{balance.even:.3f} "
-        f"with even shares. Judge more documents that are likely relevant."
+        f"{balance.even:.3f} with even shares. Judge more documents that are likely relevant."
     )
     if len(balance.best_shares) > 2 and balance.even - balance.best >= 0.0005:
         text += f" Even shares are not the best: {best} gives {balance.best:.3f}."
@@ -195,11 +193,10 @@ def on_idle(found: "Diagnosis") -> Advice | None:
         return None
     share = idle.queries / found.queries
     text = (
-        f"{idle.queries:,} of {found.queries:,} queries ({share:.1%}) teach nothing: {idle.one_document:,} "
-        "with one "
-        f"document, {sum(idle.one_grade):,} with one grade only. Pairwise and listwise training ignores "
-        "them; NDCG counts "
-        "them as 1, 0 or not at all, depending on the convention."
+        f"{idle.queries:,} of {found.queries:,} queries ({share:.1%}) teach nothing: "
+        f"{idle.one_document:,} with one document, {sum(idle.one_grade):,} with one grade only. Pairwise "
+        "and listwise training ignores them; NDCG counts them as 1, 0 or not at all, depending on the "
+        "convention."
     )
     kind = "act" if share >= 0.2 else "know"
     return Advice(
@@ -224,17 +221,16 @@ def on_contradictions(found: "Diagnosis") -> Advice | None:
     }
     if not within.contradicting_groups:
         text = (
-            f"{many(within.groups, 'group')} of identical rows within a query, and none contradicts itself: "
-            "no sign of "
-            f"noise in {many(within.pairs, 'pair')} of repeated judgements."
+            f"{many(within.groups, 'group')} of identical rows within a query, and none contradicts "
+            f"itself: no sign of noise in {many(within.pairs, 'pair')} of repeated judgements."
         )
         return Advice("contradictions", "fine", text, figures)
     text = (
         f"Identical rows within a query hold different grades in {within.contradicting_groups:,} of "
         f"{many(within.groups, 'group')}: if equal features mean equal relevance, the grades of at least "
         f"{many(within.least_wrong, 'row')} ({bound:.2%}) are wrong. Of {many(within.pairs, 'pair')} of "
-        "such judgements "
-        f"{disagreeing:.1%} disagree, as if independent judges erred at a rate of {implied:.1%}."
+        f"such judgements {disagreeing:.1%} disagree, as if independent judges erred at a rate of "
+        f"{implied:.1%}."
     )
     return Advice("contradictions", "act", text, figures)
 
@@ -245,9 +241,8 @@ def on_doc_ids(found: "Diagnosis") -> Advice | None:
     if twice is None or not twice.groups:
         return None
     text = (
-        f"Document ids repeat within a query: {many(twice.groups, 'group')} of {many(twice.rows, 'row')} in "
-        "all, "
-        f"{twice.contradicting_groups:,} with different grades. Keep one row of each."
+        f"Document ids repeat within a query: {many(twice.groups, 'group')} of {many(twice.rows, 'row')} "
+        f"in all, {twice.contradicting_groups:,} with different grades. Keep one row of each."
     )
     return Advice(
         "document ids", "act", text, {"groups": twice.groups, "contradicting": twice.contradicting_groups}
@@ -264,9 +259,8 @@ def on_columns(found: "Diagnosis") -> Advice | None:
         parts.append(f"Constant columns, which can go: {constant:,} of {found.features:,}.")
     if inside:
         parts.append(
-            f"Columns that vary between queries only: {inside:,} of {found.features:,}. By themselves they "
-            "rank nothing, "
-            "but trees may split on them."
+            f"Columns that vary between queries only: {inside:,} of {found.features:,}. By themselves "
+            "they rank nothing, but trees may split on them."
         )
     text = " ".join(parts)
     return Advice("columns", "know", text, {"constant": constant, "constant_in_queries": inside})
@@ -295,8 +289,8 @@ def on_unused(found: "Diagnosis") -> Advice | None:
         return None
     named = ", ".join(str(g) for g in unused[:8]) + (", ..." if len(unused) > 8 else "")
     text = (
-        f"No document has grade {named}. Number the grades 0, 1, 2, ...: "
-        "gains 2^y - 1 and noise profiles count the gaps."
+        f"No document has grade {named}. Number the grades 0, 1, 2, ...: gains 2^y - 1 and noise profiles "
+        "count the gaps."
     )
     return Advice("unused grades", "know", text, {"unused": len(unused)})
 
@@ -306,9 +300,8 @@ def on_weight(found: "Diagnosis") -> Advice | None:
     if found.new_weight == 0.5 or not found.curves:
         return None
     text = (
-        f"New-come pairs count {found.new_weight:g} here instead of 1/2. 1 - 2 pNoise is then not the share "
-        "of AUC's "
-        "signal that is left, and figures do not compare with those at 1/2."
+        f"New-come pairs count {found.new_weight:g} here instead of 1/2. 1 - 2 pNoise is then not the "
+        "share of AUC's signal that is left, and figures do not compare with those at 1/2."
     )
     return Advice("weight", "know", text, {"new_weight": found.new_weight})
 

@@ -28,8 +28,7 @@ def _head(found: "Diagnosis") -> str:
         f"{found.name or 'data'}: {found.queries:,} queries, {found.documents:,} documents, "
         f"{found.features:,} features",
         f"documents per query  {q['0']:g} to {q['100']:g}, median {q['50']:g}, mean "
-        f"{found.lengths.mean:.1f}   "
-        f"{spark(found.lengths.queries)}",
+        f"{found.lengths.mean:.1f}   {spark(found.lengths.queries)}",
         f"pairs in queries     {found.pairs.all:,}, of different grades {found.pairs.different:,}",
         f"queries that teach   {found.queries - found.idle.queries:,}; {found.idle.queries:,} hold one "
         "grade or one document",
@@ -37,9 +36,9 @@ def _head(found: "Diagnosis") -> str:
     columns = found.columns
     if columns.constant or columns.constant_in_queries or columns.missing or columns.infinite:
         lines.append(
-            f"columns              {len(columns.constant):,} constant, {len(columns.constant_in_queries):,} "
-            "constant in "
-            f"every query, {columns.missing:,} values missing, {columns.infinite:,} infinite"
+            f"columns              {len(columns.constant):,} constant, "
+            f"{len(columns.constant_in_queries):,} constant in every query, {columns.missing:,} values "
+            f"missing, {columns.infinite:,} infinite"
         )
     return "\n".join(lines)
 
