@@ -33,6 +33,15 @@ LOOKS: tuple[Look, ...] = (
 )
 
 
+def band_opacity(methods: int) -> float:
+    """How strongly bands are drawn: many of them would turn to mud.
+
+    >>> band_opacity(3), band_opacity(8)
+    (0.13, 0.06)
+    """
+    return 0.13 if methods <= 4 else 0.06
+
+
 def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look]:
     """A look per method, by its place in the list; past seven methods the looks come again.
 

@@ -10,7 +10,7 @@ from cleanrank import checks
 from cleanrank.data.files import written_whole
 from cleanrank.report import panels
 from cleanrank.report.grid import Level
-from cleanrank.report.palette import Look, looks
+from cleanrank.report.palette import Look, band_opacity, looks
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.summaries import Summary
 
@@ -22,6 +22,7 @@ INK, MUTED, LINE = "#1b1f26", "#59616e", "#e4e7ec"
 BETTER, WORSE = "#0072b2", "#d55e00"
 FORMATS = ("png", "svg")
 WIDTH, HEIGHT = 4.3, 3.0  # inches of one panel
+LETTER = 0.075  # inches of a letter, about
 STYLE: dict[str, Any] = {
     "font.size": 9.0,
     "font.family": ["DejaVu Sans"],
@@ -86,11 +87,12 @@ def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) 
         checks.fail(
             "the picture", "needs at least two noise levels" if draw is not _draw_bars else "needs a row", 0
         )
-    columns = min(len(drawn), 3)
+    width = _width(drawn)
+    columns = min(len(drawn), max(1, int(13 / width)))
     rows = math.ceil(len(drawn) / columns)
     height = HEIGHT if draw is _draw_curves else 0.85 + 0.3 * max(len(p.methods) for p in drawn)
     with rc_context(cast(Any, STYLE)):
-        figure = Figure(figsize=(WIDTH * columns, height * rows + 0.45), layout=engine)
+        figure = Figure(figsize=(width * columns, height * rows + 0.45), layout=engine)
         axes = figure.subplots(rows, columns, squeeze=False)
         chosen = looks(summary.methods, summary.baseline)
         for place, ax in enumerate(axes.flat):
@@ -113,7 +115,18 @@ def _legend(figure: "Figure", summary: Summary, chosen: dict[str, Look]) -> None
         )
         for m, k in chosen.items()
     ]
-    figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 5), frameon=False)
+    entry = 0.6 + LETTER * max(len(_name(m, summary)) for m in chosen)
+    columns = max(1, min(len(handles), int(figure.get_figwidth() / entry)))
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, frameon=False)
+
+
+def _width(drawn: Sequence[Panel]) -> float:
+    """Inches of a panel: a heat map needs room for its words, and rows for the names of their methods."""
+    if drawn[0].kind == "curves":
+        return WIDTH
+    names = LETTER * max(len(m) for p in drawn for m in p.methods)
+    cells = max(len(p.xs) for p in drawn) * 0.8 if drawn[0].kind == "heat" else 3.0
+    return max(WIDTH, names + cells + 0.3)
 
 
 def _name(method: str, summary: Summary) -> str:
@@ -136,7 +149,7 @@ def _draw_curves(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
                 [p.low or 0.0 for p in banded],
                 [p.high or 0.0 for p in banded],
                 color=look.light,
-                alpha=0.13,
+                alpha=band_opacity(len(panel.methods)),
                 linewidth=0,
             )
             for p in run:

@@ -56,7 +56,7 @@ def _size(summary: Summary) -> str:
         many(len(summary.levels), "noise level") if levels else "clean labels",
         many(len({c.fold for c in summary.cells}), "fold"),
         many(len({c.seed for c in summary.cells}), "seed"),
-        f"{count['done']} of {many(len(summary.cells), 'cell')} done",
+        f"{count['done']:,} of {many(len(summary.cells), 'cell')} done",
     ]
     return " · ".join(parts)
 

@@ -9,7 +9,7 @@ from cleanrank.report.page import Safe, Td, joined, tag
 from cleanrank.report.published import AGREES, DIFFERS, NO_FIGURE, NOT_RUN, Verdict
 from cleanrank.report.summaries import BETTER, Row, Summary
 
-AT_ONCE = 6  # measures side by side in one table: what fits a laptop and a sheet of paper
+AT_ONCE = 5  # measures side by side in one table: what fits a laptop and a sheet of paper
 RULE = (
     "A figure agrees when it lies within 1.96 √(s² + e²) + r of the published one: s is the standard "
     "deviation over seeds, e the bootstrap standard error over queries, r half a unit of the last published "

@@ -8,11 +8,12 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from cleanrank.report.palette import Look
+from cleanrank.report.palette import Look, band_opacity
 from cleanrank.report.panels import Panel, Point
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 STEP = 36  # height of a method's row in bars and heat maps
+FITTING = "bandwidth('x') < 30 ? 0 : bandwidth('x') < 60 ? 9 : 11.5"  # size of a heat map's words
 CONFIG: dict[str, Any] = {
     "background": None,
     "font": FONT,
@@ -69,6 +70,7 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
         "high": point.high,
         "complete": point.complete,
         "shown": f"{shown} {point.mark}".strip(),
+        "short": shown.replace("0.", ".", 1),
         "difference": point.difference,
         "Mean": f"{point.mean:.4f}" + ("" if point.complete else " (incomplete)"),
         "Interval": "–"
@@ -143,7 +145,7 @@ def _curves(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
         "encoding": {"x": x},
         "layer": [
             {
-                "mark": {"type": "area", "opacity": 0.13, "tooltip": False},
+                "mark": {"type": "area", "opacity": band_opacity(len(panel.methods)), "tooltip": False},
                 "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
             },
             {
@@ -258,8 +260,13 @@ def _heat(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
                 },
             },
             {
-                "mark": {"type": "text", "fontSize": 11.5, "color": "var(--ink)"},
-                "encoding": {"text": {"field": "shown"}},
+                "mark": {"type": "text", "fontSize": {"expr": FITTING}, "color": "var(--ink)"},
+                "encoding": {
+                    "text": {
+                        "condition": {"test": "bandwidth('x') < 76 && !datum.gap", "field": "short"},
+                        "field": "shown",
+                    }
+                },
             },
         ],
     }

@@ -1,0 +1,287 @@
+import json
+import re
+
+import pytest
+
+from cleanrank.report.html import write_report
+from cleanrank.report.published import Published
+from cleanrank.report.summaries import summarise
+
+from .grids import grid, record
+
+pytest.importorskip("vl_convert")
+FAST = {"resamples": 200, "permutations": 500}
+NASTY = '<img src=x onerror="alert(1)"></script><script>alert(2)</script>'
+PUBLISHED = (
+    Published("MQ2008", "lambdamart", "ndcg@10", 0.51, "Table 2"),
+    Published("MQ2008", "sour neg", "ndcg@10", 0.6111, "Table 2"),
+    Published("OHSUMED", "sour neg", "ndcg@10", 0.41, "Table 2", noise="uniform", rate=0.2),
+    Published("OHSUMED", "AdaRank", "map", 0.4487, "Table 3", context=True),
+)
+
+
+def write(path, records, **more):
+    known = {k: more.pop(k) for k in ("baseline", "measures", "expected") if k in more}
+    summary = summarise(records, **known, **FAST)
+    return write_report(records, path, **{"title": "T", "command": "run", "summary": summary, **more})
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return write(
+        path,
+        grid(),
+        title="Noise",
+        command="cleanrank reproduce recipes/noise/quick.toml",
+        baseline="lambdamart",
+        published=PUBLISHED,
+        notes=["A note."],
+    )
+
+
+def test_the_same_records_give_the_same_bytes(report, tmp_path):
+    again = write(
+        tmp_path / "again.html",
+        grid(),
+        title="Noise",
+        command="cleanrank reproduce recipes/noise/quick.toml",
+        baseline="lambdamart",
+        published=PUBLISHED,
+        notes=["A note."],
+    )
+    assert again.read_bytes() == report.read_bytes()
+
+
+def test_the_page_is_small_and_names_no_address_to_load(report):
+    text = report.read_text("utf-8")
+    assert len(text.encode()) < 1_500_000
+    body = text.split("<script>")[0]  # the library's own text follows
+    assert not re.search(r"<(link|img|iframe|object|embed|base)\b", body)
+    assert not re.search(r"<script[^>]+src=|@import|url\(", body)
+
+
+def test_everything_from_outside_is_escaped(tmp_path):
+    records = [
+        record(dataset=NASTY, noise=noise, rate=rate, method=method, values={"map": [0.1, 0.2]}, recipe=NASTY)
+        for noise, rate in (("none", 0.0), (NASTY, 0.1))
+        for method in (NASTY, "other")
+    ]
+    records.append(
+        record(dataset=NASTY, method="broken", status="failed", error=NASTY, versions={NASTY: NASTY})
+    )
+    figures = [
+        Published(NASTY, NASTY, "map", 0.1, NASTY),
+        Published(NASTY, "x", "map", 0.1, NASTY, context=True),
+    ]
+    path = write(
+        tmp_path / "a.html",
+        records,
+        title=NASTY,
+        command=NASTY,
+        baseline=NASTY,
+        published=figures,
+        notes=[NASTY],
+    )
+    text = path.read_text("utf-8")
+    assert "<img" not in text.split("<script>")[0]
+    assert "<script>alert" not in text
+    assert len(re.findall(r"<script\b", text)) == 3  # the data, the library, the page's own
+
+
+def test_failed_cells_never_become_numbers(tmp_path):
+    """A failed record that carries values all the same: they are nowhere on the page."""
+    records = [record(method="fine", values={"map": [0.25, 0.5]})]
+    records.append(
+        record(method="broken", values={"map": [0.123456, 0.123456]}, status="failed", error="died")
+    )
+    text = write(tmp_path / "a.html", records, baseline="fine").read_text("utf-8")
+    body = text.split("<script>")[0]
+    assert "0.1235" not in body
+    assert "0.123456" not in body
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', text, re.S).group(1))["charts"]
+    rows = [row for chart in charts for data in chart["data"].values() for row in data]
+    assert [(r["mean"], r["shown"]) for r in rows if r["method"] == "broken"] == [(None, "failed")]
+
+
+def test_a_grid_of_which_all_failed_still_has_a_page(tmp_path):
+    text = write(tmp_path / "a.html", [record(status="failed", error="died")]).read_text("utf-8")
+    assert "1 cell failed" in text
+    assert 'id="pictures"' not in text
+
+
+def test_the_kind_of_noise_can_be_chosen(tmp_path):
+    levels = [("none", 0.0), ("uniform", 0.1), ("pairs", 0.1)]
+    records = [record(noise=n, rate=r, values={"map": [0.1, 0.2]}) for n, r in levels]
+    text = write(tmp_path / "a.html", records, noise_axis="pairs").read_text("utf-8")
+    charts = json.loads(re.search(r'id="charts">(.*?)</script>', text, re.S).group(1))["charts"]
+    assert [c["title"] for c in charts if c["kind"] == "curves"] == ["d, pairs noise"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_opens_quietly_and_draws(visit, report, scheme):
+    seen = visit(report, color_scheme=scheme)
+    page = seen.drawn()
+    assert seen.quiet(), (seen.said, seen.asked)
+    assert page.locator(".plot svg").count() == 6
+    for plot in page.locator(".plot").all():
+        box = plot.bounding_box()
+        assert box["width"] > 200
+        assert box["height"] > 60
+        assert plot.get_attribute("role") == "img"
+        assert len(plot.get_attribute("aria-label")) > 40
+    # three lines and three bands in each of the two curves, all with a colour
+    assert page.locator(".plot svg g.mark-line path").count() == 6
+    strokes = page.evaluate(
+        "[...document.querySelectorAll('g.mark-line path')].map(p => getComputedStyle(p).stroke)"
+    )
+    assert len(set(strokes)) == 3
+    assert all(s.startswith("rgb") for s in strokes)
+
+
+def brightness(page):
+    rgb = re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    return sum(map(int, rgb[:3])) / 3
+
+
+def test_the_button_switches_between_light_and_dark(visit, report):
+    seen = visit(report, color_scheme="dark")
+    page = seen.drawn()
+    assert brightness(page) < 60
+    page.locator("#theme").press("Enter")
+    assert brightness(page) > 240
+    assert page.locator("#theme").inner_text() == "Dark"
+    page.locator("#theme").click()
+    assert brightness(page) < 60
+    assert seen.quiet(), seen.said
+
+
+def test_headings_sort_their_table(visit, report):
+    seen = visit(report)
+    page = seen.drawn()
+    table = page.locator("#results table").first
+    column = (
+        "[...document.querySelector('#results table').tBodies[0].rows].map(r => Number(r.cells[3].dataset.v))"
+    )
+    head = table.locator("thead th").nth(3)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    values = page.evaluate(column)
+    assert values == sorted(values, reverse=True)
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert page.evaluate(column) == sorted(values)
+    noise = table.locator("thead th").nth(1)
+    noise.locator("button").click()
+    assert (noise.get_attribute("aria-sort"), head.get_attribute("aria-sort")) == ("ascending", "none")
+    first = table.locator("tbody tr").first.locator("td").nth(1)
+    assert first.inner_text() == "clean"
+    assert seen.quiet(), seen.said
+
+
+def test_cells_without_a_number_stay_last_either_way(visit, tmp_path):
+    records = [record(method=m, values={"map": [v, v]}) for m, v in (("a", 0.3), ("b", 0.1))]
+    path = write(tmp_path / "a.html", [record(method="z", status="failed", error="x"), *records])
+    page = visit(path).drawn()
+    head = page.locator("#results thead th").last.locator("button")
+    orders = []
+    for _ in range(2):
+        head.click()
+        orders.append(page.locator("#results tbody th").all_inner_texts())
+    assert orders == [["a", "b", "z"], ["b", "a", "z"]]
+
+
+def test_a_measure_a_level_and_methods_can_be_chosen(visit, report):
+    seen = visit(report)
+    page = seen.drawn()
+    words = page.locator(".plot").first.get_attribute("aria-label")
+    page.select_option("#measure", "ndcg@5:letor")
+    seen.drawn(2)
+    assert page.locator(".plot").first.get_attribute("aria-label") != words
+    assert "discount 1 at rank 1" in page.locator("#convention").inner_text()
+    page.select_option("#level", "uniform 0.3")
+    seen.drawn(3)
+    assert "uniform 0.3" in page.locator("figcaption").all_inner_texts()[2]
+    page.locator(".legend button").nth(1).click()
+    seen.drawn(4)
+    assert page.locator(".plot svg g.mark-line path").count() == 4
+    assert page.locator(".legend button").nth(1).get_attribute("aria-pressed") == "false"
+    assert page.locator(".plot svg").count() == 6  # what was drawn before is gone
+    assert seen.quiet(), seen.said
+
+
+def test_a_point_tells_its_numbers(visit, report):
+    seen = visit(report)
+    page = seen.drawn()
+    page.locator(".plot svg g.mark-symbol path").first.hover()
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    assert "Interval" in tip.inner_text()
+    assert seen.quiet(), seen.said
+
+
+@pytest.mark.parametrize("width", [390, 820, 1280])
+def test_no_sideways_scrolling_of_the_page(visit, report, width):
+    page = visit(report).drawn()
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def too_wide(page, width):
+    """What reaches beyond the paper, with everything that is folded away unfolded."""
+    return page.evaluate(
+        """width => {
+          for (const part of document.querySelectorAll("details")) part.open = true;
+          return [...document.querySelectorAll("table, svg, p, pre, code, h1, h2, h3")]
+            .map(e => [e.tagName, e.textContent.slice(0, 60), e.getBoundingClientRect().right])
+            .filter(e => e[2] > width + 1); }""",
+        width,
+    )
+
+
+def test_many_measures_fit_the_paper(visit, tmp_path):
+    measures = [f"ndcg@{k}:letor" for k in (1, 2, 3, 4, 5, 10)]
+    path = write(tmp_path / "a.html", grid(rates=(0.0, 0.3), measures=measures), baseline="lambdamart")
+    page = visit(path).drawn()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 695, "height": 1000})
+    assert too_wide(page, 695) == []
+
+
+def test_print_is_light_and_fits_the_paper(visit, report):
+    seen = visit(report, color_scheme="dark")
+    page = seen.drawn()
+    page.emulate_media(media="print", color_scheme="dark")
+    assert brightness(page) in (0, 255)  # no background at all, or white
+    assert page.evaluate("getComputedStyle(document.body).color") == "rgb(27, 31, 38)"
+    page.set_viewport_size({"width": 695, "height": 1000})  # A4 less its margins, in CSS pixels
+    assert too_wide(page, 695) == []
+    assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
+
+
+def test_nasty_names_run_no_script(visit, tmp_path):
+    records = [
+        record(
+            dataset=NASTY, noise=noise, rate=rate, method=method, values={"map": [0.1, 0.02 * len(method)]}
+        )
+        for noise, rate in (("none", 0.0), ("uniform", 0.1))
+        for method in (NASTY, "other", "=1+1")
+    ]
+    seen = visit(write(tmp_path / "a.html", records, title=NASTY, command=NASTY, baseline="other"))
+    page = seen.drawn()
+    page.locator(".plot svg g.mark-symbol path").first.hover()
+    page.locator("#vg-tooltip-element.visible").wait_for()
+    assert seen.quiet(), seen.said
+    assert page.locator("img").count() == 0
+
+
+def test_every_control_can_be_reached_and_named(visit, report):
+    page = visit(report).drawn()
+    unnamed = page.evaluate(
+        """[...document.querySelectorAll("button, select, a, [tabindex]")].filter(e =>
+          !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).length"""
+    )
+    assert unnamed == 0
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "theme"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
