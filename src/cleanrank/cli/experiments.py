@@ -60,6 +60,9 @@ def reproduce(
     report: Annotated[
         Path | None, typer.Option(help="The HTML page to write; beside the store unless given.")
     ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the tables as a Markdown page to this file.")
+    ] = None,
     matrix: Annotated[
         bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
     ] = False,
@@ -73,7 +76,6 @@ def reproduce(
     if recipe is None:
         raise typer.BadParameter("name a recipe, or ask for --matrix", param_hint="RECIPE")
     from cleanrank.experiments.reproduce import reproduce as run_recipe
-    from cleanrank.experiments.reproduce import write_run_report
 
     try:
         with _progress() as watch:
@@ -91,17 +93,10 @@ def reproduce(
         screen.note("interrupted; finished cells are stored. The same command goes on from there.")
         raise typer.Exit(130) from None
     _say(found.tally)
-    for record in found.failed:
-        cell = record.cell
-        last = record.error.strip().rpartition("\n")[2]
-        screen.note(
-            f"failed: {cell['dataset']} fold {cell['fold']}, {cell['method']}, seed {cell['seed']}: {last} "
-            f"(cleanrank runs show {record.key[:12]})"
-        )
+    _say_failures(found)
     if len(found.failed) < len(found.records):
         page = report or store.parent / "reports" / f"{found.recipe.name.replace('/', '-')}.html"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        write_run_report(found, page, command=_command())
+        _render(found, page, markdown)
         _show(found, as_json)
         screen.note(f"report: {page}")
     if found.failed:
@@ -275,6 +270,28 @@ def _say(tally: "Tally") -> None:
         f"{tally.total:,} cells: {tally.stored:,} were stored, {tally.done:,} computed, "
         f"{tally.failed:,} failed, in {_time(tally.seconds)}"
     )
+
+
+def _say_failures(found: "Reproduction") -> None:
+    for record in found.failed:
+        cell = record.cell
+        last = record.error.strip().rpartition("\n")[2]
+        screen.note(
+            f"failed: {cell['dataset']} fold {cell['fold']}, {cell['method']}, seed {cell['seed']}: {last} "
+            f"(cleanrank runs show {record.key[:12]})"
+        )
+
+
+def _render(found: "Reproduction", page: Path, markdown: Path | None) -> None:
+    from cleanrank.data.files import written_whole
+    from cleanrank.experiments.document import markdown_page
+    from cleanrank.experiments.reproduce import write_run_report
+
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_run_report(found, page, command=_command())
+    if markdown is not None:
+        with written_whole(markdown) as draft:
+            draft.write_text(markdown_page(found), encoding="utf-8")
 
 
 def _show(found: "Reproduction", as_json: bool) -> None:

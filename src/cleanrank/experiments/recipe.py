@@ -133,6 +133,7 @@ class Recipe:
         q = self.quick
         return replace(
             self,
+            title=f"{self.title} (quick)",
             data=tuple(replace(d, folds=_kept(d.folds, q.folds)) for d in self.data),
             noise=tuple(replace(n, rates=_kept(n.rates, q.rates)) for n in self.noise),
             seeds=_kept(self.seeds, q.seeds),

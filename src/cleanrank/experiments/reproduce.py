@@ -30,13 +30,13 @@ class Reproduction:
         return tuple(r for r in self.records if r.status != "done")
 
 
-def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = (), quick: bool = False) -> list[Cell]:
+def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[Cell]:
     """The cells to compute; files are hashed once and the hashes noted in the store."""
 
     def identity(name: str, fold: int, options: Mapping[str, Any]) -> str:
         return identity_of(name, fold, options, notes=store)
 
-    cells = expand(recipe.quickly() if quick else recipe, identity)
+    cells = expand(recipe, identity)
     chosen = choose(cells, only)
     if not chosen:
         checks.fail("--only", "must leave at least one cell", "none", at=" ".join(only))
@@ -67,8 +67,9 @@ def reproduce(
         watch: called after every cell.
     """
     asked = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)))
+    asked = asked.quickly() if quick else asked
     with Store(store) as runs:
-        cells = plan(asked, runs, only=only, quick=quick)
+        cells = plan(asked, runs, only=only)
         tally = run_cells(cells, runs, asked.name, jobs=jobs, engine=engine, scheduler=scheduler, watch=watch)
         return Reproduction(asked, tuple(cells), collect(cells, runs, asked.name), tally)
 

@@ -8,7 +8,7 @@ a later success stands in front of them. Values per query travel and rest as zst
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -224,14 +224,17 @@ class Store:
         by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = l.key)"
         query = (
             f"SELECT {columns}, {blob}, a.recipe, a.cell FROM latest l "
-            f"JOIN asked a ON a.key = l.key AND a.recipe = {by} ORDER BY l.key"
+            f"JOIN asked a ON a.key = l.key AND a.recipe = {by}"
         )
-        wanted = None if keys is None else set(keys)
+        arguments: tuple[str, ...] = () if recipe is None else (recipe,)
+        if keys is not None:
+            query += " WHERE l.key IN (SELECT value FROM json_each(?))"
+            arguments += (to_json(list(keys)),)
         with _worded(self.path):
-            cursor = self._connection.execute(query, () if recipe is None else (recipe,))
+            cursor = self._connection.execute(f"{query} ORDER BY l.key", arguments)
             names = [column[0] for column in cursor.description]
             rows = (dict(zip(names, row, strict=True)) for row in cursor)
-            return [_record(row) for row in rows if wanted is None or row["key"] in wanted]
+            return [_record(row) for row in rows]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
         """Recipe -> (cells asked for, done, failed)."""
@@ -243,7 +246,10 @@ class Store:
 
     def find(self, prefix: str) -> list[RunRecord]:
         """The records whose key starts with ``prefix``."""
-        return [r for r in self.records() if r.key.startswith(prefix)]
+        query = "SELECT DISTINCT key FROM results WHERE substr(key, 1, ?) = ?"
+        with _worded(self.path):
+            keys = [key for (key,) in self._connection.execute(query, (len(prefix), prefix))]
+        return self.records(keys=keys)
 
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
         """What a clean-up would remove: (row, why).
@@ -272,8 +278,10 @@ class Store:
         with _worded(self.path):
             with self._write():
                 self._connection.executemany("DELETE FROM results WHERE id = ?", [(r,) for r in rows])
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._connection.execute("VACUUM")
+            # Beside another run the file keeps its size until the next clean-up.
+            with suppress(sqlite3.OperationalError):
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._connection.execute("VACUUM")
 
     def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
         """The SHA-256 noted for a file of this size and time, if any."""

@@ -1,0 +1,85 @@
+"""A recipe's results as a Markdown page for the documentation."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from cleanrank.evaluate.measures import CONVENTIONS, Measure
+from cleanrank.experiments.reproduce import Reproduction
+from cleanrank.report.markdown import markdown_table, markdown_verdicts
+from cleanrank.report.published import compare_published
+from cleanrank.report.summaries import summarise
+
+COLUMNS = 6
+
+
+def markdown_page(found: Reproduction) -> str:
+    """Figures with intervals, what is published, and how they came about."""
+    recipe = found.recipe
+    summary = summarise(
+        found.records,
+        measures=recipe.measures,
+        baseline=recipe.baseline,
+        expected=[c.inputs for c in found.cells],
+    )
+    parts = [f"# {recipe.title}", f"    {recipe.command}", recipe.about, recipe.source]
+    for heading, measures in _tables(recipe.measures):
+        parts += [f"## {heading}", markdown_table(summary, measures)]
+    verdicts = compare_published(summary, recipe.published)
+    judged = [v for v in verdicts if v.published is not None]
+    if judged:
+        parts += ["## Published figures", markdown_verdicts(judged)]
+    parts += ["## How the figures came about", _protocol(found)]
+    return "\n\n".join(p.strip("\n") for p in parts if p) + "\n"
+
+
+def _tables(measures: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Measures by convention, a few columns at a time."""
+    by_convention: dict[str, list[str]] = {}
+    for text in measures:
+        named = next((word for word in text.split(":")[1:] if word in CONVENTIONS), "lightgbm")
+        by_convention.setdefault(named, []).append(text)
+    for convention, mine in by_convention.items():
+        for start in range(0, len(mine), COLUMNS):
+            part = tuple(mine[start : start + COLUMNS])
+            span = part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
+            yield f"Convention {convention}: {span}", part
+
+
+def _protocol(found: Reproduction) -> str:
+    recipe = found.recipe
+    done = [r for r in found.records if r.status == "done"]
+    lines = [
+        "Data: " + "; ".join(f"{d.label}, folds {_list(d.folds)}" for d in recipe.data) + ".",
+        f"Seeds: {_list(recipe.seeds)}. Values are averaged over seeds, then test queries are pooled.",
+        *(
+            f"Noise: {n.profile}, rates {_list(n.rates)}, on the labels of {' and '.join(n.on)} data."
+            for n in recipe.noise
+        ),
+        f"Model selection: {recipe.select} on validation data.",
+        *(
+            f"{c.label}: {c.method} ({_settings({k: v for k, v in c.params.items() if k not in c.grid})})"
+            + (f"; searched: {_settings(c.grid)}." if c.grid else ".")
+            for c in recipe.contenders
+        ),
+        *(f"`{Measure.parse(m).describe()}`" for m in _one_of_each(recipe.measures)),
+        f"Cells: {len(done)} of {len(found.cells)} done, "
+        f"{sum(r.wall_seconds for r in done) / 60:.1f} minutes of one core in all.",
+        "Versions: " + _settings(done[0].versions) + "." if done else "",
+    ]
+    return "\n".join(f"* {line}" for line in lines if line)
+
+
+def _one_of_each(measures: tuple[str, ...]) -> list[str]:
+    """The last of the measures that differ in their cut-off only."""
+    parsed = [Measure.parse(m) for m in measures]
+    kept = {str(m).replace(f"@{m.cutoff}", ""): str(m) for m in parsed}
+    return list(kept.values())
+
+
+def _list(values: tuple[Any, ...]) -> str:
+    return ", ".join(f"{v:g}" for v in values)
+
+
+def _settings(values: Any) -> str:
+    shown = ((k, _list(v) if isinstance(v, tuple) else v) for k, v in values.items())
+    return ", ".join(f"{k} {str(v).lower() if isinstance(v, bool) else v}" for k, v in shown)

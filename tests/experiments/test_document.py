@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from cleanrank.experiments.cells import expand
+from cleanrank.experiments.document import markdown_page
+from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.reproduce import Reproduction
+from cleanrank.experiments.run import Tally
+from cleanrank.types import RunRecord
+
+
+@pytest.fixture
+def found(small_recipe):
+    recipe = read_recipe(small_recipe)
+    cells = expand(recipe, lambda name, fold, options: "made up")
+    rng = np.random.default_rng(1)
+    records = []
+    for cell in cells:
+        values = {
+            m: rng.random(6) * (0.5 if cell.inputs["method"] == "chance" else 1) for m in recipe.measures
+        }
+        means = {m: float(v.mean()) for m, v in values.items()}
+        ids = np.arange(6)
+        record = RunRecord(cell.key, recipe.name, cell.inputs, "done", values, means, ids, wall_seconds=30.0)
+        records.append(record)
+    return Reproduction(recipe, tuple(cells), tuple(records), Tally(16, done=16))
+
+
+def test_the_page_holds_every_figure_and_its_conditions(found):
+    text = markdown_page(found)
+    assert text.startswith("# A small grid\n\n    cleanrank reproduce recipes/toys/small.toml\n")
+    for rate in (0.0, 0.3):
+        for method in ("norm on", "chance"):
+            mine = [r for r in found.records if (r.cell["rate"], r.cell["method"]) == (rate, method)]
+            assert f"| {np.mean([r.means['ndcg@10'] for r in mine]):.4f} " in text
+    assert "## Convention letor: map:letor" in text
+    assert "Noise: uniform, rates 0, 0.3, on the labels of train and validation data." in text
+    assert "Cells: 16 of 16 done, 8.0 minutes of one core in all." in text
+    assert "norm on: lambdarank (norm true, rounds 5," in text
+
+
+def test_missing_cells_are_said(found):
+    part = Reproduction(found.recipe, found.cells, found.records[1:], found.tally)
+    assert "incomplete: 3 of 4 cells" in markdown_page(part)
+    assert "15 of 16 done" in markdown_page(part)
