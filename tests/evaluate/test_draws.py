@@ -17,7 +17,8 @@ def test_blocks_cover_all_draws():
     d = np.zeros(3, dtype=np.int64)
     for count in (1, draws.BLOCK - 1, draws.BLOCK, draws.BLOCK + 1):
         assert (
-            draws.count_extreme(resampling.subset_tables(d), count, 0, 0, 0, np.uint64(1), False).sum() == count
+            draws.count_extreme(resampling.subset_tables(d), count, 0, 0, 0, np.uint64(1), False).sum()
+            == count
         )
 
 

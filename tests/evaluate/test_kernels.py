@@ -83,7 +83,7 @@ def test_a_long_query_is_quick(kind):
     n = 100_000
     rng = np.random.default_rng(4)
     s = {"distinct": rng.normal(size=n), "constant": np.zeros(n), "rising": np.arange(n) * 1.0,
-         "falling": -np.arange(n) * 1.0, "last bits": 1.0 + rng.integers(0, 10**5, n) * 2.0**-52}[kind]  # fmt: skip
+         "falling": -np.arange(n) * 1.0, "last bits": 1 + rng.integers(0, n, n) * 2.0**-52}[kind]  # fmt: skip
     y = rng.integers(0, 5, n).astype(np.int32)
     measures = as_measures(
         ["ndcg@10", "map", "auc", "pairacc", "tau", "ndcg@10:ties=worst", "err@10:ties=average"]
@@ -165,7 +165,7 @@ def test_map_and_ndcg_are_those_of_ir_measures():
             assert ours[text][int(q)] == pytest.approx(expected, abs=1e-12), (text, q)
 
 
-# What the conventions say ------------------------------------------------------------------------------------
+# What the conventions say --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

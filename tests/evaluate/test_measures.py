@@ -142,7 +142,7 @@ def test_the_description_names_every_part(name):
     m = Measure(name, 7 if MEASURES[name].cutoff else None)
     told = m.describe()
     words = {"gain": "gain", "discount": "discount", "empty": "a query", "short": "shorter", "ties": "tie",
-             "weighting": "quer", "relevant": "relevant from grade", "max_grade": "highest grade"}  # fmt: skip
+             "weighting": "quer", "relevant": "relevant from", "max_grade": "highest grade"}  # fmt: skip
     assert told.startswith(f"{m}: ")
     for part in MEASURES[name].parts:
         assert words[part] in told
