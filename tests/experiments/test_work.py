@@ -9,7 +9,7 @@ import cleanrank as cr
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.experiments import work
 from cleanrank.experiments.cells import expand
-from cleanrank.experiments.methods import METHODS, Task, Unjudged
+from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import unpack
 from cleanrank.experiments.sources import identity_of, load_splits
@@ -150,3 +150,13 @@ def test_data_are_loaded_once_for_many_cells(cells):
     for cell in cells[:4]:
         run_cell(cell.text)
     assert work._splits.cache_info().misses == 1
+
+
+def test_a_method_whose_choice_cannot_be_stored_fails_the_cell(cells, monkeypatch):
+    def odd(task):
+        return Scored(np.zeros(task.test.n_docs), {"validation": float("nan")})
+
+    monkeypatch.setitem(METHODS, "random", dataclasses.replace(METHODS["random"], run=odd))
+    found = unpack(run_cell(cell_of(cells, method="chance").text))
+    assert found.status == "failed"
+    assert "JSON compliant" in found.error

@@ -102,7 +102,7 @@ def lambdarank(task: Task) -> Scored:
             seed=task.seed,
             n_jobs=task.n_jobs,
         )
-        value = -np.inf if model.validation_value is None else float(model.validation_value)
+        value = float(np.nan_to_num(model.validation_value or 0.0))  # 0 where no validation query counts
         if best is None or value > best[0]:
             best = value, model, choice
     assert best is not None  # a grid has at least one combination

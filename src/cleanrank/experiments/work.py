@@ -34,11 +34,10 @@ def run_cell(text: str) -> bytes:
     with _TURN:
         started_at, start = now(), time.perf_counter()
         try:
-            result = compute(json.loads(text), started_at, start)
+            return pack(compute(json.loads(text), started_at, start))
         except Exception:
             spent = time.perf_counter() - start
-            result = failure(traceback.format_exc(), started_at=started_at, wall_seconds=spent)
-        return pack(result)
+            return pack(failure(traceback.format_exc(), started_at=started_at, wall_seconds=spent))
 
 
 def compute(cell: Mapping[str, Any], started_at: str, start: float) -> Result:
