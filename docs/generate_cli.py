@@ -10,8 +10,8 @@ from cleanrank.cli.main import app
 PAGE = Path(__file__).parent / "cli.md"
 HEAD = """# Command line
 
-Data go to stdout, notes and progress to stderr. Exit codes: 0 done, 1 a check or a cell failed, 2 usage or bad input.
-Every command takes `--help`.
+Data go to stdout, notes and progress to stderr. Exit codes: 0 done, 1 a check or a cell failed, 2 usage or
+bad input. Every command takes `--help`.
 """
 
 

@@ -230,3 +230,10 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     write_run([1.0, 2.0], plain, tmp_path / "r")
     assert (tmp_path / "r").read_text() == "1 Q0 1 1 2 cleanrank\n1 Q0 0 2 1 cleanrank\n"
+
+
+def test_of_the_documents_that_a_run_lacks_the_less_relevant_come_first(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n1 0 z 1\n1 0 c 1\n")
+    (tmp_path / "run").write_text("1 Q0 c 1 3.0 x\n")
+    found = from_qrels_run(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run"))
+    assert found.data.doc_ids.tolist() == ["c", "b", "z", "a"]

@@ -68,8 +68,8 @@ class JudgedRun:
     Attributes:
         data: the documents of every topic, without features. Unjudged ones have grade 0, as in trec_eval.
             Rows of a topic come in the order of the ranking, so that ties fall as in trec_eval.
-        scores: one score per row. Judged documents that the run lacks come last, one below the lowest score,
-            so that recall and ideal rankings know them.
+        scores: one score per row. Judged documents that the run lacks come last, one below the lowest score and
+            the less relevant first, so that recall and ideal rankings know them.
         retrieved: whether the run holds the row.
         judged: whether the judgements hold the row.
         negatives: how many grades were negative and read as 0.
@@ -168,7 +168,9 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
     score = np.concatenate((score, below[qrels.topic[qrel_lines[lacking]]]))
     by_name = np.empty(len(names), dtype=np.int64)
     by_name[pc.sort_indices(pa.array(names, pa.string())).to_numpy()] = np.arange(len(names))
-    order = np.lexsort((-by_name[doc], -score, topic))
+    # Of the documents that the run lacks the less relevant come first: nothing is won by leaving one out.
+    lacked_grade = np.concatenate((np.zeros(len(run_lines), int), qrels.grades[qrel_lines[lacking]]))
+    order = np.lexsort((-by_name[doc], lacked_grade, -score, topic))
     present = np.flatnonzero(shared)
     sizes = np.bincount(topic, minlength=len(shared))[present]
     n_run = len(run_lines)
