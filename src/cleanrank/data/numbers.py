@@ -7,17 +7,27 @@ Written numbers have the fewest digits that read back as the same float32.
 """
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 
 from cleanrank.compiled import kernel
 
 TEXT, NUMBER, NAN = 0, 1, 2
-PLUS, MINUS, DOT = 43, 45, 46
+LF, BLANK, PLUS, MINUS, DOT, COLON = 10, 32, 43, 45, 46, 58
 ZERO, TEN, ONE = np.uint64(48), np.uint64(10), np.uint64(1)
 EXACT = np.uint64(2**53)
+LITTLE_ENDIAN = sys.byteorder == "little"
+LOW_BITS, LINE_FEEDS = np.uint64(0x0101010101010101), np.uint64(0x0A0A0A0A0A0A0A0A)
+ZEROS = np.uint64(0x3030303030303030)
+SEVENTY_SIX, HIGH_BITS = np.uint64(0x7676767676767676), np.uint64(0x8080808080808080)
+PAIRS = np.uint64(0x000000FF000000FF)
+WHOLE_POWERS = 10 ** np.arange(9)
 LOW, HALF = np.uint64(2**32 - 1), np.uint64(32)
 POWERS = np.array([float(f"1e{k}") for k in range(60)])
 FLOAT32_OVERFLOW = 3.4028235677973366e38
@@ -41,6 +51,91 @@ def _five_powers() -> npt.NDArray[np.uint64]:
 
 
 FIVES = _five_powers()
+
+
+def _eight_bytes(typing: Any, buf: Any, at: Any) -> Any:
+    """The 8 bytes of ``buf`` from ``at`` on as one number, the first byte lowest."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        data = context.make_array(buf)(context, builder, given[0]).data
+        where = builder.bitcast(builder.gep(data, [given[1]]), ir.IntType(64).as_pointer())
+        return builder.load(where, align=1)
+
+    return types.uint64(buf, types.int64), generate
+
+
+def _trailing_zeros(typing: Any, x: Any) -> Any:
+    """How many low bits of a number are 0; 64 for 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), generate
+
+
+eight_bytes: Any = intrinsic(_eight_bytes)
+trailing_zeros: Any = intrinsic(_trailing_zeros)
+
+
+@kernel()
+def digit_run(x: Any) -> Any:
+    """How many of 8 bytes, first ones first, are digits; ``x`` is the bytes XOR ZEROS."""
+    # Adding 0x76 carries into the high bit from 10 on. A carry out of a byte only reaches bytes after it.
+    return np.int64(trailing_zeros(((x + SEVENTY_SIX) | x) & HIGH_BITS) >> np.uint64(3))
+
+
+@kernel()
+def digits_value(x: Any, n: Any) -> Any:
+    """The number that the first ``n`` bytes (1 to 8) spell; ``x`` is the bytes XOR ZEROS (Lemire 2018)."""
+    x <<= np.uint64(64 - 8 * n)
+    x = x * TEN + (x >> np.uint64(8))
+    pairs = (x & PAIRS) * np.uint64(0xF424000000064)
+    return np.int64((pairs + ((x >> np.uint64(16)) & PAIRS) * np.uint64(0x271000000001)) >> HALF)
+
+
+@kernel()
+def line_end(buf: Any, i: Any) -> Any:
+    """The position of the next line feed from ``i`` on, looked for in steps of 8 bytes."""
+    while LITTLE_ENDIAN and i < len(buf) - 8:
+        x = eight_bytes(buf, i) ^ LINE_FEEDS
+        found = (x - LOW_BITS) & ~x & HIGH_BITS
+        if found != 0:
+            return i + np.int64(trailing_zeros(found) >> np.uint64(3))
+        i += 8
+    while buf[i] != LF:
+        i += 1
+    return i
+
+
+@kernel()
+def short_cell(buf: Any, i: Any, last: Any) -> Any:
+    """(end, index, value) of ``index:value`` with few digits and no sign or exponent; end 0 if it is not so.
+
+    Reads up to 32 bytes from ``i`` on. ``last`` is the index before: the length of the next one is guessed
+    from it, so that the processor need not wait for the text to know where the value starts.
+    """
+    x = eight_bytes(buf, i) ^ ZEROS
+    n = 1 + (last >= 9) + (last >= 99) + (last >= 999)
+    if not LITTLE_ENDIAN or buf[i + n] != COLON or digit_run(x) != n:
+        return 0, 0, 0.0
+    index = digits_value(x, n)
+    i += n + 1
+    x = eight_bytes(buf, i) ^ ZEROS
+    n = digit_run(x)
+    if n == 0 or n == 8:
+        return 0, 0, 0.0
+    w = digits_value(x, n)
+    i += n
+    if buf[i] == BLANK or buf[i] == LF:
+        return i, index, np.float64(w)
+    if buf[i] != DOT:
+        return 0, 0, 0.0
+    x = eight_bytes(buf, i + 1) ^ ZEROS
+    n = digit_run(x)
+    i += n + 1
+    if n == 0 or n == 8 or not (buf[i] == BLANK or buf[i] == LF):
+        return 0, 0, 0.0
+    return i, index, np.float64(w * WHOLE_POWERS[n] + digits_value(x, n)) / POWERS[n]
 
 
 @kernel()

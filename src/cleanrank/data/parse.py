@@ -10,7 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.compiled import kernel
-from cleanrank.data.numbers import FLOAT32_OVERFLOW, NAN, NUMBER, TEN, TEXT, ZERO, scan_number, to_float
+from cleanrank.data.numbers import (
+    FLOAT32_OVERFLOW,
+    NAN,
+    NUMBER,
+    TEN,
+    TEXT,
+    ZERO,
+    line_end,
+    scan_number,
+    short_cell,
+    to_float,
+)
 from cleanrank.types import Array, IntArray
 
 MAX_INDEX = 2**31 - 2
@@ -92,9 +103,7 @@ def count_rows(buf: Array, start: int, end: int) -> tuple[int, int]:
             i += 1
         if not (buf[i] == HASH or ends_line(buf, i)):
             rows += 1
-        while buf[i] != LF:
-            i += 1
-        i += 1
+        i = line_end(buf, i) + 1
         lines += 1
     return lines, rows
 
@@ -239,6 +248,29 @@ def parse_label(buf: Any, i: Any, row: Any, rows: Rows, rules: Rules) -> Any:
 
 
 @kernel()
+def any_cell(buf: Any, i: Any) -> Any:
+    """(error, index, value, late, at, end) of ``index:value``; ``at``: where the value starts."""
+    d = np.int64(buf[i]) - 48
+    first = i
+    index: Any = 0
+    while 0 <= d <= 9:
+        if index <= MAX_INDEX:
+            index = index * 10 + d
+        i += 1
+        d = np.int64(buf[i]) - 48
+    if buf[i] != COLON or i == first:
+        return BAD_FEATURE, index, 0.0, False, i, i
+    kind, negative, w, q, cut, end = scan_number(buf, i + 1)
+    if kind == TEXT or not (is_blank(buf[end]) or buf[end] == HASH or ends_line(buf, end)):
+        return BAD_VALUE, index, 0.0, False, i, i
+    if kind == NAN:
+        return OK, index, np.nan, False, i, end
+    value, late = to_float(negative, w, q, cut)
+    error = BAD_VALUE if abs(value) >= FLOAT32_OVERFLOW and not late else OK
+    return error, index, value, late, i + 1, end
+
+
+@kernel()
 def parse_features(
     buf: Any, i: Any, row: Any, rows: Rows, cells: Cells, rules: Rules, slow: Any, tally: Any
 ) -> Any:
@@ -248,40 +280,27 @@ def parse_features(
     is_sorted: Any = True
     most, width, base, mode = tally[2], cells.X.shape[1], rules.base, rules.mode
     put = cells.indptr[row] if mode == SPARSE else 0
+    at, safe, least = 0, len(buf) - 32, MAX_INDEX
     while True:
         while is_blank(buf[i]):
             i += 1
         if buf[i] == HASH or ends_line(buf, i):
             break
         token = i
-        d = np.int64(buf[i]) - 48
-        if not 0 <= d <= 9:
-            return BAD_FEATURE, token
-        index: Any = 0
-        while 0 <= d <= 9:
-            if index <= MAX_INDEX:
-                index = index * 10 + d
-            i += 1
-            d = np.int64(buf[i]) - 48
-        if buf[i] != COLON:
-            return BAD_FEATURE, token
+        end, late = 0, False
+        if i < safe:
+            end, index, value = short_cell(buf, i, last)
+        if end == 0:
+            error, index, value, late, at, end = any_cell(buf, i)
+            if error != OK:
+                return error, token
         if index < rules.least_index or index > rules.most_index:
             return BAD_INDEX, token
-        at = i + 1
-        kind, negative, w, q, cut, i = scan_number(buf, at)
-        if kind == TEXT or not (is_blank(buf[i]) or buf[i] == HASH or ends_line(buf, i)):
-            return BAD_VALUE, token
-        late = False
-        if kind == NAN:
-            value = np.nan
-        else:
-            value, late = to_float(negative, w, q, cut)
-            if abs(value) >= FLOAT32_OVERFLOW and not late:
-                return BAD_VALUE, token
+        i = end
         is_sorted = is_sorted and index > last
         last = index
         most = max(most, index)
-        tally[3] |= index == 0
+        least = min(least, index)
         column = index - base
         if late:
             if tally[8] < len(slow):
@@ -299,6 +318,7 @@ def parse_features(
         stored += late or value != 0
         count += 1
     tally[2] = most
+    tally[3] |= least == 0
     tally[1] += stored
     rows.stored[row] = stored
     if not is_sorted:
@@ -340,9 +360,7 @@ def parse_rows(
             tally[6] = max(tally[6], doc_end - doc_at)
             tally[0] += 1
             row += 1
-        while buf[i] != LF:
-            i += 1
-        i += 1
+        i = line_end(buf, i) + 1
     return tally
 
 
