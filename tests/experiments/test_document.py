@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from cleanrank.experiments.document import markdown_page
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.reproduce import Reproduction
 from cleanrank.experiments.run import Tally
+from cleanrank.report.published import Published
 from cleanrank.types import RunRecord
 
 
@@ -43,3 +46,23 @@ def test_missing_cells_are_said(found):
     part = Reproduction(found.recipe, found.cells, found.records[1:], found.tally)
     assert "incomplete: 3 of 4 cells" in markdown_page(part)
     assert "15 of 16 done" in markdown_page(part)
+
+
+def test_other_rankers_stand_apart(found):
+    told = [
+        Published("synthetic", m, k, v, "a table", context=True)
+        for m, k, v in [("SVM", "ndcg@10", 0.5), ("SVM", "map:letor", 0.25), ("Boost", "map:letor", 0.75)]
+    ]
+    recipe = dataclasses.replace(found.recipe, published=tuple(told))
+    text = markdown_page(dataclasses.replace(found, recipe=recipe))
+    assert "| synthetic | SVM | 0.5000 | 0.2500 | a table |" in text
+    assert "| synthetic | Boost | – | 0.7500 | a table |" in text
+    assert "## Published figures\n" not in text
+
+
+def test_published_figures_get_their_verdict(found):
+    figure = Published("synthetic", "norm on", "ndcg@10", 0.999, "a table")
+    recipe = dataclasses.replace(found.recipe, published=(figure,))
+    text = markdown_page(dataclasses.replace(found, recipe=recipe))
+    assert "| 0.999 |" in text.partition("## Published figures\n")[2]
+    assert "differs" in text

@@ -1,12 +1,12 @@
 """A recipe's results as a Markdown page for the documentation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cleanrank.evaluate.measures import CONVENTIONS, Measure
 from cleanrank.experiments.reproduce import Reproduction
 from cleanrank.report.markdown import markdown_table, markdown_verdicts
-from cleanrank.report.published import compare_published
+from cleanrank.report.published import Published, compare_published
 from cleanrank.report.summaries import summarise
 
 COLUMNS = 6
@@ -25,9 +25,10 @@ def markdown_page(found: Reproduction) -> str:
     for heading, measures in _tables(recipe.measures):
         parts += [f"## {heading}", markdown_table(summary, measures)]
     verdicts = compare_published(summary, recipe.published)
-    judged = [v for v in verdicts if v.published is not None]
+    judged = [v for v in verdicts if v.published is not None and not v.context]
     if judged:
         parts += ["## Published figures", markdown_verdicts(judged)]
+    parts += [_context(recipe.published)]
     parts += ["## How the figures came about", _protocol(found)]
     return "\n\n".join(p.strip("\n") for p in parts if p) + "\n"
 
@@ -43,6 +44,21 @@ def _tables(measures: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
             part = tuple(mine[start : start + COLUMNS])
             span = part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
             yield f"Convention {convention}: {span}", part
+
+
+def _context(published: Sequence[Published]) -> str:
+    """Figures of other rankers: a line for each ranker and source, a column for each measure."""
+    told = [p for p in published if p.context]
+    if not told:
+        return ""
+    measures = list(dict.fromkeys(p.measure for p in told))
+    values = {(p.dataset, p.method, p.source, p.measure): p.value for p in told}
+    lines = [["data set", "method", *measures, "source"], [":--", ":--", *["--:"] * len(measures), ":--"]]
+    for dataset, method, source in dict.fromkeys((p.dataset, p.method, p.source) for p in told):
+        found = [values.get((dataset, method, source, m)) for m in measures]
+        lines.append([dataset, method, *("–" if v is None else f"{v:.4f}" for v in found), source])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"## Published figures of other rankers, for orientation\n\n{table}"
 
 
 def _protocol(found: Reproduction) -> str:
