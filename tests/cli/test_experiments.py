@@ -1,3 +1,5 @@
+import contextlib
+import io
 import json
 import os
 import signal
@@ -5,9 +7,13 @@ import sqlite3
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
+from unittest import mock
 
 import pandas as pd
 import pytest
+
+from cleanrank.cli.main import main
 
 RECIPE = """\
 # cleanrank reproduce recipes/toys/tiny.toml
@@ -46,10 +52,22 @@ def folder(tmp_path_factory):
     return path.parents[2]
 
 
-def cleanrank(folder, *arguments, **more):
-    return subprocess.run(
-        [*MAIN, *arguments], cwd=folder, capture_output=True, text=True, timeout=100, **more
-    )
+def cleanrank(folder, *arguments, typed=""):
+    """Runs a command in this process; returns its exit code and what it printed."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", ["cleanrank", *arguments]),
+        mock.patch.object(sys, "stdin", io.StringIO(typed)),
+    ):
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +104,7 @@ def test_a_failed_cell_makes_the_exit_code_1(folder, ran):
     again = cleanrank(folder, "reproduce", "toys/bad", "--store", "bad.sqlite", "--jobs", "1")
     assert again.returncode == 1
     assert "2 were stored, 0 computed, 2 failed" in again.stderr
-    asked = cleanrank(folder, "runs", "gc", "--store", "bad.sqlite", input="n\n")
+    asked = cleanrank(folder, "runs", "gc", "--store", "bad.sqlite", typed="n\n")
     assert asked.returncode == 1
     assert "2 x superseded failure" in asked.stderr
     assert "removed 2 results" in cleanrank(folder, "runs", "gc", "--yes", "--store", "bad.sqlite").stderr
