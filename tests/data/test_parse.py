@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.data import parse
+from cleanrank.data import numbers, parse
 from cleanrank.data.reading import empty_rows, no_cells
 
 
@@ -109,3 +109,37 @@ def test_ids_are_gathered_and_runs_found():
     assert wide.tolist() == [False, False, True, False, False]
     assert out.view("U3")[[0, 1, 3, 4], 0].tolist() == ["ab", "abc", "ab", "ab"]
     assert parse.starts_run(buf, at, lengths).tolist() == [True, True, True, True, False]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.permutations(range(9)))
+def test_rows_are_reordered_in_place(order):
+    X = np.arange(27, dtype=np.float32).reshape(9, 3)
+    expected = X[list(order)]
+    parse.reorder(X, np.array(order))
+    np.testing.assert_array_equal(X, expected)
+
+
+PIECES = st.sampled_from(
+    ["0", "1", "9", "10", "99", "100", "999", "1234567", "12345678", "123456789", ":", "."]
+)
+MORE = st.sampled_from(
+    ["e3", "-", "+", "nan", " ", "\n", "\t", "#", "/", "\x80", "00", "5.", ".5", "3:0.25 "]
+)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(
+    st.lists(PIECES | MORE, min_size=1, max_size=8), st.sampled_from([-1, 0, 8, 9, 98, 99, 998, 999, 5000])
+)
+def test_the_short_way_gives_what_the_long_way_gives(pieces, last):
+    buf = bytes_of("".join(pieces).encode("latin-1") + b"\n" + b"x" * 40 + b"\n")
+    end, index, value = numbers.short_cell(buf, 0, last)
+    if end:
+        assert parse.any_cell(buf, 0)[:4] == (parse.OK, index, value, False)
+        assert parse.any_cell(buf, 0)[5] == end
+
+
+def test_plain_cells_take_the_short_way():
+    for last, text in [(-1, b"1:0 "), (8, b"9:31\n"), (9, b"10:6.553125 "), (134, b"135:1234567 ")]:
+        assert numbers.short_cell(bytes_of(text + b"x" * 40), 0, last)[0] == len(text) - 1

@@ -385,3 +385,21 @@ def starts_run(buf: Array, at: IntArray, lengths: Array) -> Array:
             same = same and buf[at[row] + k] == buf[at[row - 1] + k]
         first[row] = not same
     return first
+
+
+@kernel()
+def reorder(X: Array, order: IntArray) -> None:
+    """Brings the rows of X into the given order in place, cycle by cycle."""
+    done = np.zeros(len(order), np.bool_)
+    kept = np.empty(X.shape[1], X.dtype)
+    for first in range(len(order)):
+        if done[first] or order[first] == first:
+            continue
+        kept[:] = X[first]
+        row = first
+        while order[row] != first:
+            X[row] = X[order[row]]
+            done[row] = True
+            row = order[row]
+        X[row] = kept
+        done[row] = True

@@ -311,5 +311,10 @@ def grouped(parsed: Parsed, sizes: IntArray | None) -> dict[str, Array]:
     kept = bool((order[:-1] < order[1:]).all())
     found: dict[str, Any] = {"X": parsed.X, "y": parsed.y, "doc_ids": parsed.doc_ids}
     if not kept:
+        if isinstance(parsed.X, np.ndarray):
+            # In place: a second copy of X would double the memory that reading needs.
+            parse.reorder(parsed.X, order)
+            del found["X"]
         found = {name: None if column is None else column[order] for name, column in found.items()}
+        found.setdefault("X", parsed.X)
     return {**found, "indptr": indptr, "query_ids": ids, "row_ids": order}
