@@ -4,6 +4,10 @@ import shutil
 
 import pytest
 
+from cleanrank.report.summaries import summarise
+
+from .grids import grid
+
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -20,6 +24,12 @@ def _lacking(reason):
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def summary():
+    """The made-up grid, summed up against its baseline."""
+    return summarise(grid(), baseline="lambdamart", resamples=200, permutations=500)
 
 
 @pytest.fixture(scope="session")

@@ -27,16 +27,16 @@ def write(path, records, **more):
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory):
+def report(tmp_path_factory, summary):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return write(
-        path,
+    return write_report(
         grid(),
+        path,
         title="Noise",
         command="cleanrank reproduce recipes/noise/quick.toml",
-        baseline="lambdamart",
         published=PUBLISHED,
         notes=["A note."],
+        summary=summary,
     )
 
 

@@ -1,5 +1,3 @@
-import pytest
-
 from cleanrank.report import panels
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
@@ -7,11 +5,6 @@ from cleanrank.report.summaries import summarise
 from .grids import grid, record
 
 FAST = {"resamples": 200, "permutations": 500}
-
-
-@pytest.fixture(scope="module")
-def summary():
-    return summarise(grid(), baseline="lambdamart", **FAST)
 
 
 def test_curves_have_a_panel_per_data_set_and_the_numbers_of_the_rows(summary):

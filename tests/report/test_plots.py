@@ -8,15 +8,10 @@ from cleanrank.report import panels, plots
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
 
-from .grids import grid, record
+from .grids import record
 
 FAST = {"resamples": 200, "permutations": 500}
 pytest.importorskip("matplotlib")
-
-
-@pytest.fixture(scope="module")
-def summary():
-    return summarise(grid(), baseline="lambdamart", **FAST)
 
 
 def test_curves_draw_the_panels_numbers(summary):

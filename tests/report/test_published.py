@@ -178,6 +178,14 @@ def test_a_row_of_the_matrix():
     assert (broken.status, broken.rows[0].observed) == ("failed", None)
 
 
+def test_the_matrix_shows_the_published_measures_alone():
+    records = [record(values={"map": [0.4, 0.6], "mrr": [0.1, 0.2]})]
+    names = {"recipe": "r.toml", "title": "R", "command": "run r"}
+    shown = matrix_row(records, published=[figure(0.5, measure="AP")], **names).rows
+    assert [(f.what, f.verdict) for f in shown] == [("d · clean · m · map", "agrees")]
+    assert len(matrix_row(records, **names).rows) == 2
+
+
 def test_a_plan_of_which_nothing_ran():
     names = {"recipe": "r.toml", "title": "R", "command": "run r"}
     assert matrix_row([], expected=[record().cell], **names).status == "not run"

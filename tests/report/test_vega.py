@@ -6,17 +6,13 @@ import pytest
 from cleanrank.report import panels, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import looks
-from cleanrank.report.summaries import summarise
-
-from .grids import grid
 
 FAST = {"resamples": 200, "permutations": 500}
 vl_convert = pytest.importorskip("vl_convert")
 
 
 @pytest.fixture(scope="module")
-def drawn():
-    summary = summarise(grid(), baseline="lambdamart", **FAST)
+def drawn(summary):
     found = {
         "curves": panels.curves(summary, "ndcg@10")[0],
         "bars": panels.bars(summary, "ndcg@10", Level("uniform", 0.3))[0],

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from cleanrank.report.grid import Cell, Level
-from cleanrank.report.page import Safe, Td, number, table, tag
+from cleanrank.report.page import Safe, Td, joined, number, table, tag
 from cleanrank.report.published import AGREES, DIFFERS, NO_FIGURE, NOT_RUN, Verdict
 from cleanrank.report.shown import (
     RULE,
@@ -119,7 +119,7 @@ def _measure_table(summary: Summary, measure: str) -> Safe:
         *name_columns(summary),
         ("Mean", "over all folds' test queries, averaged over seeds"),
         (f"{summary.confidence:.0%} interval", "bootstrap over queries"),
-        ("SD over seeds", "standard deviation of the seeds' means"),
+        ("Seed SD", "standard deviation of the seeds' means"),
         ("Queries", ""),
         ("Cells", "done of asked for"),
     ]
@@ -128,8 +128,7 @@ def _measure_table(summary: Summary, measure: str) -> Safe:
         columns += [
             ("Difference", "from the baseline"),
             ("p", "Fisher, two-sided"),
-            ("p (Holm)", ""),
-            ("Mark", ""),
+            ("p (Holm)", "corrected over all comparisons of this measure"),
         ]
     rows = [_measure_row(summary, r, tested) for r in summary.rows if r.measure == measure]
     return table(columns, rows, caption=measure, headed=len(name_columns(summary)))
@@ -148,12 +147,17 @@ def _measure_row(summary: Summary, row: Row, tested: bool) -> list[Td | str]:
     ]
     if tested:
         cells += [
-            number(row.difference, "+.4f"),
+            _difference(row),
             Td("–" if row.p is None else p_value(row.p), row.p, "num"),
             Td("–" if row.p_holm is None else p_value(row.p_holm), row.p_holm, "num"),
-            Td(tag("span", row.mark, class_=f"mark {direction(row)}"), row.mark),
         ]
     return cells
+
+
+def _difference(row: Row) -> Td:
+    plain = number(row.difference, "+.4f")
+    mark = tag("span", row.mark, class_=f"mark {direction(row)}")
+    return Td(joined([plain.shown, mark]), plain.value, plain.kind)
 
 
 def _cells_word(row: Row) -> object:

@@ -326,7 +326,11 @@ def matrix_row(
             if not f.context
         )
         return MatrixRow(recipe, title, command, group, figures, "not run")
-    summary = summarise(records, expected=expected)
+    there = {m for r in records if r.status == "done" for m in r.values}
+    needed = [
+        m for m in dict.fromkeys(canonical(f.measure) for f in published if not f.context) if m in there
+    ]
+    summary = summarise(records, expected=expected, measures=needed)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
     shown = judged or verdicts

@@ -22,6 +22,7 @@ ran, says so, and is not tested.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -29,17 +30,20 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
-from cleanrank.evaluate.significance import bootstrap_interval, fisher_test, holm
+from cleanrank.evaluate.significance import fisher_test, holm, mean_intervals
 from cleanrank.report.grid import Cell, CellId, Level, all_cells, by_cell, fold_and_seed, in_order
 from cleanrank.types import Array, FloatArray, RunRecord
 
 BETTER, WORSE = "▲", "▼"
 STRONG, USUAL = 0.01, 0.05
+AT_ONCE = 64  # rows of one bootstrap: its sums take 10,000 x 2 x 64 floats
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
     """The cells of one data set, noise level, method and measure, summed up.
+
+    ``own_mean`` says that the measure weighs queries in a way of its own.
 
     Numbers are None where there is nothing to show. ``values`` holds one value per pooled test query,
     averaged over seeds; ``queries`` names them as (fold, query id).
@@ -56,6 +60,7 @@ class Row:
     n_seeds: int = 0
     n_queries: int = 0
     mean: float | None = None
+    own_mean: bool = False
     low: float | None = None
     high: float | None = None
     query_se: float | None = None
@@ -116,13 +121,9 @@ class Summary:
         """The cells that failed or are missing."""
         return tuple(c for c in self.cells if c.status != "done")
 
-    @property
+    @cached_property
     def _index(self) -> dict[tuple[str, Level, str, str], Row]:
-        found: dict[tuple[str, Level, str, str], Row] | None = self.__dict__.get("_rows_by_name")
-        if found is None:
-            found = {(r.dataset, r.level, r.method, r.measure): r for r in self.rows}
-            object.__setattr__(self, "_rows_by_name", found)
-        return found
+        return {(r.dataset, r.level, r.method, r.measure): r for r in self.rows}
 
 
 def summarise(
@@ -166,11 +167,8 @@ def summarise(
     order = sorted(
         groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
     )  # the order of the pages, whatever order the cells ran in
-    rows = [
-        _row(g, m, groups[g], found, confidence=confidence, resamples=resamples, seed=seed)
-        for m in shown
-        for g in order
-    ]
+    rows = [_row(g, m, groups[g], found) for m in shown for g in order]
+    rows = _with_intervals(rows, confidence=confidence, resamples=resamples, seed=seed)
     if baseline is not None:
         rows = _tested(rows, baseline, permutations=permutations, seed=seed)
     listed = tuple(_cell(i, found.get(i), shown) for g in order for i in sorted(groups[g], key=fold_and_seed))
@@ -250,10 +248,6 @@ def _row(
     measure: str,
     cells: Sequence[CellId],
     found: Mapping[CellId, RunRecord],
-    *,
-    confidence: float,
-    resamples: int,
-    seed: int,
 ) -> Row:
     there = {c: found[c] for c in cells if c in found}
     done = {c: r for c, r in there.items() if r.status == "done" and measure in r.values}
@@ -278,17 +272,27 @@ def _row(
     if any(_weighs_its_own_way(r, measure) for r in done.values()):
         sizes = [len(r.values[measure]) for r in done.values()]
         own = float(np.average([_cell_mean(r, measure) for r in done.values()], weights=sizes))
-        return replace(row, mean=own, n_queries=len(values))
+        return replace(row, mean=None if math.isnan(own) else own, n_queries=len(values), own_mean=True)
     counted = values[~np.isnan(values)]
-    row = replace(row, n_queries=len(counted))
-    if not len(counted):
-        return row
-    row = replace(row, mean=_plain_mean(counted))
-    if len(counted) < 2:
-        return row
-    low, high = bootstrap_interval(counted, level=confidence, resamples=resamples, seed=seed)
+    return replace(row, n_queries=len(counted), mean=_plain_mean(counted) if len(counted) else None)
+
+
+def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, seed: int) -> list[Row]:
+    """Adds the bootstrap intervals; rows with equally many queries share their resamples, and the work."""
+    by_size: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        if row.mean is not None and not row.own_mean and row.n_queries > 1:
+            by_size.setdefault(row.n_queries, []).append(i)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    return replace(row, low=float(low), high=float(high), query_se=float(high - low) / (2 * z))
+    made = list(rows)
+    for places in by_size.values():
+        for part in (places[k : k + AT_ONCE] for k in range(0, len(places), AT_ONCE)):
+            values = np.stack([v[~np.isnan(v)] for i in part if (v := rows[i].values) is not None])
+            lows, highs = mean_intervals(values, np.ones_like(values), confidence, resamples, seed)
+            for i, low, high in zip(part, lows, highs, strict=True):
+                se = float(high - low) / (2 * z)
+                made[i] = replace(rows[i], low=float(low), high=float(high), query_se=se)
+    return made
 
 
 def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray, tuple[tuple[str, str], ...]]:
@@ -331,7 +335,8 @@ def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure:
                     _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
                 ]
                 means.append(float(np.average(per_fold, weights=sizes)))
-    return float(np.std(means, ddof=1)) if len(means) > 1 else None
+    known = [m for m in means if not math.isnan(m)]
+    return float(np.std(known, ddof=1)) if len(known) > 1 else None
 
 
 def _tested(rows: Sequence[Row], baseline: str, *, permutations: int, seed: int) -> list[Row]:
@@ -367,5 +372,5 @@ def _against(row: Row, base: Row, *, permutations: int, seed: int) -> Row:
             at=f"{row.dataset}, {row.level.label}, {row.method!r} against {base.method!r}",
         )
     both = ~(np.isnan(row.values) | np.isnan(base.values))
-    p = fisher_test(row.values[both], base.values[both], permutations=permutations, seed=seed)
+    p = fisher_test(row.values[both], base.values[both], permutations=permutations, seed=seed, n_jobs=1)
     return replace(row, p=float(p))
