@@ -1,4 +1,4 @@
-"""How fast is the randomisation test? 100,000 permutations over 6,306 queries against a chunked matrix product.
+"""How fast is the randomisation test? 100,000 permutations of 6,306 queries against a matrix product.
 
     python benchmarks/significance.py
 

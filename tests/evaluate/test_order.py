@@ -63,7 +63,7 @@ def test_without_noise_these_queries_are_certain():
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["dcg@5", "auc:micro", "precision@3"])
 def test_probabilities_over_labels_are_calibrated(text):
-    """Over many pairs of systems, the mean probability is the share of right orders; a true tie is half right."""
+    """Over many pairs of systems, the mean probability is the share of right orders; a tie is half right."""
     rng = np.random.default_rng(4)
     said, right = [], []
     for _ in range(300):
