@@ -235,8 +235,12 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
     >>> [str(m) for m in as_measures(["ndcg@10", "AP", "ndcg@10"])]
     ['ndcg@10', 'map']
     """
-    alone = isinstance(measures, str | Measure) or not isinstance(measures, Iterable)
-    listed = [measures] if alone else list(measures)
+    if isinstance(measures, str | Measure):
+        listed: list[MeasureLike] = [measures]
+    elif isinstance(measures, Iterable):
+        listed = list(measures)
+    else:
+        checks.fail("a measure", "must be text or a Measure", repr(measures), remedy="Try 'ndcg@10'.")
     if not listed:
         checks.fail("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
     return tuple(dict.fromkeys(m if isinstance(m, Measure) else _parse(m) for m in listed))
