@@ -98,29 +98,29 @@ def _sparse(data: RankingData) -> Found:
     while start < data.n_queries:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + BLOCK_VALUES, side="right")) - 1)
         stop = min(stop, data.n_queries)
-        part = X[data.indptr[start] : data.indptr[stop]]
-        query = np.repeat(query_of_row(data.indptr[start : stop + 1]), np.diff(part.indptr))
-        keep = part.data != 0  # NaN differs from 0 and stays
-        key, found = query[keep] * F + part.indices[keep].astype(np.int64), part.data[keep]
-        order = np.argsort(key, kind="stable")
-        key, found = key[order], found[order]
-        first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if len(key) else key
-        changed = (
-            np.concatenate(([False], (key[1:] == key[:-1]) & _differ(found[1:], found[:-1])))
-            if len(key)
-            else key
-        )
+        key, found = _cells(X, data, start, stop)
+        again = np.concatenate((np.zeros(min(1, len(key)), dtype=bool), key[1:] == key[:-1]))
+        first = np.flatnonzero(~again)
         column, sizes = key[first] % F, np.diff(np.append(first, len(key)))
-        whole = data.lengths[start:stop][key[first] // F] == sizes
-        inside[column[~whole]] = True
-        inside[key[changed.astype(bool)] % F] = True
+        inside[column[sizes < data.lengths[start:stop][key[first] // F]]] = True
+        inside[key[1:][again[1:] & _differ(found[1:], found[:-1])] % F] = True
         fresh = stored[column] == 0
         value[column[fresh]] = found[first][fresh]
-        varies[column] |= _differ(found[first], value[column])
+        varies[column[_differ(found[first], value[column])]] = True
         stored += np.bincount(column, weights=sizes, minlength=F).astype(np.int64)
         start = stop
     varies |= inside | ((stored > 0) & (stored < data.n_docs))
     return varies, inside
+
+
+def _cells(X: Any, data: RankingData, start: int, stop: int) -> tuple[Array, Array]:
+    """The stored values of some queries, other than 0, ordered by query x F + column, and those keys."""
+    part = X[data.indptr[start] : data.indptr[stop]]
+    query = np.repeat(query_of_row(data.indptr[start : stop + 1]), np.diff(part.indptr))
+    keep = part.data != 0  # NaN differs from 0 and stays
+    key = query[keep] * X.shape[1] + part.indices[keep].astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    return key[order], part.data[keep][order]
 
 
 def _differ(a: Array, b: Array) -> npt.NDArray[np.bool_]:

@@ -52,8 +52,9 @@ class Diagnosis:
         new_weight: what a new-come pair counts in pNoise.
         curves: pNoise against the error rate, one curve per profile.
         known: the same for published data sets, under the first profile.
-        merges: coarser scales, at ``rate`` under the first profile.
-        balance: even and best shares, at ``rate`` under the first profile; None with one grade.
+        merges: coarser scales, at ``rate`` under the first profile; none beyond ten grades.
+        balance: even and best shares, at ``rate`` under the first profile; None with one grade, with more
+            than ten, or with another weight of new-come pairs than 1/2.
         advice: what to do and know.
         name: what the data are called.
     """
@@ -131,7 +132,7 @@ def diagnose(
     >>> data = cr.from_arrays([[0.1], [0.4], [0.9], [0.9]], [0, 0, 1, 0], qid=[1, 1, 1, 1])
     >>> found = diagnose(data)
     >>> found.pairs.different, found.duplicates.within.least_wrong, round(found.at(0.1), 3)
-    (3, 1, 0.13)
+    (3, 1, 0.1)
     """
     _check(rates, profiles, new_weight, rate, turning_point)
     grid = tuple(sorted({*(float(r) for r in rates), float(rate)}))
@@ -154,7 +155,7 @@ def diagnose(
         curves=curves,
         known=known_curves(grid, first, new_weight) if curves else (),
         merges=merges_of(counts, first, rate, new_weight=new_weight) if 2 < used <= MOST_MERGED else (),
-        balance=balance_of(counts, first, rate, new_weight=new_weight) if 1 < used <= MOST_MERGED else None,
+        balance=balance_of(counts, first, rate) if 1 < used <= MOST_MERGED and new_weight == 0.5 else None,
         name=name,
     )
     return replace(found, advice=advise(found))

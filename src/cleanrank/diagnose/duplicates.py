@@ -156,7 +156,6 @@ def first_rows(data: RankingData) -> tuple[IntArray, Array]:
         if dense:
             hash_dense(np.ascontiguousarray(part).view(np.uint32), out)
         else:
-            part.sum_duplicates()
             hash_sparse(part.data.view(np.uint32), part.indices, part.indptr, out)
     first = np.empty(data.n_docs, dtype=np.int64)
     first_of_hash(hashes, first)
@@ -174,8 +173,7 @@ def _same_dense(a: Array, b: Array) -> Array:
 
 
 def _same_sparse(a: Any, b: Any) -> Array:
-    for part in (a, b):
-        part.sum_duplicates()
+    for part in (a, b):  # copies: the caller's data stay as they are
         part.eliminate_zeros()
     same: Array = np.diff(a.indptr) == np.diff(b.indptr)
     a, b = a[same], b[same]
