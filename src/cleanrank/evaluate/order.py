@@ -50,6 +50,8 @@ def order_probability(
         over: "queries": for the population that the queries come from, by bootstrap over queries (the noise
             of their labels included). "labels": for these very queries, where only the labels are in doubt:
             Phi(|D| / sd), with the standard deviation of D over the noise.
+            Both take every true difference as equally likely beforehand; between systems that are known to be
+            nearly equal, they are too sure.
         seed: of the bootstrap.
         resamples: of the bootstrap.
 
