@@ -2,8 +2,8 @@
 
 For every entry of a log the click model gives P(click | clicks above it) = b + w r, with r the probability
 that users find the document relevant. So sum(click - b) / sum(w) estimates r of a document without the bias
-of the ranks at which it was shown (inverse propensity weighting pooled over ranks; w is the propensity), and the
-product over its entries is the likelihood of each grade, whose r the model knows.
+of the ranks at which it was shown (inverse propensity weighting pooled over ranks; w is the propensity), and
+the product over its entries is the likelihood of each grade, whose r the model knows.
 """
 
 from dataclasses import dataclass, replace

@@ -1,0 +1,168 @@
+"""Corrupted data as files, with what is needed to make them again and to know the truth.
+
+Beside OUT lie ``OUT.noise.json`` (matrix, seed, counts, the input's checksum, the command that repeats it)
+and ``OUT.truth.csv`` or ``OUT.truth.parquet`` with a line for every row of OUT: ``row`` in OUT, ``row_id`` in the
+input, ``query_id``, ``true_grade``, ``given_grade``.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cleanrank
+from cleanrank import checks
+from cleanrank.data.files import written_whole
+from cleanrank.groups import query_of_row
+from cleanrank.noise.profiles import Corruption
+from cleanrank.types import RankingData
+
+TRUTHS = ("csv", "parquet")
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+
+
+def side_files(path: str | os.PathLike[str], truth: str = "csv") -> tuple[Path, Path]:
+    """Where the record and the truth of a corrupted file lie.
+
+    >>> [p.name for p in side_files("noisy.txt")]
+    ['noisy.txt.noise.json', 'noisy.txt.truth.csv']
+    """
+    checks.known("kind of truth file", truth, TRUTHS)
+    out = Path(path)
+    return out.with_name(f"{out.name}.noise.json"), out.with_name(f"{out.name}.truth.{truth}")
+
+
+def refuse_overwriting(*paths: Path, force: bool = False) -> None:
+    """Raises when one of the files is there, unless forced."""
+    for path in paths:
+        if path.exists() and not force:
+            checks.fail("output", "must not be there yet", repr(str(path)), remedy="Overwrite with --force.")
+
+
+def write_corruption(
+    found: Corruption,
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    truth: str = "csv",
+    force: bool = False,
+) -> dict[str, Any]:
+    """Writes the noisy data (Parquet, CSV or LETOR by suffix), the record and the truth; returns the record.
+
+    Args:
+        found: from ``corrupt``.
+        path: OUT.
+        source: the clean file, for its name and checksum.
+        settings: how it was made: profile, rate, spread, options, n_grades.
+        truth: "csv" or "parquet".
+        force: overwrite files that are there; the source is never overwritten.
+    """
+    out = Path(path)
+    record_file, truth_file = side_files(out, truth)
+    if source is not None and out.exists() and out.samefile(source):
+        checks.fail("output", "must differ from the clean file", repr(str(out)))
+    refuse_overwriting(out, record_file, truth_file, force=force)
+    record = record_of(found, out.name, source, settings)
+    # The data go last: while any part can still fail, nothing is in place.
+    with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
+        record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        frame = truth_frame(found)
+        frame.to_parquet(truth_part) if truth == "parquet" else frame.to_csv(truth_part, index=False)
+        write_data(found.data, out)
+    return record
+
+
+def write_data(data: RankingData, path: Path) -> None:
+    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; a packed suffix packs CSV and LETOR."""
+    from cleanrank.data.frames import write_csv, write_parquet
+    from cleanrank.data.letor import write_letor
+
+    kinds = [s for s in path.suffixes if s not in PACKED]
+    kind = kinds[-1] if kinds else ""
+    if kind in (".parquet", ".pq"):
+        write_parquet(data, path)
+    elif kind == ".csv":
+        write_csv(data, path)
+    else:
+        write_letor(data, path)
+
+
+def truth_frame(found: Corruption) -> Any:
+    """True and given grade of every row, as a pandas table."""
+    import pandas as pd
+
+    data = found.data
+    return pd.DataFrame(
+        {
+            "row": np.arange(data.n_docs),
+            "row_id": data.row_ids,
+            "query_id": data.query_ids[query_of_row(data.indptr)],
+            "true_grade": found.true_labels,
+            "given_grade": data.y,
+        }
+    )
+
+
+def record_of(
+    found: Corruption,
+    output: str = "",
+    source: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All that is needed to make a corruption again, and what it did."""
+    C = found.profile.n_grades
+    counts = np.zeros((C, C), dtype=np.int64)
+    np.add.at(counts, (found.true_labels, found.data.y), 1)
+    chosen = dict(settings or {})
+    return {
+        "cleanrank": cleanrank.__version__,
+        "numpy": np.__version__,
+        "input": None if source is None else Path(source).name,
+        "input_sha256": None if source is None else checksum(source),
+        "output": output,
+        "name": found.profile.name,
+        "matrix": found.profile.matrix.tolist(),
+        "seed": found.seed,
+        **chosen,
+        "documents": found.data.n_docs,
+        "queries": found.data.n_queries,
+        "changed": int(found.changed.sum()),
+        "realised_rate": found.rate,
+        "counts": counts.tolist(),
+        "per_grade": [
+            {"grade": g, "documents": int(row.sum()), "changed": int(row.sum() - row[g])}
+            for g, row in enumerate(counts)
+        ],
+        "command": _command(found, output, source, chosen),
+    }
+
+
+def checksum(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _command(
+    found: Corruption, output: str, source: str | os.PathLike[str] | None, settings: Mapping[str, Any]
+) -> str | None:
+    """The command line that makes the same file again."""
+    if found.seed is None or source is None:
+        return None
+    words = ["cleanrank", "corrupt", Path(source).name]
+    if settings.get("profile") is None:
+        words += ["--matrix", f"{output}.noise.json"]
+    else:
+        words += ["--profile", settings["profile"]]
+        for name in ("rate", "spread", "n_grades"):
+            if settings.get(name) is not None:
+                words += [f"--{name.replace('_', '-')}", repr(settings[name])]
+        for name, value in (settings.get("options") or {}).items():
+            words += ["--option", f"{name}={json.dumps(value)}"]
+    return shlex.join([*words, "--seed", str(found.seed), "-o", output])

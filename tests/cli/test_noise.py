@@ -1,0 +1,149 @@
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.cli import main as commands
+from cleanrank.cli import noise
+from cleanrank.noise.clicks import simulate_clicks
+
+
+@pytest.fixture(autouse=True)
+def mounted():
+    if not any(command.callback is noise.corrupt for command in commands.app.registered_commands):
+        noise.mount(commands.app)
+
+
+@pytest.fixture
+def clean(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cr.write_csv(toy, tmp_path / "clean.csv")
+    cr.write_letor(toy, tmp_path / "clean.txt")
+    return toy
+
+
+def test_corrupt_writes_three_files(cli, clean):
+    done = cli(
+        "corrupt", "clean.txt", "--profile", "uniform", "--rate", ".2", "--seed", "7", "-o", "noisy.txt"
+    )
+    assert done.code == 0, done.err
+    expected = cr.corrupt(clean, rate=0.2, seed=7)
+    np.testing.assert_array_equal(cr.read_any("noisy.txt").y, expected.data.y)
+    record = json.loads(open("noisy.txt.noise.json").read())
+    assert record["changed"] == expected.changed.sum()
+    assert f"{record['changed']} of 480 grades changed" in done.err
+    truth = pd.read_csv("noisy.txt.truth.csv")
+    np.testing.assert_array_equal(truth.true_grade, clean.y)
+    assert "true grade" in done.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--profile geometric --rate .3 --option rho=.25",
+        "--rate .2 --spread .3",
+        "--profile adjacent --rate .1 --option row_weights=1,2,2 --n-grades 3",
+        "--profile one-way --rate .3 --option source=1",
+        "--matrix m.json",
+    ],
+)
+def test_the_recorded_command_repeats_the_file_exactly(cli, clean, words, tmp_path):
+    (tmp_path / "m.json").write_text("[[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0.5, 0.5]]")
+    done = cli("corrupt", "clean.csv", *words.split(), "--seed", "3", "-o", "noisy.csv", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    first = (tmp_path / "noisy.csv").read_bytes()
+    again = cli(*shlex.split(record["command"])[1:], "--force")
+    assert again.code == 0, again.err
+    assert (tmp_path / "noisy.csv").read_bytes() == first
+    assert json.loads((tmp_path / "noisy.csv.noise.json").read_text())["counts"] == record["counts"]
+
+
+def test_formats_follow_the_suffix(cli, clean, tmp_path):
+    done = cli("corrupt", "clean.csv", "--rate", "0", "-o", "same.parquet", "--truth", "parquet")
+    assert done.code == 0, done.err
+    np.testing.assert_array_equal(cr.read_parquet("same.parquet").y, clean.y)
+    assert pd.read_parquet("same.parquet.truth.parquet").true_grade.tolist() == clean.y.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--rate .2 -o taken.txt", "must not be there yet"),
+        ("--rate .2 -o clean.csv --force", "must differ from the clean file"),
+        ("-o a.txt", "rate must be given"),
+        ("--rate 2 -o a.txt", "noise rate must lie in"),
+        ("--profile unifrom --rate .2 -o a.txt", "Did you mean 'uniform'"),
+        ("--rate .2 --option rho=1 -o a.txt", "unknown option of noise profile 'uniform' 'rho'"),
+        ("--rate .2 --option rho -o a.txt", "must read NAME=VALUE"),
+        ("--rate .2 --matrix m.json -o a.txt", "must not be given with --matrix"),
+        ("--rate .2 -o none/a.txt", "does not exist"),
+        ("--rate .2 -o a.txt --truth xml", "unknown kind of truth file"),
+    ],
+)
+def test_corrupt_mistakes_are_named_and_leave_nothing(cli, clean, tmp_path, words, message):
+    (tmp_path / "taken.txt").write_text("mine")
+    (tmp_path / "m.json").write_text("[[1, 0, 0], [0, 1, 0], [0, 0, 1]]")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()}
+    done = cli("corrupt", "clean.csv", *words.split())
+    assert done.code == 2
+    assert message in done.err
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
+
+
+def test_clicks_write_a_log(cli, clean, tmp_path):
+    scores = np.random.default_rng(0).normal(size=clean.n_docs)
+    np.save(tmp_path / "scores.npy", scores)
+    done = cli(
+        "clicks", "clean.csv", "--model", "ccm", "--sessions", "4", "--seed", "2", "--scores", "scores.npy",
+        "--way", "second", "-o", "log.parquet",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    expected = simulate_clicks(
+        cr.read_csv("clean.csv"), "ccm", scores=scores, sessions=4, seed=2, options={"way": "second"}
+    )
+    pd.testing.assert_frame_equal(pd.read_parquet("log.parquet"), expected.to_frame())
+    record = json.loads((tmp_path / "log.parquet.clicks.json").read_text())
+    assert record["clicks"] == expected.click.sum()
+    assert record["model"] == "ccm"
+    assert record["parameters"]["noise"] == 0.1
+    assert record["lists"] == 4 * clean.n_queries
+    assert f"{expected.click.mean():.4f}" in done.out
+
+
+def test_flips_cutoff_and_empty_lists(cli, clean, tmp_path):
+    done = cli(
+        "clicks", "clean.txt", "--flip", ".5,.04", "--cutoff", "5", "--skip-empty", "--option", "eta=2",
+        "-o", "log.csv", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["flip"] == [0.5, 0.04]
+    assert record["parameters"]["eta"] == 2
+    frame = pd.read_csv("log.csv")
+    assert frame.position.max() == 5
+    assert frame.groupby(["session", "query_id"]).click.max().min() == 1
+    assert record["empty_lists"] + record["lists"] == clean.n_queries
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-o log.txt", "must end in .parquet or .csv"),
+        ("--model pmb -o log.csv", "Did you mean 'pbm'"),
+        ("--flip often -o log.csv", "must be one rate or two"),
+        ("--way third -o log.csv", "unknown way"),
+        ("--scores none.npy -o log.csv", "none.npy"),
+        ("--option a1=1 -o log.csv", "unknown option of click model 'pbm' 'a1'"),
+    ],
+)
+def test_clicks_mistakes_are_named_and_leave_nothing(cli, clean, tmp_path, words, message):
+    before = sorted(p.name for p in tmp_path.iterdir() if p.is_file())
+    done = cli("clicks", "clean.csv", *words.split())
+    assert done.code == 2
+    assert message in done.err
+    assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == before
