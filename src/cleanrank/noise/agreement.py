@@ -114,10 +114,11 @@ def judgements(
         _, times = np.unique(item_of * len(people) + who, return_counts=True)
         if (times > 1).any():
             key = int(np.unique(item_of * len(people) + who)[np.argmax(times > 1)])
+            what, whom = str(items[key // len(people)]), str(people[key % len(people)])
             checks.fail(
                 "judgements",
                 "must be one per item and annotator",
-                f"{int(times.max())} of item {items[key // len(people)]!r} by {people[key % len(people)]!r}",
+                f"{int(times[np.argmax(times > 1)])} of item {what!r} by {whom!r}",
                 remedy="A person's second look at an item is no independent judgement: keep one.",
             )
     return Judgements(item_of, who, grades.astype(np.int64), items, people, C)
@@ -194,7 +195,7 @@ def _squared_distance(marginal: FloatArray, distance: str) -> FloatArray:
     C = len(marginal)
     grades = np.arange(C, dtype=np.float64)
     if distance == "nominal":
-        return (grades[:, None] != grades[None, :]).astype(np.float64)
+        return 1.0 - np.eye(C)
     if distance == "interval":
         apart: FloatArray = (grades[:, None] - grades[None, :]) ** 2
         return apart

@@ -35,6 +35,7 @@ ENOUGH_ITEMS = 30
 ENOUGH_JUDGEMENTS = 20
 CHAINS = 8
 TABLES = 999
+STREAM = 9021
 TINY = 1e-12
 
 
@@ -152,7 +153,7 @@ def dawid_skene(
     found = judgements(table)
     said, A = _said(found), max(len(found.annotators), 1)
     votes = found.per_item / found.per_item.sum(axis=1, keepdims=True)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     best: tuple[float, FloatArray, int] | None = None
     for start in range(max(starts, 1)):
         noise = rng.dirichlet(np.ones(found.n_grades), size=len(votes))
@@ -232,7 +233,7 @@ def _family_verdict(
     observed = np.zeros((C, C))
     low, high = (twice > 0).argmax(axis=1), C - 1 - (twice[:, ::-1] > 0).argmax(axis=1)
     np.add.at(observed, (low, high), 1.0)
-    simulated = np.random.default_rng(seed).multinomial(len(twice), expected, size=TABLES)
+    simulated = np.random.default_rng([seed, STREAM]).multinomial(len(twice), expected, size=TABLES)
     wanted = np.maximum(expected * len(twice), TINY)
     distance = ((np.vstack([observed[upper], simulated]) - wanted) ** 2 / wanted).sum(axis=1)
     p = float((distance >= distance[0] - 1e-9).mean())
@@ -292,7 +293,7 @@ def _gibbs_annotators(found: Judgements, draws: int, seed: int) -> tuple[FloatAr
     fit = dawid_skene(found, seed=seed)
     said, A, C = _said(found), len(found.annotators), found.n_grades
     back = said.T.tocsr()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     prior, base = weak_prior(C), C * found.per_item.sum(axis=0) / len(found)
     T = np.repeat(fit.matrices[None], CHAINS, axis=0)
     r = np.repeat(np.maximum(fit.proportions, TINY)[None], CHAINS, axis=0)
@@ -317,11 +318,11 @@ def _gibbs_pooled(
     """(draws, C, C) and (draws, C); items with the same counts of grades are handled together."""
     C = found.n_grades
     patterns, times = np.unique(found.per_item, axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     base = C * found.per_item.sum(axis=0) / len(found)
     start = patterns / patterns.sum(axis=1, keepdims=True)
     truth = np.repeat((start * times[:, None])[None], CHAINS, axis=0)
-    burn, thin, kept = 300, 8, -(-draws // CHAINS)
+    burn, thin, kept = 200, 4, -(-draws // CHAINS)
     all_T, all_r = [], []
     for sweep in range(burn + thin * kept):
         T = update(np.einsum("kpl,pm->klm", truth, patterns), rng)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from cleanrank import checks
 from cleanrank.data.split import fold_of_query
 from cleanrank.groups import query_of_row
-from cleanrank.noise.estimate import NoiseEstimate, summarise
+from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile, uniform
 from cleanrank.types import FloatArray, IntArray, RankingData
 
@@ -38,6 +38,7 @@ MOST_TREND = 2.5
 CLEARLY = 3.0
 ADDED = 0.7
 OFF = 0.2
+STREAM = 9031
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class _Reading:
 
     matrix: FloatArray
     by_query: FloatArray
-    read: Callable[[FloatArray], FloatArray]
+    read: Callable[[FloatArray, np.random.Generator], FloatArray]
     anchors: int
     doubts: tuple[str, ...]
 
@@ -161,8 +162,10 @@ def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
     by_query = np.zeros((data.n_queries, 2))
     np.add.at(by_query, (query[rows], (data.y[rows] == m).astype(np.int64)), 1.0)
 
-    def matrices(counts: FloatArray) -> FloatArray:
-        t = np.minimum(counts[:, 1] / np.maximum(counts.sum(axis=1), 1), 1 / C)
+    def matrices(counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+        # Half an error of random weight: errors that no query shows are rare, not impossible.
+        wrong = counts[:, 1] + rng.standard_gamma(0.5, size=len(counts))
+        t = np.minimum(wrong / np.maximum(counts.sum(axis=1), 1), 1 / C)
         found: FloatArray = t[:, None, None] + (1 - C * t)[:, None, None] * np.eye(C)
         return found
 
@@ -215,8 +218,10 @@ def _read_full(data: RankingData, p: FloatArray) -> _Reading:
         else:
             doubts += _trend(data.y[rows] != l, l)
 
-    def matrices(counts: FloatArray) -> FloatArray:
-        tables = counts.reshape(-1, C, C) + 1e-9
+    def matrices(counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+        tables = (
+            counts.reshape(-1, C, C) + rng.standard_gamma(weak_prior(C), size=(len(counts), C, C)) + 1e-300
+        )
         found: FloatArray = tables / tables.sum(axis=2, keepdims=True)
         return found
 
@@ -287,7 +292,7 @@ def _added_noise(
     """Adds uniform noise of a known rate; the matrix read off then must be the product of the two."""
     C = len(matrix)
     added = uniform((1 - ADDED) * (C - 1) / C, C)
-    noisier = added.apply(data, np.random.default_rng([seed, 1])).data
+    noisier = added.apply(data, np.random.default_rng([seed, STREAM + 1])).data
     again = read(noisier, cross_fit(noisier, fit_predict, n_folds, seed=seed, n_grades=C))
     wanted = matrix @ added.matrix
     gap = float(abs(np.diag(again.matrix) - np.diag(wanted)).mean()) / float(np.diag(wanted).mean())
@@ -301,12 +306,12 @@ def _added_noise(
 
 def _resampled(data: RankingData, reading: _Reading, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
     """Matrices and true proportions over resampled queries; r solves r T = given shares."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     Q, C = data.n_queries, len(reading.matrix)
     given = np.zeros((Q, C))
     np.add.at(given, (query_of_row(data.indptr), data.y), 1.0)
     times = rng.multinomial(Q, np.full(Q, 1 / Q), size=draws).astype(np.float64)
-    T = reading.read(times @ reading.by_query)
+    T = reading.read(times @ reading.by_query, rng)
     totals = times @ given
     w = totals / totals.sum(axis=1, keepdims=True)
     # A singular matrix (labels without information) has no inverse; a touch of identity keeps r finite.

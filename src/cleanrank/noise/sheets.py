@@ -184,7 +184,7 @@ def _write_letor(sheet: GoldSheet, data: RankingData, out: TextIO, show_given: b
     chosen = data.X[sheet.rows]
     features = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
     for i, values in enumerate(features):
-        cells = " ".join(f"{j}:{float(v):.9g}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
+        cells = " ".join(f"{j}:{v}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
         notes = [f"row_id = {sheet.row_ids[i]}"]
         if sheet.doc_ids is not None:
             notes.append(f"docid = {sheet.doc_ids[i]}")

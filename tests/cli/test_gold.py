@@ -1,0 +1,122 @@
+import csv
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import cleanrank as cr
+from cleanrank.checks import BadFileError, InvalidInputError
+from cleanrank.cli import gold
+from cleanrank.noise.estimate import NoiseEstimate
+from cleanrank.noise.profiles import uniform
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer()
+    gold.mount(app)
+
+    def call(*words):
+        return CliRunner().invoke(app, ["gold", *(str(word) for word in words)])
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return cr.make_ranking(60, 4, docs_per_query=40, grades=[0.6, 0.3, 0.1], seed=2)
+
+
+@pytest.fixture
+def files(tmp_path, truth):
+    noisy = uniform(0.2, 3).apply(truth, 1).data
+    cr.write_letor(noisy, tmp_path / "noisy.txt")
+    return tmp_path
+
+
+def answer(path, truth):
+    grades = dict(zip(truth.row_ids.tolist(), truth.y.tolist(), strict=True))
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        row["true_grade"] = grades[int(row["row_id"])]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_from_sample_to_estimate(run, files, truth):
+    sheet, data, out = files / "sheet.csv", files / "noisy.txt", files / "noise.json"
+    done = run("sample", data, "-o", sheet, "--n", 300)
+    assert done.exit_code == 0, done.output
+    assert "0: 100, 1: 100, 2: 100" in done.stderr
+    assert "gold read" in done.stderr
+    assert done.stdout == ""
+    answer(sheet, truth)
+    done = run("read", sheet, data, "-o", out)
+    assert done.exit_code == 0, done.output
+    assert "given 2" in done.stdout
+    assert "wrong pairs (pNoise)" in done.stdout
+    assert "Enough" in done.stdout
+    found = NoiseEstimate.load(out)
+    assert found.rate == pytest.approx(0.2, abs=0.07)
+    assert found.n == 300
+
+
+def test_json_is_the_estimate_without_its_draws(run, files, truth):
+    sheet, data = files / "sheet.csv", files / "noisy.txt"
+    run("sample", data, "-o", sheet, "--n", 30)
+    answer(sheet, truth)
+    done = run("read", sheet, data, "--json")
+    found = json.loads(done.stdout)
+    assert found["n"] == 30
+    assert len(found["matrix"]) == 3
+    assert found["too_few"]
+    assert "draws" not in found
+
+
+def test_few_answers_are_called_too_few(run, files, truth):
+    sheet, data = files / "sheet.csv", files / "noisy.txt"
+    run("sample", data, "-o", sheet, "--n", 30)
+    answer(sheet, truth)
+    done = run("read", sheet, data)
+    assert "Too few" in done.stdout
+    assert "more judgements" in done.stdout
+
+
+def test_a_filled_in_sheet_is_not_overwritten(run, files):
+    sheet, data = files / "sheet.csv", files / "noisy.txt"
+    sheet.write_text("answers")
+    done = run("sample", data, "-o", sheet)
+    assert isinstance(done.exception, InvalidInputError)
+    assert sheet.read_text() == "answers"
+    assert run("sample", data, "-o", sheet, "--force").exit_code == 0
+
+
+def test_unanswered_rows_stop_it_unless_allowed(run, files, truth):
+    sheet, data = files / "sheet.csv", files / "noisy.txt"
+    run("sample", data, "-o", sheet, "--n", 60)
+    answer(sheet, truth)
+    lines = sheet.read_text().splitlines()
+    lines[5] = lines[5].rsplit(",", 1)[0] + ","
+    sheet.write_text("\n".join(lines))
+    done = run("read", sheet, data)
+    assert isinstance(done.exception, BadFileError)
+    assert "line 6" in str(done.exception)
+    done = run("read", sheet, data, "--allow-unanswered")
+    assert done.exit_code == 0
+    assert "1 rows without an answer" in done.stderr
+
+
+def test_doubt_and_letor(run, files, truth):
+    data, scores = files / "noisy.txt", files / "doubt.txt"
+    scores.write_text("".join(f"{i % 17}\n" for i in range(truth.n_docs)))
+    done = run("sample", data, "-o", files / "s.csv", "--strategy", "doubt", "--doubt", scores)
+    assert done.exit_code == 0, done.output
+    assert "stratum_share" in (files / "s.csv").read_text()
+    done = run("sample", data, "-o", files / "s.txt", "--show-given")
+    assert done.exit_code == 0
+    assert (files / "s.txt").read_text().startswith("? qid:")
+    assert "given_grade" in (files / "s.txt").read_text()
