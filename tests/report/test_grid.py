@@ -1,7 +1,16 @@
 import pytest
 
 from cleanrank.checks import InvalidInputError
-from cleanrank.report.grid import Level, all_cells, by_cell, fold_and_seed, identity, in_order, level_of
+from cleanrank.report.grid import (
+    Level,
+    all_cells,
+    by_cell,
+    fold_and_seed,
+    identity,
+    in_order,
+    level_of,
+    plainly_clean,
+)
 
 from .grids import record
 
@@ -63,6 +72,21 @@ def test_a_plan_decides_what_is_missing():
 def test_folds_sort_as_numbers():
     cells = [("d", Level(), fold, "m", "0") for fold in ("10", "9", "all", "1")]
     assert [c[2] for c in sorted(cells, key=fold_and_seed)] == ["1", "9", "10", "all"]
+
+
+def test_rate_0_of_the_only_kind_of_noise_is_clean():
+    found = by_cell([record(noise="uniform", rate=r) for r in (0.0, 0.1)])
+    cells, records = plainly_clean(all_cells(found, None), found)
+    assert [c[1].label for c in cells] == ["clean", "uniform 0.1"]
+    assert list(records) == cells
+
+
+@pytest.mark.parametrize("other", ["none", "pairs"])
+def test_beside_other_kinds_rate_0_keeps_its_name(other):
+    found = by_cell([record(noise=n, rate=0.0) for n in ("uniform", other)])
+    cells, records = plainly_clean(all_cells(found, None), found)
+    assert len(records) == 2
+    assert {c[1].noise for c in cells} == {"uniform", other}
 
 
 def test_names_come_once():

@@ -1,3 +1,5 @@
+import pytest
+
 from cleanrank.report import panels
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
@@ -60,6 +62,12 @@ def test_heat_shows_differences_and_leaves_the_baseline_out(summary):
         assert point.difference == summary.find("MQ2008", level, point.method, "ndcg@10").difference
     assert first.gaps == (panels.Gap("peer α=auto", "0.3", "incomplete"),)
     assert second.gaps == (panels.Gap("sour neg", "0.2", "incomplete"),)
+
+
+def test_heat_has_one_scale_for_all_data_sets(summary):
+    points = [p for panel in panels.heat(summary, "map") for p in panel.points]
+    largest = max(abs(p.difference) for p in points)
+    assert all(p.strength == pytest.approx(abs(p.difference) / largest) for p in points)
 
 
 def test_heat_without_a_baseline_shows_means():

@@ -189,6 +189,12 @@ def test_bad_input_is_refused():
         summarise(grid(rates=(0.0,)), measures=["ndcg@11"], **FAST)
 
 
+def test_a_part_of_a_plan_without_the_baseline_is_not_tested():
+    records = [record(method="b", values={"map": [0.1, 0.2]})]
+    summary = summarise(records, baseline="a", expected=[r.cell for r in records], **FAST)
+    assert (summary.baseline, summary.rows[0].p) == (None, None)
+
+
 def test_seeds_with_different_queries_are_refused():
     records = [
         record(seed=0, values={"map": [0.1, 0.2]}),

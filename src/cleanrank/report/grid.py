@@ -116,6 +116,21 @@ def all_cells(
     ]
 
 
+def plainly_clean(
+    cells: list[CellId], found: Mapping[CellId, RunRecord]
+) -> tuple[list[CellId], dict[CellId, RunRecord]]:
+    """Calls rate 0 of the only kind of noise clean, which it is; several kinds keep their own rate 0."""
+    kinds = {c[1].noise for c in cells}
+
+    def plain(cell: CellId) -> CellId:
+        dataset, level, fold, method, seed = cell
+        return dataset, Level() if level.clean else level, fold, method, seed
+
+    if len(kinds) != 1:
+        return cells, dict(found)
+    return [plain(c) for c in cells], {plain(c): r for c, r in found.items()}
+
+
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, in the order of the first time."""
     return tuple(dict.fromkeys(names))

@@ -4,6 +4,7 @@ Points keep the state of their row, so that a renderer can draw an incomplete on
 mean gives no point but a gap. Every panel can say in words what it shows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cleanrank.report.grid import Level
@@ -12,7 +13,7 @@ from cleanrank.report.summaries import Row, Summary
 
 @dataclass(frozen=True)
 class Point:
-    """One method's mean at one place of the x axis."""
+    """One method's mean at one place of the x axis; ``strength`` in [0, 1] is the colour in a heat map."""
 
     method: str
     x: float | str
@@ -22,6 +23,7 @@ class Point:
     complete: bool
     mark: str
     difference: float | None = None
+    strength: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ def bars(summary: Summary, measure: str, level: Level) -> tuple[Panel, ...]:
 def heat(summary: Summary, measure: str) -> tuple[Panel, ...]:
     """Methods against noise levels: the difference from the baseline where there is one, else the mean."""
     panels = []
+    strength = _strengths(summary, measure)
     for dataset in summary.datasets:
         rows = [r for r in _rows(summary, dataset, measure) if r.method != summary.baseline]
         levels = [v for v in summary.levels if any(r.level == v for r in rows)]
@@ -130,7 +133,7 @@ def heat(summary: Summary, measure: str) -> tuple[Panel, ...]:
                     one or "noise",
                     methods,
                     tuple(dict.fromkeys(names.values())),
-                    *_drawn(rows, names, differences=summary.baseline is not None),
+                    *_drawn(rows, names, strength),
                 )
             )
     return tuple(panels)
@@ -140,17 +143,42 @@ def _rows(summary: Summary, dataset: str, measure: str) -> list[Row]:
     return [r for r in summary.rows if r.dataset == dataset and r.measure == measure]
 
 
+def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
+    """How strongly a heat map colours a row: on one scale for all data sets, so that panels compare.
+
+    Differences from 0 to the largest, means from the smallest to the largest; None where there is neither.
+    """
+    against = summary.baseline is not None
+
+    def size(row: Row) -> float | None:
+        if against:
+            return None if row.difference is None else abs(row.difference)
+        return row.mean
+
+    sizes = [s for r in summary.rows if r.measure == measure and (s := size(r)) is not None]
+    low = 0.0 if against else min(sizes, default=0.0)
+    span = max(sizes, default=0.0) - low
+
+    def strength(row: Row) -> float | None:
+        found = size(row)
+        return None if found is None else (found - low) / span if span > 0 else 0.0
+
+    return strength
+
+
 def _drawn(
-    rows: list[Row], places: dict[Level, float] | dict[Level, str], *, differences: bool = False
+    rows: list[Row],
+    places: dict[Level, float] | dict[Level, str],
+    strength: Callable[[Row], float | None] = lambda row: 0.0,
 ) -> tuple[tuple[Point, ...], tuple[Gap, ...]]:
     points, gaps = [], []
     for r in rows:
-        x = places[r.level]
-        if r.mean is None or (differences and r.difference is None):
+        x, strong = places[r.level], strength(r)
+        if r.mean is None or strong is None:
             gaps.append(Gap(r.method, x, r.state))
         else:
             points.append(
-                Point(r.method, x, r.mean, r.low, r.high, r.state == "complete", r.mark, r.difference)
+                Point(r.method, x, r.mean, r.low, r.high, r.state == "complete", r.mark, r.difference, strong)
             )
     return tuple(points), tuple(gaps)
 

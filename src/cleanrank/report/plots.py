@@ -207,14 +207,11 @@ def _draw_heat(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
     from matplotlib.patches import Rectangle
 
     against = any(p.difference is not None for p in panel.points)
-    sizes = [abs(p.difference or 0.0) if against else p.mean for p in panel.points]
-    low, high = (0.0 if against else min(sizes, default=0.0)), max(sizes, default=1.0)
-    for p, size in zip(panel.points, sizes, strict=True):
+    for p in panel.points:
         x, y = panel.xs.index(p.x), panel.methods.index(p.method)
-        strength = (size - low) / (high - low) if high > low else 0.0
         colour = WORSE if (p.difference or 0.0) < 0 else BETTER
         box = Rectangle(
-            (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.06 + 0.62 * strength, linewidth=0
+            (x - 0.48, y - 0.46), 0.96, 0.92, facecolor=colour, alpha=0.06 + 0.62 * p.strength, linewidth=0
         )
         ax.add_patch(box)
         shown = f"{p.difference:+.3f}".replace("-", "−") if p.difference is not None else f"{p.mean:.3f}"

@@ -333,7 +333,7 @@ def matrix_row(
     summary = summarise(records, expected=expected, measures=needed)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
-    shown = judged or verdicts
+    shown = judged or [v for v in verdicts if v.level.clean] or verdicts
     figures = tuple(
         MatrixFigure(
             _what(v.dataset, v.level, v.method, v.measure, v.fold or None),

@@ -31,7 +31,16 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
 from cleanrank.evaluate.significance import fisher_test, holm, mean_intervals
-from cleanrank.report.grid import Cell, CellId, Level, all_cells, by_cell, fold_and_seed, in_order
+from cleanrank.report.grid import (
+    Cell,
+    CellId,
+    Level,
+    all_cells,
+    by_cell,
+    fold_and_seed,
+    in_order,
+    plainly_clean,
+)
 from cleanrank.types import Array, FloatArray, RunRecord
 
 BETTER, WORSE = "▲", "▼"
@@ -142,7 +151,8 @@ def summarise(
     Args:
         records: what ran; of several with one key the last counts.
         measures: the measures to show, as their text; all that occur unless given.
-        baseline: the method the others are tested against.
+        baseline: the method the others are tested against; where ``expected`` leaves it out, nothing is
+            tested.
         expected: the cells that were asked for; a cell without a record is missing. Unless given, every
             method of a data set is expected at each of its noise levels with the folds and seeds that the
             method has anywhere.
@@ -153,10 +163,13 @@ def summarise(
     """
     if not records:
         checks.fail("records", "must hold at least one run", 0, remedy="Run the recipe first.")
+    expected = None if expected is None else list(expected)
     found = by_cell(records)
-    cells = all_cells(found, expected)
+    cells, found = plainly_clean(all_cells(found, expected), found)
     shown = _measures(found.values(), measures)
     methods = in_order(c[3] for c in cells)
+    if baseline not in methods and expected is not None:
+        baseline = None  # a part of a plan need not hold it
     if baseline is not None:
         checks.known("baseline", baseline, methods)
     groups: dict[tuple[str, Level, str], list[CellId]] = {}

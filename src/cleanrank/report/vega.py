@@ -72,6 +72,7 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
         "shown": f"{shown} {point.mark}".strip(),
         "short": shown.replace("0.", ".", 1),
         "difference": point.difference,
+        "strength": point.strength,
         "Mean": f"{point.mean:.4f}" + ("" if point.complete else " (incomplete)"),
         "Interval": "–"
         if point.low is None or point.high is None
@@ -215,14 +216,11 @@ def _bars(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
 
 
 def _heat(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
-    against = any(p.difference is not None for p in panel.points)
-    size = "abs(datum.difference)" if against else "datum.mean"
     label = {"domain": False, "ticks": False, "labelAngle": 0, "labelLimit": 180, "labelFontSize": 11.5}
     return {
         "width": "container",
         "height": STEP * len(panel.methods),
         "config": CONFIG,
-        "transform": [{"calculate": size, "as": "size"}],
         "encoding": {
             "x": {
                 "field": "x",
@@ -252,10 +250,10 @@ def _heat(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
                         "value": "var(--better)",
                     },
                     "fillOpacity": {
-                        "field": "size",
+                        "field": "strength",
                         "type": "quantitative",
                         "legend": None,
-                        "scale": {"range": [0.06, 0.75], "zero": against},
+                        "scale": {"domain": [0, 1], "range": [0.06, 0.75]},
                     },
                 },
             },
