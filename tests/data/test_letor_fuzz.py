@@ -1,6 +1,6 @@
 import random
 
-import letor_oracle as oracle
+from . import letor_oracle as oracle
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
