@@ -7,7 +7,6 @@ the same values hash alike; every NaN counts as the same value and -0 as 0.
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from cleanrank.compiled import kernel
 from cleanrank.types import Array, IntArray
@@ -27,10 +26,10 @@ def _mixed(column: Any, bits: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel(parallel=True)
+@kernel()
 def hash_dense(bits: Array, out: Array) -> None:
     """Hashes rows of float32 seen as uint32 (rows, F) into ``out``."""
-    for i in prange(bits.shape[0]):
+    for i in range(bits.shape[0]):
         total = np.uint64(0)
         for j in range(bits.shape[1]):
             value = bits[i, j]
@@ -40,10 +39,10 @@ def hash_dense(bits: Array, out: Array) -> None:
         out[i] = total
 
 
-@kernel(parallel=True)
+@kernel()
 def hash_sparse(bits: Array, columns: Array, indptr: Array, out: Array) -> None:
     """The same for CSR rows: the bits of the stored values, their columns and the row offsets."""
-    for i in prange(len(indptr) - 1):
+    for i in range(len(indptr) - 1):
         total = np.uint64(0)
         for k in range(indptr[i], indptr[i + 1]):
             value = bits[k]
