@@ -1,6 +1,5 @@
 """``cleanrank evaluate``, ``compare`` and ``explain-ndcg``."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,12 +160,14 @@ def explain_ndcg(
         )  # fmt: skip
     found = explain(y, given, cutoff)
     if as_json:
-        screen.print_json(asdict(found))
+        screen.print_json(found.to_dict())
         return
     _show_explanation(found)
 
 
 def _show_explanation(found: "Explanation") -> None:
+    from cleanrank.evaluate.explain import WORDS
+
     names = list(found.values)
     shown = found.documents[: max(found.k, SHOWN)]
     screen.table(
@@ -202,14 +203,16 @@ def _show_explanation(found: "Explanation") -> None:
     for name, steps in found.steps.items():
         for step in steps:
             if step.effect != 0:
-                reasons.setdefault((step.before, step.after, round(step.effect, 6)), []).append(name)
+                words = WORDS[step.part, step.before], WORDS[step.part, step.after]
+                reasons.setdefault((*words, round(step.effect, 6)), []).append(name)
     if not reasons:
         screen.out().print("On this ranking all of them agree.")
         return
     screen.out().print("Why they differ from lightgbm here, one part at a time:", style="bold")
     for (before, after, effect), names in reasons.items():
         size = "no value" if effect != effect else f"{effect:+.4f}"
-        screen.out().print(f"  {size}  {after}, not {before}: {', '.join(names)}", markup=False)
+        screen.out().print(f"  {size:>8}  {after} (lightgbm: {before}):", markup=False)
+        screen.out().print(f"            {', '.join(names)}", markup=False)
 
 
 def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:

@@ -43,7 +43,7 @@ READINGS: dict[str, Reading] = {
     **TOOLS,
 }
 
-_WORDS: dict[tuple[str, str], str] = {
+WORDS: dict[tuple[str, str], str] = {
     ("gain", "exp"): "the gain is 2^y - 1",
     ("gain", "linear"): "the gain is y",
     ("discount", "log2"): "the discount is 1/log2(rank + 1)",
@@ -235,7 +235,7 @@ def _steps(a: str, b: str, y: Array, scores: Array, ids: Array, k: int) -> tuple
         if changed != value and not (np.isnan(changed) and np.isnan(value)):
             effect = changed - value
             size = "no value" if np.isnan(changed) else f"{effect:+.4f}"
-            sentence = f"{part}: {_WORDS[part, before]} in {a}, {_WORDS[part, after]} in {b}: {size}."
+            sentence = f"{part}: {WORDS[part, before]} in {a}, {WORDS[part, after]} in {b}: {size}."
             steps.append(Step(part, before, after, effect, sentence))
         value = changed
     return tuple(steps)
