@@ -113,4 +113,5 @@ def test_real_data_show_what_is_known_of_them(data_root):
     assert found.duplicates.within.groups == 31
     assert found.duplicates.within.least_wrong == 1
     assert found.at(0.1, overall=True) == pytest.approx(0.179, abs=1e-3)
+    assert found.at(0.1) == pytest.approx(0.228, abs=1e-3)
     assert len(found.columns.constant) == 6

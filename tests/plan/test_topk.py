@@ -14,14 +14,10 @@ def played(grades, k, error=0.0, seed=0):
     return out
 
 
-def naive(grades, k, error, draws):
-    """The same game in plain words, with the same draws: heap of the best k, its worst on top."""
-    draws = iter(draws)
-    made = 0
+def naive_order(grades, k, error, draws):
+    """The top k in plain words: a heap of the best k, its worst on top."""
 
     def prefers(a, b):
-        nonlocal made
-        made += 1
         u = next(draws)
         return u < 0.5 if grades[a] == grades[b] else (grades[a] > grades[b]) == (u >= error)
 
@@ -47,11 +43,17 @@ def naive(grades, k, error, draws):
         order.append(heap[0])
         heap[0] = heap[size - 1]
         sift(heap, 0, size - 1)
-    order.reverse()
+    return order[::-1]
+
+
+def naive(grades, k, error, draws):
+    """Judgements (each takes one draw) and pairs by kind."""
+    left = iter(draws)
+    order = naive_order(grades, k, error, left)
     rest = [d for d in range(len(grades)) if d not in order]
     pairs = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] + rest]
     kinds = [np.sign(grades[a] - grades[b]) for a, b in pairs]
-    return [made, kinds.count(1), kinds.count(-1), kinds.count(0)]
+    return [len(draws) - len(list(left)), kinds.count(1), kinds.count(-1), kinds.count(0)]
 
 
 @pytest.mark.parametrize(
