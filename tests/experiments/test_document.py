@@ -10,6 +10,12 @@ from cleanrank.experiments.reproduce import Reproduction
 from cleanrank.experiments.run import Tally
 from cleanrank.report.published import Published
 from cleanrank.types import RunRecord
+from tests.experiments.toys import write_small
+
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    return write_small(tmp_path)
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def found(small_recipe):
         ids = np.arange(6)
         record = RunRecord(cell.key, recipe.name, cell.inputs, "done", values, means, ids, wall_seconds=30.0)
         records.append(record)
-    return Reproduction(recipe, tuple(cells), tuple(records), Tally(16, done=16))
+    return Reproduction(recipe, tuple(cells), tuple(records), Tally(16, done=16), recipe.command)
 
 
 def test_the_page_holds_every_figure_and_its_conditions(found):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from toys import figure
 
 from cleanrank.checks import InvalidInputError
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
 from cleanrank.experiments.results import unpack
+from tests.experiments.toys import FIGURE, MOODY, figure
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def cells(n, **more):
@@ -23,7 +23,7 @@ def cells(n, **more):
 
 def test_every_cell_comes_back_once_with_its_own_bits():
     asked = cells(50)
-    found = list(run_local(asked, jobs=2, target="toys:figure"))
+    found = list(run_local(asked, jobs=2, target=FIGURE))
     assert sorted(k for k, _ in found) == sorted(k for k, _ in asked)
     for key, packed in found:
         assert packed == figure(dict(asked)[key])
@@ -37,21 +37,21 @@ def test_items_are_taken_only_as_fast_as_they_are_computed():
             taken.append(item)
             yield item
 
-    stream = run_local(lazily(), jobs=2, target="toys:figure")
+    stream = run_local(lazily(), jobs=2, target=FIGURE)
     next(stream)
     assert len(taken) <= 6
     stream.close()
 
 
 def test_a_failing_cell_is_a_failed_result():
-    found = dict(run_local([("bad", json.dumps({"fails": True}))], target="toys:moody"))
+    found = dict(run_local([("bad", json.dumps({"fails": True}))], target=MOODY))
     assert unpack(found["bad"]).status == "failed"
     assert unpack(found["bad"]).error == "no luck"
 
 
 def test_a_worker_that_dies_at_a_cell_twice_fails_that_cell_alone():
     asked = [*cells(6), ("deadly", json.dumps({"dies": True})), *[(f"z{k}", t) for k, t in cells(6)]]
-    found = dict(run_local(asked, jobs=2, target="toys:moody"))
+    found = dict(run_local(asked, jobs=2, target=MOODY))
     assert len(found) == len(asked)
     lost = unpack(found.pop("deadly"))
     assert lost.status == "failed"
@@ -62,14 +62,14 @@ def test_a_worker_that_dies_at_a_cell_twice_fails_that_cell_alone():
 
 def test_a_cell_whose_worker_died_once_is_tried_again(tmp_path):
     asked = [("k", json.dumps({"seed": 3, "dies_once": str(tmp_path / "mark")}))]
-    ((_, packed),) = run_local(asked, target="toys:moody")
+    ((_, packed),) = run_local(asked, target=MOODY)
     assert packed == figure(json.dumps({"seed": 3}))
 
 
 def test_killing_a_worker_from_outside_loses_nothing():
     asked = cells(30, seconds=0.02)
     found = {}
-    for key, packed in run_local(asked, jobs=2, target="toys:figure"):
+    for key, packed in run_local(asked, jobs=2, target=FIGURE):
         found[key] = packed
         if len(found) in (3, 10):
             workers = [c for c in psutil.Process().children() if "worker" in " ".join(c.cmdline())]
@@ -83,7 +83,7 @@ def test_workers_that_cannot_start_end_the_run_with_their_words():
 
 
 def test_closing_the_stream_ends_the_workers():
-    stream = run_local(cells(100, seconds=0.05), jobs=2, target="toys:figure")
+    stream = run_local(cells(100, seconds=0.05), jobs=2, target=FIGURE)
     next(stream)
     started = [c for c in psutil.Process().children() if "worker" in " ".join(c.cmdline())]
     assert len(started) >= 1
@@ -96,9 +96,9 @@ def test_workers_die_with_a_killed_driver():
     script = (
         "import json; from cleanrank.experiments.engines import run_local\n"
         "items = [(str(i), json.dumps({'seed': i, 'seconds': 30})) for i in range(4)]\n"
-        "list(run_local(items, jobs=2, target='toys:figure'))\n"
+        "list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))\n"
     )
-    driver = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(HERE)})
+    driver = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
         workers = _wait_for(lambda: len(found := psutil.Process(driver.pid).children()) == 2 and found)
         time.sleep(0.5)
@@ -121,7 +121,7 @@ def test_a_scheduler_needs_dask():
 @pytest.mark.slow
 def test_a_local_dask_cluster_gives_the_same_bits():
     asked = cells(12)
-    assert dict(run_dask(asked, jobs=2, target="toys:figure")) == dict(run_local(asked, target="toys:figure"))
+    assert dict(run_dask(asked, jobs=2, target=FIGURE)) == dict(run_local(asked, target=FIGURE))
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_a_cell_that_kills_dask_workers_is_a_failed_result():
     distributed = pytest.importorskip("distributed")
     asked = [*cells(3), ("deadly", json.dumps({"dies": True}))]
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        found = dict(run_dask(asked, scheduler=cluster.scheduler_address, target="toys:moody"))
+        found = dict(run_dask(asked, scheduler=cluster.scheduler_address, target=MOODY))
     assert unpack(found.pop("deadly")).status == "failed"
     assert {unpack(p).status for p in found.values()} == {"done"}
 

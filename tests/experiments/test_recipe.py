@@ -14,8 +14,14 @@ from cleanrank.experiments.recipe import (
     read_recipe,
     recipe_name,
 )
+from tests.experiments.toys import RECIPE, write_small
 
 REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    return write_small(tmp_path)
 
 
 def test_a_recipe_becomes_typed_values(small_recipe):
@@ -129,10 +135,10 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES)
-def test_mistakes_say_what_and_where(tmp_path, small, old, new, message):
-    assert old in small
+def test_mistakes_say_what_and_where(tmp_path, old, new, message):
+    assert old in RECIPE
     path = tmp_path / "small.toml"
-    path.write_text(small.replace(old, new))
+    path.write_text(RECIPE.replace(old, new))
     with pytest.raises(CleanrankError) as caught:
         read_recipe(path)
     assert re.search(message, str(caught.value)), str(caught.value)
@@ -145,10 +151,11 @@ def test_binary_rubbish_is_no_recipe(tmp_path):
         read_recipe(path)
 
 
-def test_context_may_name_other_rankers(tmp_path, small):
+def test_context_may_name_other_rankers(tmp_path):
     path = tmp_path / "small.toml"
     path.write_text(
-        small + '[[published]]\ndataset = "synthetic"\nmethod = "RankSVM"\nmeasure = "ndcg@10"\nvalue = 0.5\n'
+        RECIPE
+        + '[[published]]\ndataset = "synthetic"\nmethod = "RankSVM"\nmeasure = "ndcg@10"\nvalue = 0.5\n'
         'source = "a table"\ncontext = true\n'
     )
     (figure,) = read_recipe(path).published

@@ -1,20 +1,18 @@
 import dataclasses
 
 import pytest
-from toys import RECIPE
 
 from cleanrank.checks import InvalidInputError
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.reproduce import matrix, reproduce, write_run_report
+from tests.experiments.toys import write_small
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """The small recipe, run once: (recipe file, store, what came of it)."""
     folder = tmp_path_factory.mktemp("ran")
-    path = folder / "recipes" / "toys" / "small.toml"
-    path.parent.mkdir(parents=True)
-    path.write_text(RECIPE)
+    path = write_small(folder)
     return path, folder / "runs.sqlite", reproduce(path, store=folder / "runs.sqlite", jobs=2)
 
 
@@ -44,6 +42,9 @@ def test_quick_and_only_are_parts_of_the_whole(ran):
     quick = reproduce(path, store=store, quick=True)
     assert (quick.tally.total, quick.tally.done) == (4, 0)
     assert {c.key for c in quick.cells} < {c.key for c in whole.cells}
+    assert quick.command == "cleanrank reproduce recipes/toys/small.toml --quick"
+    part = reproduce(path, store=store, only=["method=norm on"])
+    assert part.command == "cleanrank reproduce recipes/toys/small.toml --only 'method=norm on'"
     with pytest.raises(InvalidInputError, match="must leave at least one cell"):
         reproduce(path, store=store, only=["seed=1", "seed=2"])
 

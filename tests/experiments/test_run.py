@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -16,8 +15,12 @@ from cleanrank.experiments.export import rows_of
 from cleanrank.experiments.results import to_json
 from cleanrank.experiments.run import Tally, default_jobs, run_cells
 from cleanrank.experiments.store import Store
+from tests.experiments.toys import FIGURE, MOODY, write_small
 
-HERE = Path(__file__).parent
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    return write_small(tmp_path)
 
 
 def cells(n, **more):
@@ -43,26 +46,26 @@ def figures(store):
 
 def test_cells_are_computed_once(store):
     seen = []
-    tally = run_cells(cells(6), store, "r", jobs=2, watch=seen.append, target="toys:figure")
+    tally = run_cells(cells(6), store, "r", jobs=2, watch=seen.append, target=FIGURE)
     assert (tally.total, tally.stored, tally.done, tally.failed) == (6, 0, 6, 0)
     assert [t.finished for t in seen] == [0, 1, 2, 3, 4, 5, 6]
-    again = run_cells(cells(8), store, "r", jobs=1, target="toys:figure")
+    again = run_cells(cells(8), store, "r", jobs=1, target=FIGURE)
     assert (again.stored, again.done) == (6, 2)
     assert len(store.records(recipe="r")) == 8
 
 
 def test_nothing_to_do_starts_nothing(store):
-    run_cells(cells(2), store, "r", target="toys:figure")
+    run_cells(cells(2), store, "r", target=FIGURE)
     assert run_cells(cells(2), store, "other", target="no_such_module:f").stored == 2
     assert store.recipes()["other"] == (2, 2, 0)
 
 
 def test_failures_are_recorded_and_tried_again(store, tmp_path):
     bad = [*cells(2), Cell("bad", {**cells(1)[0].inputs, "fails": True})]
-    tally = run_cells(bad, store, "r", jobs=1, target="toys:moody")
+    tally = run_cells(bad, store, "r", jobs=1, target=MOODY)
     assert (tally.done, tally.failed) == (2, 1)
     assert [(r.key, r.error) for r in store.records() if r.status == "failed"] == [("bad", "no luck")]
-    again = run_cells(bad, store, "r", jobs=1, target="toys:figure")
+    again = run_cells(bad, store, "r", jobs=1, target=FIGURE)
     assert (again.stored, again.done, again.failed) == (2, 1, 0)
 
 
@@ -73,9 +76,9 @@ def test_a_cell_that_another_run_stored_meanwhile_is_not_computed(store):
     def watch(tally):
         if tally.done == 1 and not other:
             with Store(store.path) as second:
-                other.append(run_cells(asked[6:], second, "r", jobs=1, target="toys:figure"))
+                other.append(run_cells(asked[6:], second, "r", jobs=1, target=FIGURE))
 
-    tally = run_cells(asked, store, "r", jobs=1, watch=watch, target="toys:figure")
+    tally = run_cells(asked, store, "r", jobs=1, watch=watch, target=FIGURE)
     assert other[0].done == 6
     assert tally.done + tally.stored == 12
     assert tally.done <= 7

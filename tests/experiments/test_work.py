@@ -14,8 +14,14 @@ from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import unpack
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.work import noisy, run_cell, score
+from tests.experiments.toys import write_small
 
 OPTIONS = {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}
+
+
+@pytest.fixture
+def small_recipe(tmp_path):
+    return write_small(tmp_path)
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ import numpy as np
 
 from cleanrank.experiments.results import Result, failure, pack
 
+# What workers are told to import.
+FIGURE, MOODY = f"{__name__}:figure", f"{__name__}:moody"
+
 RECIPE = """\
 # cleanrank reproduce recipes/toys/small.toml
 title = "A small grid"
@@ -38,6 +41,14 @@ method = "random"
 folds = [1]
 seeds = [1]
 """
+
+
+def write_small(folder: Path) -> Path:
+    """The small recipe, 16 cells, as a file."""
+    path = folder / "recipes" / "toys" / "small.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(RECIPE)
+    return path
 
 
 def figure(text: str) -> bytes:

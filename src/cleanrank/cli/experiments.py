@@ -1,6 +1,5 @@
 """``cleanrank reproduce`` and ``cleanrank runs``."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -288,7 +287,7 @@ def _render(found: "Reproduction", page: Path, markdown: Path | None) -> None:
     from cleanrank.experiments.reproduce import write_run_report
 
     page.parent.mkdir(parents=True, exist_ok=True)
-    write_run_report(found, page, command=_command())
+    write_run_report(found, page)
     if markdown is not None:
         with written_whole(markdown) as draft:
             draft.write_text(markdown_page(found), encoding="utf-8")
@@ -348,8 +347,3 @@ def _line(record: "RunRecord") -> dict[str, Any]:
         "status": record.status,
         "seconds": round(record.wall_seconds, 2),
     }
-
-
-def _command() -> str:
-    """What was typed, so that a page can say how it came about."""
-    return " ".join(["cleanrank", *sys.argv[1:]])

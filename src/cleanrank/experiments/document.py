@@ -21,7 +21,7 @@ def markdown_page(found: Reproduction) -> str:
         baseline=recipe.baseline,
         expected=[c.inputs for c in found.cells],
     )
-    parts = [f"# {recipe.title}", f"    {recipe.command}", recipe.about, recipe.source]
+    parts = [f"# {recipe.title}", f"    {found.command}", recipe.about, recipe.source]
     for heading, measures in _tables(recipe.measures):
         parts += [f"## {heading}", markdown_table(summary, measures)]
     verdicts = compare_published(summary, recipe.published)

@@ -1,5 +1,6 @@
 """From a recipe to its report: read, expand, run, collect, render."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,12 +18,21 @@ from cleanrank.types import RunRecord
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a recipe: its cells, their standing records in the order of the cells, and the tally."""
+    """What came of a recipe.
+
+    Attributes:
+        recipe: what was run, reduced where ``--quick`` asked for it.
+        cells: its cells.
+        records: their standing records, in the same order.
+        tally: what this run did.
+        command: what runs it again.
+    """
 
     recipe: Recipe
     cells: tuple[Cell, ...]
     records: tuple[RunRecord, ...]
     tally: Tally
+    command: str = ""
 
     @property
     def failed(self) -> tuple[RunRecord, ...]:
@@ -71,7 +81,10 @@ def reproduce(
     with Store(store) as runs:
         cells = plan(asked, runs, only=only)
         tally = run_cells(cells, runs, asked.name, jobs=jobs, engine=engine, scheduler=scheduler, watch=watch)
-        return Reproduction(asked, tuple(cells), collect(cells, runs, asked.name), tally)
+        records = collect(cells, runs, asked.name)
+    chosen = [f"--only {shlex.quote(text)}" for text in only]
+    command = " ".join([asked.command, *(["--quick"] if quick else []), *chosen])
+    return Reproduction(asked, tuple(cells), records, tally, command)
 
 
 def collect(cells: Sequence[Cell], store: Store, recipe: str) -> tuple[RunRecord, ...]:
@@ -80,7 +93,7 @@ def collect(cells: Sequence[Cell], store: Store, recipe: str) -> tuple[RunRecord
     return tuple(replace(by_key[c.key], recipe=recipe, cell=c.inputs) for c in cells if c.key in by_key)
 
 
-def write_run_report(found: Reproduction, path: str | Path, *, command: str = "") -> None:
+def write_run_report(found: Reproduction, path: str | Path) -> None:
     """One HTML page with the tables and curves of a recipe."""
     from cleanrank.report.html import write_report
 
@@ -89,11 +102,11 @@ def write_run_report(found: Reproduction, path: str | Path, *, command: str = ""
         found.records,
         path,
         title=recipe.title,
-        command=command or recipe.command,
+        command=found.command,
         baseline=recipe.baseline,
         published=recipe.published,
         measures=recipe.show,
-        notes=[n for n in (recipe.source, recipe.about) if n],
+        notes=[n for n in (recipe.about, recipe.source) if n],
         expected=[c.inputs for c in found.cells],
     )
 
