@@ -1,9 +1,10 @@
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.checks import InvalidInputError, MissingExtraError, UnknownNameError
 from cleanrank.report import panels, plots
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
@@ -66,6 +67,12 @@ def test_no_global_state_of_pyplot_is_touched(summary, tmp_path):
     before = dict(mpl.rcParams)
     plots.save_figure(plots.plot_curves(summary, "map"), tmp_path / "a.png")
     assert dict(mpl.rcParams) == before
+
+
+def test_without_the_package_the_command_is_named(summary, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match="pip install matplotlib"):
+        plots.plot_curves(summary, "map")
 
 
 def test_what_cannot_be_drawn_is_refused(summary, tmp_path):

@@ -1,8 +1,10 @@
 import json
 import re
+import sys
 
 import pytest
 
+from cleanrank.checks import MissingExtraError
 from cleanrank.report import panels, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import looks
@@ -51,6 +53,12 @@ def test_negative_differences_have_a_real_minus(drawn):
     shown = [r["shown"] for r in vega.data(found["heat"]) if (r.get("difference") or 0) < 0]
     assert shown
     assert all(s.startswith("−") for s in shown)
+
+
+def test_without_the_package_the_command_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(MissingExtraError, match="pip install vl-convert-python"):
+        vega.library.__wrapped__()
 
 
 def test_the_library_carries_its_licence_and_cannot_end_its_element():

@@ -77,10 +77,15 @@ Draw = Callable[["Axes", Panel, dict[str, Look]], None]
 
 
 def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) -> "Figure":
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ModuleNotFoundError as error:
+        raise checks.MissingExtraError(
+            "pictures in files need matplotlib, which is not installed. "
+            "Install it with: pip install matplotlib"
+        ) from error
     engine = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
     checks.known("measure", measure, summary.measures)
     if not drawn:

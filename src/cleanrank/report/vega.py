@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from cleanrank import checks
 from cleanrank.report.palette import Look, band_opacity
 from cleanrank.report.panels import Panel, Point
 
@@ -37,8 +38,13 @@ CONFIG: dict[str, Any] = {
 @cache
 def library() -> str:
     """The JavaScript of Vega-Embed, Vega-Lite and Vega, 0.9 MB with its licence; sets window.vegaEmbed."""
-    import vl_convert
-
+    try:
+        import vl_convert
+    except ModuleNotFoundError as error:
+        raise checks.MissingExtraError(
+            "pages with pictures need vl_convert, which is not installed. "
+            "Install it with: pip install vl-convert-python"
+        ) from error
     licence = resources.files("cleanrank.report").joinpath("assets/vega-license.txt").read_text("utf-8")
     code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return f"/*\n{licence}*/\n(function () {{\n{code}\n}})();"
