@@ -277,7 +277,8 @@ def _bars(
     return {
         "width": "container",
         "height": step * len(names),
-        "padding": {"left": 14, "right": 14, "top": 4, "bottom": 4},  # print sets text wider than measured
+        # Print sets text wider than it was measured: leave room on the left.
+        "padding": {"left": label_limit // 6, "right": 14, "top": 4, "bottom": 4},
         "config": CONFIG,
         "data": {"values": rows},
         "encoding": {"y": y, "x": x},
