@@ -26,14 +26,14 @@ def clean(toy, tmp_path, monkeypatch):
     return toy
 
 
-def test_corrupt_writes_three_files(cli, clean):
+def test_corrupt_writes_three_files(cli, clean, tmp_path):
     done = cli(
         "corrupt", "clean.txt", "--profile", "uniform", "--rate", ".2", "--seed", "7", "-o", "noisy.txt"
     )
     assert done.code == 0, done.err
     expected = cr.corrupt(clean, rate=0.2, seed=7)
     np.testing.assert_array_equal(cr.read_any("noisy.txt").y, expected.data.y)
-    record = json.loads(open("noisy.txt.noise.json").read())
+    record = json.loads((tmp_path / "noisy.txt.noise.json").read_text())
     assert record["changed"] == expected.changed.sum()
     assert f"{record['changed']} of 480 grades changed" in done.err
     truth = pd.read_csv("noisy.txt.truth.csv")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.groups import indptr_of, query_of_row
 from cleanrank.noise.pnoise import (
@@ -318,3 +319,40 @@ def test_new_come_share_refuses_what_has_no_such_pair():
         new_come_share([1.0, 2.0], [0, 0], [0, 2], given=[1, 1])
     with pytest.raises(CleanrankError, match="scores must hold a number for each of the 2 rows"):
         new_come_share([1.0], [0, 0], [0, 2])
+
+
+@pytest.mark.data
+def test_new_come_share_of_a_trained_ranker(data_root):
+    """Table 2 of the paper with trees on OHSUMED: sampled pairs show ties, made-up pairs show no opinion."""
+    parts = cr.load("ohsumed", fold=1)
+    model = cr.train_lambdarank(parts.train, parts.validation, rounds=30)
+    test = parts.test
+    scores = model.predict(test.X)
+    found = new_come_share(scores, test.y, test.indptr)
+    assert 0.44 <= found <= 0.51
+    assert new_come_share(scores, test.y, test.indptr, ties=0.5) == pytest.approx(0.5, abs=0.015)
+    noisy = cr.corrupt(test, rate=0.2, seed=0)
+    assert new_come_share(scores, test.y, test.indptr, given=noisy.data.y, ties=0.5) == pytest.approx(
+        0.5, abs=0.03
+    )
+
+
+@pytest.mark.data
+def test_measured_on_real_labels_meets_the_closed_form(data_root):
+    """Pooled counts on OHSUMED against the closed form of each query's own proportions, weighted by pairs."""
+    data = cr.load("ohsumed", fold=1).train
+    profile = geometric(0.2, 3)
+    values = [float(pnoise(data.y, profile.apply(data, seed).data.y, data.indptr)) for seed in range(20)]
+    T = profile.matrix
+    G = T @ np.tril(np.ones((3, 3)), -1) @ T.T
+    top = bottom = 0.0
+    for start, end in itertools.pairwise(data.indptr):
+        n = np.bincount(data.y[start:end], minlength=3).astype(float)
+        for l in range(3):
+            top += n[l] * (n[l] - 1) / 2 * G[l, l]
+            bottom += n[l] * (n[l] - 1) * G[l, l]
+            for j in range(l + 1, 3):
+                top += n[l] * n[j] * G[l, j]
+                bottom += n[l] * n[j] * (G[l, j] + G[j, l])
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert abs(np.mean(values) - top / bottom) < 3 * error

@@ -1,8 +1,8 @@
 """Corrupted data as files, with what is needed to make them again and to know the truth.
 
 Beside OUT lie ``OUT.noise.json`` (matrix, seed, counts, the input's checksum, the command that repeats it)
-and ``OUT.truth.csv`` or ``OUT.truth.parquet`` with a line for every row of OUT: ``row`` in OUT, ``row_id`` in the
-input, ``query_id``, ``true_grade``, ``given_grade``.
+and ``OUT.truth.csv`` or ``OUT.truth.parquet`` with a line for every row of OUT: ``row`` in OUT, ``row_id`` in
+the input, ``query_id``, ``true_grade``, ``given_grade``.
 """
 
 import hashlib
