@@ -37,7 +37,6 @@ docs: install
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: install
-	$(PIP) -e ".[bench]"
 	@for script in benchmarks/*.py; do \
 	  case $$script in */timing.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
 
