@@ -39,7 +39,9 @@ def bought(order: Order, best: Option) -> Advice:
         "signal_left": best.signal_left,
     }
     if best.pnoise >= TURNING_POINT:
-        text += f" That is beyond the turning point of {TURNING_POINT:g}, as all ways are: better judges first."
+        text += (
+            f" That is beyond the turning point of {TURNING_POINT:g}, as all ways are: better judges first."
+        )
     return Advice("bought", "act" if best.pnoise >= TURNING_POINT else "fine", text, figures)
 
 
