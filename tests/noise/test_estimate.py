@@ -137,7 +137,7 @@ def test_too_few_tells_how_many_more():
 def test_too_few_names_grades_with_few_answers():
     short = estimate(answers=[60, 37, 3]).too_few(width=1.0)
     assert len(short.reasons) == 1
-    assert "true grade 2 was met 3 times" in str(short)
+    assert "answers of true grade 2: 3" in str(short)
 
 
 def test_repr_shows_intervals_and_reasons():

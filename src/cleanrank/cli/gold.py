@@ -128,7 +128,7 @@ def show_estimate(found: "NoiseEstimate") -> None:
         ("wrong pairs (pNoise)", _span(kept, ends)),
         ("AUC signal left", _span(1 - 2 * kept, (1 - 2 * ends[1], 1 - 2 * ends[0]))),
     ]
-    screen.table(("", f"{found.n:,} judgements, {found.level:.0%} intervals"), rows, left=2)
+    screen.table(("", f"{found.n:,} answers, {found.level:.0%} intervals"), rows, left=2)
     for reason in found.reasons:
         screen.note(f"note: {reason}")
 

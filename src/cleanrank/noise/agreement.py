@@ -187,7 +187,7 @@ def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> floa
     marginal = together.sum(axis=1)
     squared = _squared_distance(marginal, distance)
     expected = np.outer(marginal, marginal) - np.diag(marginal)
-    apart = float((expected * squared).sum()) / (marginal.sum() - 1)
+    apart = float((expected * squared).sum()) / float(marginal.sum() - 1)
     return 1.0 - float((together * squared).sum()) / apart if apart > 0 else float("nan")
 
 

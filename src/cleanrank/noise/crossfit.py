@@ -36,9 +36,11 @@ LEAST_KAPPA = 0.3
 LEAST_KEPT = 0.75
 MOST_TREND = 2.5
 CLEARLY = 3.0
+UNEVEN = 2.0
 ADDED = 0.7
 OFF = 0.2
 STREAM = 9031
+BLOCK = 100
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def from_data(
     reading = read(data, p)
     reasons = [*_no_signal(data.y, p), *reading.doubts]
     T, r = _resampled(data, reading, draws, seed)
-    reasons += _implausible(r)
+    reasons += [] if reasons else _implausible(r)
     if fit_predict is not None and not reasons:
         reasons += _added_noise(data, fit_predict, read, reading.matrix, n_folds, seed)
     if reasons:
@@ -142,6 +144,8 @@ def from_data(
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
     if family == "uniform":
         notes.append("errors were assumed to go to any other grade alike; the data cannot prove that")
+    if family == "uniform" and C == 2:
+        notes.append("with two grades nothing in the data could speak against it")
     if fit_predict is None:
         notes.append("not checked against added noise (that needs fit_predict)")
     r = np.clip(r, 0.0, None)
@@ -170,7 +174,9 @@ def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
         return found
 
     T = uniform(min(float(shares[m]) * (C - 1), (C - 1) / C), C).matrix
-    doubts = [*_trend(data.y[rows] == m, m), *_order(data.y[rows], end, C)]
+    doubts = _trend(data.y[rows] == m, m)
+    for each in (0, C - 1):
+        doubts += _order(data.y[anchor_rows(p, each)], each, C)
     if ahead < CLEARLY:
         doubts.append(
             f"the features single out no rows: those most surely of grade {end} are given it in "
@@ -247,14 +253,17 @@ def _order(given: npt.NDArray[np.int32], end: int, n_grades: int) -> list[str]:
     """Tests the given grades of rows most surely of an end grade against uniform noise.
 
     No far grade may beat a nearer one, and the two farthest, which such rows never truly have, must be even.
+    Rows that mostly have other grades are no anchors and tell nothing.
     """
     counts = np.bincount(given, minlength=n_grades).astype(np.float64)
+    if counts[end] < 0.5 * len(given):
+        return []
     path = [g for g in range(n_grades) if g != end]
     path = path if end == 0 else path[::-1]
     for near, far in itertools.pairwise(path):
         ahead = (counts[far] - counts[near]) / np.sqrt(max(counts[far] + counts[near], 1.0))
         farthest = n_grades >= 4 and far == path[-1]
-        if ahead > CLEARLY or (farthest and -ahead > CLEARLY):
+        if ahead > CLEARLY or (farthest and -ahead > UNEVEN):
             return [
                 f"errors are not uniform: rows most surely of grade {end} are given grade {far} in "
                 f"{counts[far] / len(given):.1%} of cases and grade {near} in {counts[near] / len(given):.1%}"
@@ -310,10 +319,13 @@ def _resampled(data: RankingData, reading: _Reading, draws: int, seed: int) -> t
     Q, C = data.n_queries, len(reading.matrix)
     given = np.zeros((Q, C))
     np.add.at(given, (query_of_row(data.indptr), data.y), 1.0)
-    times = rng.multinomial(Q, np.full(Q, 1 / Q), size=draws).astype(np.float64)
-    T = reading.read(times @ reading.by_query, rng)
-    totals = times @ given
-    w = totals / totals.sum(axis=1, keepdims=True)
+    sums = []
+    for start in range(0, draws, BLOCK):  # a block at a time: draws x queries would fill the memory
+        times = rng.multinomial(Q, np.full(Q, 1 / Q), size=min(BLOCK, draws - start)).astype(np.float64)
+        sums.append(times @ np.hstack([reading.by_query, given]))
+    totals = np.concatenate(sums)
+    T = reading.read(totals[:, :-C], rng)
+    w = totals[:, -C:] / totals[:, -C:].sum(axis=1, keepdims=True)
     # A singular matrix (labels without information) has no inverse; a touch of identity keeps r finite.
     soft = 0.999 * T + 0.001 * np.eye(C)
     r = np.linalg.solve(soft.transpose(0, 2, 1), w[:, :, None])[:, :, 0]

@@ -26,6 +26,7 @@ METHODS = {
     "repeated": "several judgements of the same documents",
     "data": "cross-fitted predictions, no further judgement",
 }
+UNITS = {"gold": "answers", "repeated": "judgements", "data": "anchor rows"}
 FORMAT = "cleanrank noise estimate"
 VERSION = 1
 WIDTH = 0.1
@@ -66,7 +67,7 @@ class NoiseEstimate:
         profile: the posterior mean of the matrix; None when it could not be identified.
         draws: (S, C, C), matrices drawn from the posterior.
         proportion_draws: (S, C), the proportions of true grades that go with them.
-        n: judgements the estimate rests on.
+        n: what the estimate rests on: answers, judgements or anchor rows.
         level: probability that an interval is meant to hold.
         answers: judgements per true grade (expected number where the truth is not known).
         trusted: whether the estimate passed its own checks.
@@ -183,13 +184,13 @@ class NoiseEstimate:
         if self.answers is not None:
             few = [(g, float(a)) for g, a in enumerate(self.answers) if a < answers]
             reasons += [
-                f"true grade {g} was met {a:.0f} times, so its row of the matrix rests mostly on the prior"
+                f"answers of true grade {g}: {a:.0f}, so its row of the matrix rests mostly on the prior"
                 for g, a in few
             ]
         return Shortfall(found, width, more, tuple(reasons))
 
     def __repr__(self) -> str:
-        head = f"NoiseEstimate({self.method}, {self.n:,} judgements"
+        head = f"NoiseEstimate({self.method}, {self.n:,} {UNITS[self.method]}"
         why = "".join(f"\n  - {reason}" for reason in self.reasons)
         if self.profile is None:
             return f"{head}): no matrix, because" + why
