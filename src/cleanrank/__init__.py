@@ -47,6 +47,16 @@ PUBLIC: dict[str, str] = {
     "Comparison": "cleanrank.evaluate.compare",
     "evaluate": "cleanrank.evaluate.compare",
     "compare": "cleanrank.evaluate.compare",
+    "diagnose": "cleanrank.diagnose.diagnosis",
+    "plan": "cleanrank.plan.planning",
+    "pnoise_expected": "cleanrank.noise.pnoise",
+    "merge_grades": "cleanrank.noise.grades",
+    "best_proportions": "cleanrank.noise.grades",
+    "simulate_clicks": "cleanrank.noise.clicks",
+    "NoiseEstimate": "cleanrank.noise.estimate",
+    "gold_sample": "cleanrank.noise.gold",
+    "from_gold": "cleanrank.noise.gold",
+    "from_repeated": "cleanrank.noise.annotators",
     "train_lambdarank": "cleanrank.rankers.trees",
 }
 
@@ -74,18 +84,28 @@ if TYPE_CHECKING:
     from cleanrank.data.trec import write_qrels as write_qrels
     from cleanrank.data.trec import write_run as write_run
     from cleanrank.data.verify import verify as verify
+    from cleanrank.diagnose.diagnosis import diagnose as diagnose
     from cleanrank.evaluate.compare import Comparison as Comparison
     from cleanrank.evaluate.compare import Evaluation as Evaluation
     from cleanrank.evaluate.compare import compare as compare
     from cleanrank.evaluate.compare import evaluate as evaluate
     from cleanrank.evaluate.measures import Measure as Measure
+    from cleanrank.noise.annotators import from_repeated as from_repeated
+    from cleanrank.noise.clicks import simulate_clicks as simulate_clicks
+    from cleanrank.noise.estimate import NoiseEstimate as NoiseEstimate
+    from cleanrank.noise.gold import from_gold as from_gold
+    from cleanrank.noise.gold import gold_sample as gold_sample
+    from cleanrank.noise.grades import best_proportions as best_proportions
+    from cleanrank.noise.grades import merge_grades as merge_grades
     from cleanrank.noise.inject import corrupt as corrupt
     from cleanrank.noise.pnoise import PairNoise as PairNoise
     from cleanrank.noise.pnoise import pnoise as pnoise
     from cleanrank.noise.pnoise import pnoise_curve as pnoise_curve
+    from cleanrank.noise.pnoise import pnoise_expected as pnoise_expected
     from cleanrank.noise.pnoise import signal_left as signal_left
     from cleanrank.noise.profiles import Corruption as Corruption
     from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
+    from cleanrank.plan.planning import plan as plan
     from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
 
@@ -95,23 +115,32 @@ __all__ = [
     "Corruption",
     "Evaluation",
     "Measure",
+    "NoiseEstimate",
     "NoiseProfile",
     "PairNoise",
     "RankingData",
     "__version__",
+    "best_proportions",
     "compare",
     "corrupt",
+    "diagnose",
     "evaluate",
     "folds",
     "from_arrays",
     "from_frame",
+    "from_gold",
     "from_qrels_run",
+    "from_repeated",
+    "gold_sample",
     "load",
     "make_haddad",
     "make_ranking",
     "make_ranking_chunks",
+    "merge_grades",
+    "plan",
     "pnoise",
     "pnoise_curve",
+    "pnoise_expected",
     "read_any",
     "read_csv",
     "read_letor",
@@ -119,6 +148,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "signal_left",
+    "simulate_clicks",
     "split",
     "to_frame",
     "train_lambdarank",

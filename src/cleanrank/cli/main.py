@@ -11,7 +11,7 @@ import typer
 
 import cleanrank
 from cleanrank.checks import CleanrankError
-from cleanrank.cli import datasets, demo, experiments, measures
+from cleanrank.cli import datasets, demo, diagnose, experiments, gold, measures, noise
 
 app = typer.Typer(
     name="cleanrank",
@@ -38,10 +38,8 @@ def options(
     """Find, measure and survive label noise in learning to rank."""
 
 
-demo.mount(app)
-measures.mount(app)
-datasets.mount(app)
-experiments.mount(app)
+for commands in (demo, diagnose, noise, gold, measures, experiments, datasets):
+    commands.mount(app)
 
 
 def main() -> None:
