@@ -78,7 +78,7 @@ def test_more_starts_never_lower_the_likelihood():
 def test_three_judgements_identify_the_matrix(names):
     noise = NoiseProfile(np.array([[0.85, 0.1, 0.05], [0.2, 0.7, 0.1], [0.05, 0.2, 0.75]]))
     table, _ = judged([noise] * 3, 3000, names=names)
-    found = from_repeated(table)
+    found = from_repeated(table, draws=240)
     assert found.trusted
     assert found.matrix == pytest.approx(noise.matrix, abs=0.06)
     assert found.rate == pytest.approx(noise.rate(SHARES), abs=0.03)
@@ -89,13 +89,13 @@ def test_three_judgements_identify_the_matrix(names):
 def test_the_pooled_matrix_is_the_mean_over_judgements():
     noises = [uniform(0.05, 3), uniform(0.2, 3), uniform(0.35, 3)]
     table, _ = judged(noises, 2500)
-    found = from_repeated(table, model="dawid-skene")
+    found = from_repeated(table, model="dawid-skene", draws=240)
     assert found.matrix == pytest.approx(np.mean([n.matrix for n in noises], axis=0), abs=0.05)
 
 
 def test_annotators_are_told_apart():
     table, _ = judged([uniform(0.05, 3), uniform(0.2, 3), uniform(0.45, 3)], 1500)
-    found = annotator_noise(table)
+    found = annotator_noise(table, draws=240)
     assert list(found) == ["a0", "a1", "a2"]
     assert found["a0"].pnoise_interval[1] < found["a1"].pnoise_interval[0]
     assert found["a1"].pnoise_interval[1] < found["a2"].pnoise_interval[0]

@@ -9,7 +9,7 @@ sheets drawn by doubt.
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -125,17 +125,18 @@ def read_sheet(
     """
     file = existing_file(path)
     C = max(data.n_grades, 2) if n_grades is None else n_grades
-    query_of = dict(zip(data.row_ids.tolist(), data.qid.tolist(), strict=True))
+    query_of = _queries(data)
     wrong: list[tuple[int, str]] = []
     found: dict[int, tuple[int, int, float]] = {}
     unanswered: list[int] = []
     for entry in _entries(file):
         row = _whole(entry.row)
-        if row is None or row not in query_of:
-            rule = f"must be a row of the data (0 to {max(query_of, default=0)})"
+        query = None if row is None else query_of(row)
+        if row is None or query is None:
+            rule = f"must be a row of the data (0 to {int(data.row_ids.max(initial=0))})"
             wrong.append((entry.line, checks.complaint("row_id", rule, repr(entry.row))))
-        elif entry.query and entry.query != str(query_of[row]):
-            rule = f"must be {str(query_of[row])!r}, the query of row {row} in the data"
+        elif entry.query and entry.query != query:
+            rule = f"must be {query!r}, the query of row {row} in the data"
             remedy = "Is this the file the sheet was drawn from?"
             wrong.append((entry.line, checks.complaint("query_id", rule, repr(entry.query), remedy=remedy)))
         elif entry.grade in UNANSWERED:
@@ -161,6 +162,19 @@ def read_sheet(
         np.array([found[row][2] for row in rows.tolist()], dtype=np.float64),
         tuple(unanswered),
     )
+
+
+def _queries(data: RankingData) -> Callable[[int], str | None]:
+    """The query of a row id, None for a row that is not there; without a table of all rows."""
+    order = np.argsort(data.row_ids, kind="stable")
+
+    def query_of(row: int) -> str | None:
+        place = int(np.searchsorted(data.row_ids, row, sorter=order))
+        if place >= data.n_docs or data.row_ids[order[place]] != row:
+            return None
+        return str(data.query_ids[int(np.searchsorted(data.indptr, order[place], side="right")) - 1])
+
+    return query_of
 
 
 def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) -> None:
