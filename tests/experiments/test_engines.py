@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from cleanrank.checks import InvalidInputError
+from cleanrank.experiments import engines
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
 from cleanrank.experiments.results import unpack
 from tests.experiments.toys import FIGURE, MOODY, figure
@@ -132,6 +133,15 @@ def test_a_cell_that_kills_dask_workers_is_a_failed_result():
         found = dict(run_dask(asked, scheduler=cluster.scheduler_address, target=MOODY))
     assert unpack(found.pop("deadly")).status == "failed"
     assert {unpack(p).status for p in found.values()} == {"done"}
+
+
+@pytest.mark.slow
+def test_no_cluster_at_the_address_is_said(monkeypatch):
+    monkeypatch.setattr(engines, "CONNECT_SECONDS", 1)
+    with pytest.raises(InvalidInputError, match=r"running Dask cluster; got 'tcp://127\.0\.0\.1:9'"):
+        list(run_dask(cells(1), scheduler="tcp://127.0.0.1:9", target=FIGURE))
+    with pytest.raises(InvalidInputError, match="running Dask cluster; got 'nonsense://x'"):
+        list(run_dask(cells(1), scheduler="nonsense://x", target=FIGURE))
 
 
 def test_engines_are_listed():

@@ -28,6 +28,7 @@ CELL = "cleanrank.experiments.work:run_cell"
 TRIES = 2
 START_TRIES = 3
 SHORT_SECONDS = 0.02
+CONNECT_SECONDS = 10
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "NUMBA_NUM_THREADS",
@@ -209,39 +210,69 @@ def run_dask(
     """
     checks.require("dask")
     distributed: Any = importlib.import_module("distributed")
-    cluster: Any = scheduler
-    if scheduler is None:
-        cluster = distributed.LocalCluster(
-            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
-        )
-    try:
-        with distributed.Client(cluster, set_as_default=False) as client:
+    if scheduler is not None:
+        try:
+            outside = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
+        except (OSError, ValueError) as error:
+            checks.fail(
+                "scheduler",
+                "must be the address of a running Dask cluster",
+                repr(scheduler),
+                remedy=str(error),
+            )
+        with outside as client:
             yield from _through(client, iter(items), target)
-    finally:
-        if scheduler is None:
-            cluster.close()
+        return
+    with (
+        distributed.LocalCluster(
+            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield from _through(client, iter(items), target)
 
 
 def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
-    """Keeps a few cells per thread of the cluster in flight."""
+    """Keeps a few cells per thread of the cluster in flight.
+
+    When a worker dies, Dask blames every cell it held. So what it gives up is tried again alone: only the
+    cell that kills a worker by itself is failed.
+    """
+    blamed: list[Item] = []
+    for item, packed, _ in _flight(client, items, target, 4 * max(1, sum(client.nthreads().values()))):
+        if packed is None:
+            blamed.append(item)
+        else:
+            yield item[0], packed
+    for alone in blamed:
+        for item, packed, why in _flight(client, iter([alone]), target, 1):
+            yield item[0], pack(failure(why)) if packed is None else packed
+
+
+def _flight(
+    client: Any, items: Iterator[Item], target: str, window: int
+) -> Iterator[tuple[Item, bytes | None, str]]:
+    """(cell, its packed result or None, why there is none) as they come, ``window`` of them at a time."""
     distributed: Any = importlib.import_module("distributed")
-    window = 4 * max(1, sum(client.nthreads().values()))
-    keys: dict[Any, str] = {}
+    under_way: dict[Any, Item] = {}
     flying = distributed.as_completed(loop=client.loop)
 
     def send() -> None:
         if (item := next(items, None)) is not None:
-            future = client.submit(_compute, target, item[1], pure=False, retries=TRIES - 1)
-            keys[future.key] = item[0]
+            future = client.submit(_compute, target, item[1], pure=False)
+            under_way[future.key] = item
             flying.add(future)
 
     for _ in range(window):
         send()
     for future in flying:
-        key = keys.pop(future.key)
+        item = under_way.pop(future.key)
         send()
-        error = future.exception()
-        yield key, future.result() if error is None else pack(failure(f"{type(error).__name__}: {error}"))
+        try:
+            found, why = future.result(), ""
+        except Exception as error:  # a cell's own errors come as results: this one is the cluster's
+            found, why = None, f"{type(error).__name__}: {error}"
+        yield item, found, why
         future.release()
 
 
