@@ -23,7 +23,7 @@ def task(name, **changes):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_scores_every_test_document_the_same_twice(name):
-    given = task(name, **({"rounds": 5, "min_data_in_leaf": 5} if name == "lambdarank" else {}))
+    given = task(name, **({"rounds": 5, "min_data_in_leaf": 5} if "rounds" in METHODS[name].params else {}))
     one, two = METHODS[name].run(given), METHODS[name].run(given)
     assert one.scores.shape == (given.test.n_docs,)
     assert np.isfinite(one.scores).all()
@@ -50,16 +50,15 @@ def test_random_order_depends_on_the_seed():
     assert (one != two).any()
 
 
-def test_lambdarank_chooses_from_the_grid_by_validation():
+@pytest.mark.parametrize("name", ["lambdarank", "gbdt"])
+def test_trees_are_chosen_from_the_grid_by_validation(name):
     options = {"rounds": 10, "min_data_in_leaf": 5}
     grid = {"learning_rate": [1e-6, 0.3], "num_leaves": [2, 15]}
-    found = METHODS["lambdarank"].run(task("lambdarank", grid=grid, **options))
+    found = METHODS[name].run(task(name, grid=grid, **options))
     values = {}
     for rate in grid["learning_rate"]:
         for leaves in grid["num_leaves"]:
-            alone = METHODS["lambdarank"].run(
-                task("lambdarank", learning_rate=rate, num_leaves=leaves, **options)
-            )
+            alone = METHODS[name].run(task(name, learning_rate=rate, num_leaves=leaves, **options))
             values[rate, leaves] = alone.chosen["validation"]
     best = max(values, key=values.get)
     assert (found.chosen["learning_rate"], found.chosen["num_leaves"]) == best
@@ -72,6 +71,17 @@ def test_lambdarank_hands_its_parameters_on():
     for change in ({"norm": False}, {"num_leaves": 2}, {"lambda_l2": 50.0}, {"feature_fraction": 0.5}):
         other = METHODS["lambdarank"].run(task("lambdarank", rounds=5, min_data_in_leaf=5, **change)).scores
         assert (plain != other).any(), change
+
+
+def test_gbdt_is_another_objective_with_the_same_parameters():
+    options = {"rounds": 5, "min_data_in_leaf": 5}
+    plain = METHODS["gbdt"].run(task("gbdt", **options)).scores
+    assert (plain != METHODS["lambdarank"].run(task("lambdarank", **options)).scores).any()
+    assert (plain != METHODS["gbdt"].run(task("gbdt", num_leaves=2, **options)).scores).any()
+    assert set(METHODS["lambdarank"].params) - set(METHODS["gbdt"].params) == {
+        "norm",
+        "lambdarank_truncation_level",
+    }
 
 
 def test_choices_are_all_combinations_in_order():

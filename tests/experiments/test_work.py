@@ -43,9 +43,9 @@ def for_method(cells, name):
     inputs = dict(cell_of(cells, rate=0.3, method="norm on").inputs)
     params = {
         **METHODS[name].params,
-        **({"rounds": 5, "min_data_in_leaf": 5} if name == "lambdarank" else {}),
+        **({"rounds": 5, "min_data_in_leaf": 5} if "rounds" in METHODS[name].params else {}),
     }
-    grid = {"num_leaves": [3, 15]} if name == "lambdarank" else {}
+    grid = {"num_leaves": [3, 15]} if "rounds" in METHODS[name].params else {}
     return {**inputs, "algorithm": name, "version": METHODS[name].version, "params": params, "grid": grid}
 
 

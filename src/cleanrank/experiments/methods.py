@@ -8,11 +8,14 @@ when a method runs, so that reading a recipe stays quick.
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cleanrank.types import Features, FloatArray, IntArray, RankingData
+
+if TYPE_CHECKING:
+    from cleanrank.rankers.trees import TreeRanker
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,17 +89,27 @@ class Method:
 
 def lambdarank(task: Task) -> Scored:
     """LightGBM's lambdarank; validation data choose the trees and from the grid (ties: the first)."""
-    from cleanrank.rankers.trees import train_lambdarank
+    return _score(task, best_trees("lambdarank", task))
 
+
+def gbdt(task: Task) -> Scored:
+    """LightGBM's least-squares trees on the grade, chosen like those of lambdarank."""
+    return _score(task, best_trees("gbdt", task))
+
+
+def best_trees(name: str, task: Task) -> tuple["TreeRanker", dict[str, Any]]:
+    """The forest of "lambdarank" or "gbdt" that validation data choose, and the choice."""
+    from cleanrank.rankers.trees import train_gbdt, train_lambdarank
+
+    train: Callable[..., TreeRanker] = {"lambdarank": train_lambdarank, "gbdt": train_gbdt}[name]
     best = None
     for choice in task.choices():
         params = {**task.params, **choice}
-        model = train_lambdarank(
+        own = {key: params.pop(key) for key in ("norm", "rounds", "early_stopping_rounds") if key in params}
+        model = train(
             task.train,
             task.validation,
-            norm=params.pop("norm"),
-            rounds=params.pop("rounds"),
-            early_stopping_rounds=params.pop("early_stopping_rounds"),
+            **own,
             params=params,
             measure=task.select,
             seed=task.seed,
@@ -107,7 +120,12 @@ def lambdarank(task: Task) -> Scored:
             best = value, model, choice
     assert best is not None  # a grid has at least one combination
     value, model, choice = best
-    return Scored(model.predict(task.test.X), {**choice, "trees": model.best_iteration, "validation": value})
+    return model, {**choice, "trees": model.best_iteration, "validation": value}
+
+
+def _score(task: Task, found: tuple["TreeRanker", dict[str, Any]]) -> Scored:
+    model, chosen = found
+    return Scored(model.predict(task.test.X), chosen)
 
 
 def one_feature(task: Task) -> Scored:
@@ -137,27 +155,28 @@ def _dense(X: Features) -> FloatArray:
     return np.nan_to_num(np.asarray(found, dtype=np.float64), nan=0.0)
 
 
+TREES: dict[str, Any] = {
+    "rounds": 300,
+    "early_stopping_rounds": 50,
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "min_data_in_leaf": 20,
+    "min_sum_hessian_in_leaf": 0.0,
+    "feature_fraction": 1.0,
+    "bagging_fraction": 1.0,
+    "bagging_freq": 0,
+    "lambda_l2": 0.0,
+    "max_bin": 255,
+}
+
 METHODS: dict[str, Method] = {
     "lambdarank": Method(
         version=1,
         run=lambdarank,
-        params={
-            "norm": True,
-            "rounds": 300,
-            "early_stopping_rounds": 50,
-            "learning_rate": 0.05,
-            "num_leaves": 31,
-            "min_data_in_leaf": 20,
-            "min_sum_hessian_in_leaf": 0.0,
-            "feature_fraction": 1.0,
-            "bagging_fraction": 1.0,
-            "bagging_freq": 0,
-            "lambda_l2": 0.0,
-            "max_bin": 255,
-            "lambdarank_truncation_level": 30,
-        },
+        params={"norm": True, **TREES, "lambdarank_truncation_level": 30},
         about="LightGBM's lambdarank",
     ),
+    "gbdt": Method(version=1, run=gbdt, params=TREES, about="LightGBM's least-squares trees on the grade"),
     "one_feature": Method(
         version=1, run=one_feature, params={}, about="the feature that ranks validation data best"
     ),

@@ -1,6 +1,7 @@
 """Boosted trees: the only place that talks to LightGBM.
 
-lambda-LGBM is LightGBM's lambdarank with ``norm`` on, lambda-MART the same with ``norm`` off.
+lambda-LGBM is LightGBM's lambdarank with ``norm`` on, lambda-MART the same with ``norm`` off. GBDT is
+least-squares boosting on the grade (Friedman 2001), which knows no queries.
 """
 
 from collections.abc import Mapping
@@ -78,14 +79,77 @@ def train_lambdarank(
         n_jobs: threads.
         progress: called with (round, rounds).
     """
-    refuse_broken(params or {})
-    if train.gains is not None:
-        checks.fail("train", "must have grades only for LightGBM's own lambdarank", "real-valued gains")
-    measure = Measure.parse(measure) if isinstance(measure, str) else measure
-    settings = DEFAULTS | {
+    objective = {
         "objective": "lambdarank",
         "lambdarank_norm": norm,
         "label_gain": [2.0**grade - 1 for grade in range(max(train.n_grades, 2))],
+    }
+    return _boost(
+        train,
+        validation,
+        objective,
+        params=params,
+        measure=measure,
+        rounds=rounds,
+        early_stopping_rounds=early_stopping_rounds,
+        seed=seed,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def train_gbdt(
+    train: RankingData,
+    validation: RankingData | None = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+    measure: str | Measure = "ndcg@10",
+    rounds: int = 500,
+    early_stopping_rounds: int = 50,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> TreeRanker:
+    """Fits the grade by least squares, min sum_i (y_i - f(x_i))^2 (Friedman 2001), to rank by the fit.
+
+    The arguments are those of ``train_lambdarank``; early stopping looks at a measure of the ranking all
+    the same.
+    """
+    return _boost(
+        train,
+        validation,
+        {"objective": "regression"},
+        params=params,
+        measure=measure,
+        rounds=rounds,
+        early_stopping_rounds=early_stopping_rounds,
+        seed=seed,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+
+
+def _boost(
+    train: RankingData,
+    validation: RankingData | None,
+    objective: Mapping[str, Any],
+    *,
+    params: Mapping[str, Any] | None,
+    measure: str | Measure,
+    rounds: int,
+    early_stopping_rounds: int,
+    seed: int,
+    n_jobs: int,
+    progress: Progress | None,
+) -> TreeRanker:
+    """Boosts one of LightGBM's own objectives; ``params`` have the last word."""
+    refuse_broken(params or {})
+    if train.gains is not None:
+        checks.fail("train", "must have grades only for LightGBM's own objectives", "real-valued gains")
+    measure = Measure.parse(measure) if isinstance(measure, str) else measure
+    settings = {
+        **DEFAULTS,
+        **objective,
         "metric": "None",
         "seed": seed,
         "deterministic": True,
@@ -131,7 +195,7 @@ def refuse_broken(params: Mapping[str, Any]) -> None:
     if params.get("bagging_by_query"):
         checks.fail(
             "bagging_by_query",
-            "must be off: LightGBM 4.7 leaves rows out of the bag without score updates and gives them to row 0",
+            "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0",
             True,
             remedy="Use bagging_fraction without it.",
         )
