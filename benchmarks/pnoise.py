@@ -117,6 +117,7 @@ def memory_of_a_large_set(queries=250_000):
         "documents": len(true),
         "queries": queries,
         "labels_mib": round((true.nbytes + given.nbytes) / 2**20, 1),
+        "result_mib": round(found.counts.nbytes / 2**20, 1),
         "extra_mib": round(max(highest[0], resident_mib()) - before, 1),
         "seconds": round(seconds, 4),
         "pnoise": round(float(found), 6),

@@ -1,1 +1,1 @@
-"""Label noise: what it is (profiles) and how it gets into data (inject)."""
+"""Label noise: what it is (profiles), how it gets into data (inject, clicks), what it does (pnoise)."""
