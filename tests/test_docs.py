@@ -36,7 +36,7 @@ def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch, request):
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block.group(2)],
-            env={**os.environ, "PATH": path, "CLEANRANK_RECIPES": str(ROOT / "recipes")},
+            env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
         )
