@@ -8,7 +8,7 @@ import typer
 
 from cleanrank import checks
 from cleanrank.cli import screen
-from cleanrank.noise.click_models import CLICK_MODELS
+from cleanrank.noise.clicks.models import CLICK_MODELS
 from cleanrank.noise.profiles import PROFILES
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
@@ -127,8 +127,8 @@ def clicks(
     from cleanrank.data.files import written_whole
     from cleanrank.data.frames import read_any
     from cleanrank.data.scores import read_scores
-    from cleanrank.noise.click_logs import write_click_log
-    from cleanrank.noise.clicks import click_sessions
+    from cleanrank.noise.clicks.logs import write_click_log
+    from cleanrank.noise.clicks.simulate import click_sessions
     from cleanrank.noise.saved import refuse_overwriting
 
     beside = out.with_name(f"{out.name}.clicks.json")
