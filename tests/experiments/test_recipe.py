@@ -92,7 +92,7 @@ MISTAKES = [
         r"noise\[0\]\.profile: unknown noise profile 'uniforn'\. Did you mean",
     ),
     ("rates = [0.0, 0.3]", "rates = [0.0, 1.3]", r"noise\[0\]\.rates must lie in \[0, 1\]; got 1\.3"),
-    ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a number; got 'a'"),
+    ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a finite number; got 'a'"),
     (
         "rates = [0.0, 0.3]",
         'rates = [0.3]\non = ["test"]',
@@ -128,7 +128,7 @@ MISTAKES = [
     ),
     ("[quick]", published(dataset="other"), r"published\[0\]\.dataset: unknown data set of this recipe"),
     ("[quick]", published(method="SVM"), r"published\[0\]\.method: unknown method label 'SVM'"),
-    ("[quick]", published(value="high"), r"published\[0\]\.value must be a number"),
+    ("[quick]", published(value="high"), r"published\[0\]\.value must be a finite number"),
     ("[[data]]", "[data]", "data must be a list"),
     ("[quick]", "[quik]", "unknown key 'quik'. Did you mean 'quick'"),
 ]
