@@ -157,3 +157,11 @@ def test_cells_read_as_words(recipe):
     found = expand(recipe, identity)
     assert str(found[0]) == "synthetic fold 1, norm on, seed 1"
     assert str(found[4]) == "synthetic fold 1 uniform 0.3, norm on, seed 1"
+
+
+def test_a_derived_set_is_other_data_and_plain_data_keep_their_keys(recipe):
+    plain = expand(recipe, identity)
+    derived = dataclasses.replace(recipe, data=(dataclasses.replace(recipe.data[0], derived="MSLR2G"),))
+    assert all("derived" not in c.inputs for c in plain)
+    assert {c.inputs["derived"] for c in expand(derived, identity)} == {"MSLR2G"}
+    assert not {c.key for c in plain} & {c.key for c in expand(derived, identity)}

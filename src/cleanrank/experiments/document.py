@@ -5,11 +5,13 @@ from typing import Any
 
 from cleanrank.evaluate.measures import CONVENTIONS, Measure
 from cleanrank.experiments.reproduce import Reproduction
+from cleanrank.experiments.studies import STUDIES
 from cleanrank.report.markdown import markdown_table, markdown_verdicts
 from cleanrank.report.published import Published, compare_published
 from cleanrank.report.summaries import summarise
 
 COLUMNS = 6
+_STUDIED = {name: words for study in STUDIES.values() for name, words in study.measures.items()}
 
 
 def markdown_page(found: Reproduction) -> str:
@@ -35,15 +37,15 @@ def markdown_page(found: Reproduction) -> str:
 
 def _tables(measures: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Measures by convention, a few columns at a time."""
-    by_convention: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for text in measures:
         named = next((word for word in text.split(":")[1:] if word in CONVENTIONS), "lightgbm")
-        by_convention.setdefault(named, []).append(text)
-    for convention, mine in by_convention.items():
+        groups.setdefault("Measured" if text in _STUDIED else f"Convention {named}", []).append(text)
+    for name, mine in groups.items():
         for start in range(0, len(mine), COLUMNS):
             part = tuple(mine[start : start + COLUMNS])
             span = part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
-            yield f"Convention {convention}: {span}", part
+            yield f"{name}: {span}", part
 
 
 def _context(published: Sequence[Published]) -> str:
@@ -77,18 +79,19 @@ def _protocol(found: Reproduction) -> str:
             + (f"; searched: {_settings(c.grid)}." if c.grid else ".")
             for c in recipe.contenders
         ),
-        *(f"`{Measure.parse(m).describe()}`" for m in _one_of_each(recipe.measures)),
+        *(f"`{words}`" for words in _described(recipe.measures)),
         f"Cells: {len(done)} of {len(found.cells)} done.",
         "Versions: " + _settings(done[0].versions) + "." if done else "",
     ]
     return "\n".join(f"* {line}" for line in lines if line)
 
 
-def _one_of_each(measures: tuple[str, ...]) -> list[str]:
-    """The last of the measures that differ in their cut-off only."""
-    parsed = [Measure.parse(m) for m in measures]
-    kept = {str(m).replace(f"@{m.cutoff}", ""): str(m) for m in parsed}
-    return list(kept.values())
+def _described(measures: tuple[str, ...]) -> list[str]:
+    """The measures in words; of those that differ in their cut-off only, the last."""
+    studied = [f"{m}: {_STUDIED[m]}." for m in measures if m in _STUDIED]
+    parsed = [Measure.parse(m) for m in measures if m not in _STUDIED]
+    kept = {str(m).replace(f"@{m.cutoff}", ""): m for m in parsed}
+    return [*studied, *(m.describe() for m in kept.values())]
 
 
 def _list(values: tuple[Any, ...]) -> str:
