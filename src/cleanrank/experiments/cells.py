@@ -83,11 +83,12 @@ def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[Cell]:
 
 
 def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
+    """The noise levels; rate 0 comes once, as no noise, and starts the curve of every profile."""
     clean_seen = False
     for noise in recipe.noise or (CLEAN,):
         for rate in noise.rates:
             if rate or not clean_seen:
-                yield noise, rate
+                yield noise if rate else CLEAN, rate
             clean_seen = clean_seen or not rate
 
 
