@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.checks import CleanrankError, InvalidInputError
 from cleanrank.experiments.recipe import (
     Contender,
     Data,
@@ -45,9 +45,9 @@ def test_quick_keeps_a_part_of_the_whole(small_recipe):
     assert (quick.data[0].folds, quick.seeds, quick.noise[0].rates) == ((1,), (1,), (0.0, 0.3))
 
 
-def published(dataset="synthetic", method="norm on", measure="ndcg@10", value=0.5):
+def published(dataset="synthetic", method="norm on", measure="ndcg@10", value=0.5, **more):
     """The start of [quick] with a published figure before it."""
-    figure = {"dataset": dataset, "method": method, "measure": measure, "value": value, "source": "x"}
+    figure = {"dataset": dataset, "method": method, "measure": measure, "value": value, "source": "x", **more}
     return "[[published]]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in figure.items()) + "[quick]"
 
 
@@ -61,7 +61,8 @@ MISTAKES = [
         "seed = [1, 2]",
         r"small\.toml: unknown key 'seed'\. Did you mean 'seeds'\? Known: title",
     ),
-    ("seeds = [1, 2]", "seeds = [1, -2]", "seeds must not be negative; got -2"),
+    ("seeds = [1, 2]", "seeds = [1, -2]", r"seeds must lie in \[0, 2147483647\]; got -2"),
+    ("seeds = [1, 2]", "seeds = [1, 2147483648]", r"seeds must lie in \[0, 2147483647\]; got 2147483648"),
     ("seeds = [1, 2]", "seeds = [1, 1]", "seeds must not repeat"),
     ("seeds = [1, 2]", "seeds = []", "seeds must list at least one"),
     ("seeds = [1, 2]", "seeds = 1, 2", "must be valid TOML.*line 4"),
@@ -129,6 +130,18 @@ MISTAKES = [
     ("[quick]", published(dataset="other"), r"published\[0\]\.dataset: unknown data set of this recipe"),
     ("[quick]", published(method="SVM"), r"published\[0\]\.method: unknown method label 'SVM'"),
     ("[quick]", published(value="high"), r"published\[0\]\.value must be a finite number"),
+    ("[quick]", published(fold=3), r"published\[0\]\.fold must be among the recipe's 1, 2; got 3"),
+    ("[quick]", published(rate=0.2), r"published\[0\]\.rate must be among the rates .*; got 0\.2"),
+    (
+        "[quick]",
+        published(rate=0.3, noise="adjacent"),
+        r"published\[0\]\.rate must be among the rates .*; got 0\.3",
+    ),
+    ("[quick]", published(decimals=-1), r"published\[0\]\.decimals must not be negative; got -1"),
+    ("seeds = [1]", "seeds = [3]", r"quick\.seeds must be a part of the whole recipe's; got 3"),
+    ("seeds = [1]", "rates = [0.2]", r"quick\.rates must be a part of the whole recipe's; got 0\.2"),
+    ("folds = [1]", "folds = [3]", r"quick\.folds must be a part of the whole recipe's; got 3"),
+    ("rounds = 5", "learning_rate = nan", r"params\.learning_rate must be a finite number; got nan"),
     ("[[data]]", "[data]", "data must be a list"),
     ("[quick]", "[quik]", "unknown key 'quik'. Did you mean 'quick'"),
 ]
@@ -168,6 +181,11 @@ def test_recipes_are_found_by_path_and_by_name(small_recipe, monkeypatch):
     assert read_recipe(find_recipe("toys/small")).name == "toys/small"
     with pytest.raises(CleanrankError, match=r"unknown recipe 'toys/smal'\. Did you mean 'toys/small'"):
         find_recipe("toys/smal")
+    for text in ("toys/none.toml", str(small_recipe.parent)):
+        with pytest.raises(InvalidInputError, match=r"must be a TOML file that exists.*name: toys/small\."):
+            find_recipe(text)
+    with pytest.raises(InvalidInputError, match="must be a TOML file that exists; got 'small'"):
+        find_recipe("small", folder="nowhere")
 
 
 SHIPPED = all_recipes(REPOSITORY / "recipes")

@@ -37,6 +37,7 @@ from cleanrank.report.published import Published
 
 COMMAND = "cleanrank reproduce"
 SPLITS = ("train", "validation")
+LAST_SEED = 2**31 - 1  # LightGBM's
 TOP = (
     "title",
     "source",
@@ -157,6 +158,9 @@ def find_recipe(text: str, folder: str | Path = "recipes") -> Path:
         if path.is_file():
             return path
     names = [recipe_name(p) for p in all_recipes(folder)]
+    if not names or Path(text).suffix == ".toml" or Path(text).is_dir():
+        known = f"Or a name: {', '.join(names)}." if names else ""
+        checks.fail("recipe", "must be a TOML file that exists", repr(text), remedy=known)
     return Path(folder) / f"{checks.known('recipe', text, names)}.toml"
 
 
@@ -213,6 +217,7 @@ def _recipe(top: Table, name: str, command: str) -> Recipe:
         top.known("show", "measure", _measure(top, "show", m, own), measures)
         for m in top.many("show", str, ())
     )
+    seeds = _seeds(top)
     baseline = top.get("baseline", str, None)
     if baseline is not None:
         top.known("baseline", "method label", baseline, labels)
@@ -228,11 +233,11 @@ def _recipe(top: Table, name: str, command: str) -> Recipe:
         measures=tuple(dict.fromkeys(measures)),
         show=show or tuple(dict.fromkeys(measures)),
         select=_measure(top, "select", top.get("select", str, "ndcg@10")),
-        seeds=_seeds(top),
+        seeds=seeds,
         baseline=baseline,
-        quick=_quick(top),
+        quick=_quick(top, data, noise, seeds),
         published=tuple(
-            _published(top, i, measures, data, labels, own) for i in range(_count(top, "published"))
+            _published(top, i, measures, data, noise, labels, own) for i in range(_count(top, "published"))
         ),
     )
 
@@ -240,8 +245,8 @@ def _recipe(top: Table, name: str, command: str) -> Recipe:
 def _seeds(top: Table) -> tuple[int, ...]:
     seeds: tuple[int, ...] = top.many("seeds", int)
     for seed in seeds:
-        if seed < 0:
-            top.fail("seeds", "must not be negative", seed)
+        if not 0 <= seed <= LAST_SEED:
+            top.fail("seeds", f"must lie in [0, {LAST_SEED}]", seed)
     return seeds
 
 
@@ -320,11 +325,20 @@ def _contender(table: Table) -> Contender:
     return Contender(table.get("label", str, name), name, chosen, searched)
 
 
-def _quick(top: Table) -> Quick:
+def _quick(top: Table, data: Sequence[Data], noise: Sequence[Noise], seeds: Sequence[int]) -> Quick:
     table = Table(top.get("quick", dict, {}), top.at("quick"), ("folds", "seeds", "rates"))
-    return Quick(
-        table.many("folds", int, None), table.many("seeds", int, None), table.many("rates", float, None)
-    )
+    whole: dict[str, set[Any]] = {
+        "folds": {fold for d in data for fold in d.folds},
+        "seeds": set(seeds),
+        "rates": {rate for n in noise for rate in n.rates},
+    }
+    kinds: dict[str, type] = {"folds": int, "seeds": int, "rates": float}
+    chosen = {key: table.many(key, kind, None) for key, kind in kinds.items()}
+    for key, values in chosen.items():
+        for value in values or ():
+            if value not in whole[key]:
+                table.fail(key, "must be a part of the whole recipe's", value)
+    return Quick(**chosen)
 
 
 def _published(
@@ -332,6 +346,7 @@ def _published(
     i: int,
     measures: tuple[str, ...],
     data: tuple[Data, ...],
+    noise: tuple[Noise, ...],
     labels: list[str],
     own: tuple[str, ...] | None,
 ) -> Published:
@@ -341,17 +356,26 @@ def _published(
     method = table.get("method", str)
     if not context:
         table.known("method", "method label", method, labels)
-    fold = table.get("fold", int, None)
+    dataset = table.among("dataset", "data set of this recipe", [d.label for d in data])
     measure = _measure(table, "measure", table.get("measure", str), own)
-    return Published(
-        dataset=table.among("dataset", "data set of this recipe", [d.label for d in data]),
+    figure = Published(
+        dataset=dataset,
         method=method,
         measure=table.known("measure", "measure of this recipe", measure, measures),
         value=table.get("value", float),
         source=table.get("source", str),
         noise=None if "noise" not in table else table.among("noise", "noise profile", PROFILES),
         rate=table.get("rate", float, None),
-        fold=fold,
+        fold=table.get("fold", int, None),
         context=context,
         decimals=table.get("decimals", int, None),
     )
+    if figure.decimals is not None and figure.decimals < 0:
+        table.fail("decimals", "must not be negative", figure.decimals)
+    folds = next(d.folds for d in data if d.label == dataset)
+    if figure.fold is not None and figure.fold not in folds:
+        table.fail("fold", f"must be among the recipe's {', '.join(map(str, folds))}", figure.fold)
+    rates = {rate for n in noise if figure.noise in (None, n.profile) for rate in n.rates}
+    if figure.rate and figure.rate not in rates and not context:
+        table.fail("rate", "must be among the rates of the recipe's noise", figure.rate)
+    return figure
