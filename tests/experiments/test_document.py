@@ -97,3 +97,36 @@ def test_a_study_is_shown_in_its_own_words(tmp_path):
     assert "## Measured: dnoise to pnoise" in page
     assert "dnoise: the share of training documents whose grade changed." in page
     assert "| 0.2500 " in page
+
+
+def test_a_part_of_a_recipe_tells_of_that_part(found):
+    part = [c for c in found.cells if (c.inputs["fold"], c.inputs["seed"]) == (2, 1)]
+    records = tuple(r for r in found.records if r.key in {c.key for c in part})
+    text = markdown_page(dataclasses.replace(found, cells=tuple(part), records=records))
+    assert "Data: synthetic, folds 2." in text
+    assert "Seeds: 1, averaged query by query" in text
+    assert "Noise: uniform, rates 0, 0.3, on" in text
+
+
+def test_the_noise_of_training_labels_is_told_and_explains_the_loss(found):
+    two = []
+    for cell, record in zip(found.cells, found.records, strict=True):
+        for dataset, factor in (("a", 0.5), ("b", 1.5)):
+            inputs = {**cell.inputs, "dataset": dataset}
+            rate = inputs["rate"]
+            chosen = {"train_dnoise": rate, "train_pnoise": rate * factor} if rate else {}
+            cell_of = dataclasses.replace(cell, key=dataset + cell.key, inputs=inputs)
+            values = {m: v * (1 - rate * factor) for m, v in record.values.items()}
+            means = {m: float(v.mean()) for m, v in values.items()}
+            record = dataclasses.replace(record, values=values, means=means)
+            two.append((cell_of, dataclasses.replace(record, key=cell_of.key, cell=inputs, chosen=chosen)))
+            if rate:
+                more = {**inputs, "rate": 0.4}
+                other = dataclasses.replace(cell, key="x" + cell_of.key, inputs=more)
+                noted = {"train_dnoise": 0.4, "train_pnoise": 0.4 * factor}
+                two.append((other, dataclasses.replace(record, key=other.key, cell=more, chosen=noted)))
+    cells, records = zip(*two, strict=True)
+    text = markdown_page(dataclasses.replace(found, cells=cells, records=records))
+    assert "| a | uniform 0.3 | 0.3000 | 0.1500 | – | – |" in text
+    assert "| norm on, ndcg@10 | 4 | 2 |" in text
+    assert "Noise of the training labels" not in markdown_page(found)

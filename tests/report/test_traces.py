@@ -87,6 +87,7 @@ def test_over_pnoise_the_lines_fall_together_and_over_dnoise_apart():
     assert (panel.kind, panel.title, panel.x_title) == ("traces", "m", AXES["pnoise"])
     assert panel.methods == ("hard", "easy")
     assert all(p.mean == pytest.approx(1 - p.x) for p in panel.points)
+    assert [p.title for p in kept_panels(grid(), "map")] == ["m"]  # random order has nothing to lose
     (apart,) = kept_panels(grid(), "map", "dnoise", floor="random")
     assert [p.x for p in apart.points if p.method == "easy"] == pytest.approx([0, 0.1, 0.2])
     assert not all(p.mean == pytest.approx(1 - p.x) for p in apart.points)

@@ -1,6 +1,6 @@
 """A recipe's results as a Markdown page for the documentation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cleanrank.evaluate.measures import CONVENTIONS, Measure
@@ -103,13 +103,16 @@ def _context(published: Sequence[Published]) -> str:
 
 def _protocol(found: Reproduction) -> str:
     recipe = found.recipe
+    cells = [c.inputs for c in found.cells]  # what ran, which may be a part of the recipe
+    data = dict.fromkeys(c["dataset"] for c in cells)
     done = [r for r in found.records if r.status == "done"]
     lines = [
-        "Data: " + "; ".join(f"{d.label}, folds {_list(d.folds)}" for d in recipe.data) + ".",
-        f"Seeds: {_list(recipe.seeds)}. Values are averaged over seeds, then test queries are pooled.",
+        "Data: " + "; ".join(f"{d}, folds {_list(_there(cells, 'fold', dataset=d))}" for d in data) + ".",
+        f"Seeds: {_list(_there(cells, 'seed'))}, averaged query by query; then test queries are pooled.",
         *(
-            f"Noise: {n.profile}, rates {_list(n.rates)}, on the labels of {' and '.join(n.on)} data."
+            f"Noise: {n.profile}, rates {_list(rates)}, on the labels of {' and '.join(n.on)} data."
             for n in recipe.noise
+            if (rates := tuple(r for r in n.rates if r in {0, *_there(cells, "rate", noise=n.profile)}))
         ),
         f"Model selection: {recipe.select} on validation data.",
         *(
@@ -130,6 +133,11 @@ def _described(measures: tuple[str, ...]) -> list[str]:
     parsed = [Measure.parse(m) for m in measures if m not in _STUDIED]
     kept = {str(m).replace(f"@{m.cutoff}", ""): m for m in parsed}
     return [*studied, *(m.describe() for m in kept.values())]
+
+
+def _there(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tuple[Any, ...]:
+    """The values of an input that occur in cells with the given other inputs."""
+    return tuple(sorted({c[name] for c in cells if all(c[k] == v for k, v in where.items())}))
 
 
 def _list(values: tuple[Any, ...]) -> str:

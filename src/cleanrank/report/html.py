@@ -114,6 +114,7 @@ def _add(
             "kind": panel.kind,
             "title": name,
             "only": key.partition(" | ")[2],
+            "measured": panel.measure.startswith(key.partition(" | ")[0]),
             "data": {},
             "words": {},
             "step": None if panel.kind in ("curves", "traces") else vega.STEP,

@@ -102,13 +102,13 @@ def _complete(summary: Summary, measure: str, method: str, dataset: str | None =
 def kept_panels(
     summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None
 ) -> tuple[Panel, ...]:
-    """A panel per method: what it keeps of its clean figure against dNoise or pNoise, a line per data set."""
+    """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set."""
     checks.known("axis", axis, AXES)
     panels = []
     for method in summary.methods:
         found = kept(summary, measure, method, floor=floor) if method != floor else ()
-        kinds = {k.level.noise for k in found if not k.level.clean}
-        if kinds:
+        # a method that learns nothing keeps everything, which is no picture
+        if any(not k.level.clean and k.share != 1 for k in found):
             panels.append(kept_panel(found, axis, measure, method))
     return tuple(panels)
 

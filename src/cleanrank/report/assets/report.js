@@ -88,7 +88,7 @@
     const spec = structuredClone(chart.spec);
     spec.data = { values: chart.data[key].filter((d) => chart.kind === "traces" || shown.has(d.method)) };
     if (chart.step) spec.height = chart.step * Math.max(1, new Set(spec.data.values.map((d) => d.method)).size);
-    figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
+    if (chart.measured) figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
     place.setAttribute("aria-label", chart.words[key]);
     const mine = (turn.get(chart.id) || 0) + 1;
     turn.set(chart.id, mine);
