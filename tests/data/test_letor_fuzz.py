@@ -1,6 +1,5 @@
 import random
 
-from . import letor_oracle as oracle
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +8,8 @@ from hypothesis import strategies as st
 from cleanrank.checks import BadFileError
 from cleanrank.data import texts
 from cleanrank.data.letor import read_letor
+
+from . import letor_oracle as oracle
 
 SEEDS = [
     b"2 qid:10 1:0.5 2:1 3:-2.25e-3 # docid = GX-1 inc = 0.1\n0 qid:10 1:.5 3:7.\n1 qid:11 2:nan #D7\n",

@@ -99,10 +99,11 @@ def test_gains_of_the_data_are_used():
     ("arguments", "words"),
     [
         ({"y": [0.5, 1]}, "whole grades"),
-        ({"y": [-1, 1]}, "whole grades"),
+        ({"y": [-1, 1]}, "must not be negative"),
         ({"indptr": [0, 1]}, "must rise from 0"),
         ({"indptr": [0, 2, 1, 2]}, "must rise from 0"),
-        ({"indptr": []}, "must rise from 0"),
+        ({"indptr": []}, "row offsets"),
+        ({"indptr": [0, 1.5, 2]}, "whole numbers"),
         ({"gains": [1.0]}, "gains"),
         ({"gains": [1.0, -1.0]}, "gains"),
     ],
@@ -201,3 +202,25 @@ def test_a_measure_that_one_system_leaves_undefined_is_refused(data, scores):
     with pytest.raises(InvalidInputError, match="tau:empty=zero"):
         compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau")
     compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau:empty=zero", permutations=100)
+
+
+def test_systems_must_be_named(data, scores):
+    for systems in (list(scores.values()), {1: scores["a"], 2: scores["b"]}):
+        with pytest.raises(InvalidInputError, match="must map names"):
+            compare(systems, data)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(data, scores):
+    plain = compare(scores, data, permutations=1000, seed=3)
+    other = compare(scores, data, permutations=1e3, seed=np.int64(3))
+    np.testing.assert_array_equal(plain.p_values, other.p_values)
+    for seed in (None, "3", 3.5):
+        with pytest.raises(InvalidInputError, match="seed must be a whole number"):
+            compare(scores, data, seed=seed)
+
+
+def test_what_was_not_evaluated_has_a_default(data, scores):
+    found = evaluate(scores["a"], data, "ndcg@10")
+    assert found.get("map") is None
+    assert found.get("map", 0) == 0
+    assert found.get("ndcg@10:lightgbm") is not None

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -161,3 +163,22 @@ def test_bad_draws_and_gains_are_refused():
         corrected(s, data, "dcg@5", noise=T2, matrix_draws=np.full((4, 2, 2), 0.5))
     with pytest.raises(InvalidInputError, match="gains"):
         corrected(s, data.with_labels(data.y, gains=data.y * 1.0), "dcg@5", noise=T2)
+
+
+def test_an_estimate_brings_its_own_uncertainty():
+    data = cr.make_ranking(60, n_features=3, seed=4)
+    scores = data.y + np.random.default_rng(0).normal(size=data.n_docs)
+    matrix = 0.8 * np.eye(5) + 0.04
+    draws = np.stack([share * np.eye(5) + (1 - share) / 5 for share in np.linspace(0.5, 1.0, 50)])
+    estimate = SimpleNamespace(matrix=matrix, draws=draws)
+    plain, wide = (corrected(scores, data, "dcg@10", noise=noise) for noise in (matrix, estimate))
+    asked = corrected(scores, data, "dcg@10", noise=matrix, matrix_draws=draws)
+    assert wide.means == plain.means
+    assert wide.high - wide.low > 1.2 * (plain.high - plain.low)
+    assert (wide.low, wide.high) == (asked.low, asked.high)
+
+
+def test_a_name_is_no_noise_matrix():
+    data = cr.from_arrays([[1.0]] * 2, [0, 1], qid=[1, 1])
+    with pytest.raises(InvalidInputError, match="read_noise"):
+        corrected([1, 2], data, "dcg@10", noise="uniform")

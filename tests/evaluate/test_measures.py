@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,3 +165,14 @@ def test_one_or_many_texts_or_values():
         as_measures([])
     with pytest.raises(CleanrankError, match="must be text or a Measure"):
         as_measures([10])
+
+
+def test_whole_numbers_of_numpy_are_cut_offs():
+    found = Measure("map", np.int64(10), relevant=np.int32(2))
+    assert found == Measure("map", 10, relevant=2)
+    assert type(found.cutoff) is int
+
+
+def test_a_list_in_a_list_is_refused():
+    with pytest.raises(CleanrankError, match="must be text or a Measure"):
+        as_measures([["ndcg@10"]])

@@ -188,3 +188,18 @@ def test_a_level_lies_between_0_and_1(level):
 
 def test_differences():
     assert paired_differences([1, 2], [0, 4]).tolist() == [1, -2]
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, None, "many", True, float("nan"), float("inf")])
+def test_counts_are_whole_numbers_from_1_on(count):
+    with pytest.raises(InvalidInputError, match="permutations must be a whole number from 1 on, or 'exact'"):
+        fisher_test([1.0, 2.0], [0.0, 0.0], permutations=count)
+    with pytest.raises(InvalidInputError, match="resamples must be a whole number from 1 on"):
+        bootstrap_interval([1.0, 2.0], resamples=count)
+
+
+def test_differences_that_overflow_and_negative_weights_are_refused():
+    with pytest.raises(InvalidInputError, match="must both be finite"):
+        fisher_test([1e308, 0.0], [-1e308, 0.0])
+    with pytest.raises(InvalidInputError, match="weights must be finite and not negative"):
+        bootstrap_interval([1.0, 2.0], [-1.0, 1.0])

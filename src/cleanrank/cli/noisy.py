@@ -106,8 +106,8 @@ def show_several(seen: Seen, judged: RankingData, as_json: bool) -> None:
         rows.append((row["system"], *_figures(row), "baseline" if sure is None else f"{sure:.4f}"))
     screen.table(head, rows, left=2)
     screen.note(
-        f"\nCorrected for {seen.profile!r}; the order is that of the corrected figures and {seen.baseline}'s. "
-        f"Intervals and probabilities: bootstrap over queries, seed {seen.seed}."
+        f"\nCorrected for {seen.profile!r}; the order is that of the corrected figures, {seen.baseline} "
+        f"against each. Intervals and probabilities: bootstrap over queries, seed {seen.seed}."
     )
 
 

@@ -53,6 +53,10 @@ class Evaluation(Mapping[str, FloatArray]):
         except checks.CleanrankError:
             return False
 
+    def get(self, measure: MeasureLike, default: Any = None) -> Any:  # type: ignore[override]
+        """The values of a measure, or ``default`` where it was not evaluated."""
+        return self[measure] if measure in self else default  # noqa: SIM401 (it would call itself)
+
     def index(self, measure: MeasureLike) -> int:
         """The line of a measure in ``by_query``."""
         wanted = as_measures(measure)[0]
@@ -203,23 +207,19 @@ def evaluate_arrays(
     >>> evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "map")["map"].tolist()
     [0.5]
     """
-    grades, offsets = np.asarray(y), np.asarray(indptr, dtype=np.int64)
-    whole = grades.dtype.kind in "iub" or (
-        grades.dtype.kind == "f" and bool((grades == np.floor(grades)).all())
+    grades, offsets = np.asarray(y), np.asarray(indptr)
+    if grades.ndim != 1 or offsets.ndim != 1 or not len(offsets):
+        shapes = f"shapes {grades.shape} and {offsets.shape}"
+        checks.fail("y and indptr", "must be lists of grades and of row offsets", shapes)
+    data = RankingData(
+        X=np.zeros((len(grades), 0), dtype=np.float32),
+        y=grades,
+        indptr=offsets,
+        query_ids=np.arange(len(offsets) - 1),
+        row_ids=np.arange(len(grades)),
+        gains=None if gains is None else np.asarray(gains),
     )
-    if grades.ndim != 1 or not whole or (grades < 0).any() or (grades > 2**31 - 1).any():
-        checks.fail("y", "must list whole grades from 0 on", f"{grades.dtype} {grades.shape}",
-                    remedy="Give real-valued relevance as gains=.")  # fmt: skip
-    if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(grades) or (
-        np.diff(offsets) < 0
-    ).any():  # fmt: skip
-        checks.fail("indptr", f"must rise from 0 to the number of rows ({len(grades)})", offsets.tolist()[:9])
-    given = None if gains is None else np.ascontiguousarray(gains, dtype=np.float64)
-    if given is not None and (given.shape != grades.shape or not (np.isfinite(given) & (given >= 0)).all()):
-        checks.fail("gains", "must be one finite number >= 0 per row", f"shape {given.shape}")
-    wanted = as_measures(measures)
-    values, weights = query_values(wanted, grades, scores, offsets, given, n_jobs=n_jobs)
-    return Evaluation(wanted, values, weights, np.arange(len(offsets) - 1))
+    return evaluate(scores, data, measures, n_jobs=n_jobs)
 
 
 def query_values(
@@ -318,6 +318,10 @@ def compare(
     >>> compare({"a": [1, 2, 2, 1], "b": [2, 1, 2, 1]}, data, "mrr").differences[1].tolist()
     [0.25]
     """
+    if not isinstance(systems, Mapping) or not all(isinstance(name, str) for name in systems):
+        found_kind = f"names {list(systems)[:3]}" if isinstance(systems, Mapping) else type(systems).__name__
+        remedy = "As in {'base': scores, 'new': others}."
+        checks.fail("systems", "must map names (strings) to scores", found_kind, remedy=remedy)
     names = tuple(systems)
     if len(names) < 2:
         checks.fail("systems", "must name at least two systems", f"{len(names)}")

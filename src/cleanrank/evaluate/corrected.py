@@ -75,7 +75,7 @@ class Corrected:
     level: float
 
     def __repr__(self) -> str:
-        rows = [("measure", "corrected", f"{self.level:.0%} interval", "as labelled", "convention")]
+        rows = [("measure", "corrected", f"{100 * self.level:g}% interval", "as labelled", "convention")]
         for m, measure in enumerate(self.measures):
             rows.append(
                 (str(measure), f"{self.means[m]:.4f}", f"[{self.low[m]:.4f}, {self.high[m]:.4f}]",
@@ -103,7 +103,8 @@ def corrected(
         noise: T (C, C) with rows that sum to 1, or an object with a ``matrix``.
         level: of the bootstrap intervals over queries.
         seed: of the bootstrap.
-        matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty.
+        matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty. Those of
+            ``noise`` itself (``noise.draws``) when it has some and none are given.
         resamples: of the bootstrap.
 
     >>> import cleanrank as cr
@@ -114,8 +115,9 @@ def corrected(
     """
     significance.check_level(level)
     wanted = as_measures(measures)
+    resamples = significance.checked_count("resamples", resamples)
     matrix = noise_matrix(noise, data)
-    drawn = _draws(matrix_draws, matrix)
+    drawn = _draws(getattr(noise, "draws", None) if matrix_draws is None else matrix_draws, matrix)
     found = checked_scores(scores, data.n_docs, data)
     columns: list[list[Any]] = [[], [], [], [], []]
     for m in wanted:
@@ -141,7 +143,13 @@ def noise_matrix(noise: Any, data: RankingData) -> FloatArray:
     given = getattr(noise, "matrix", noise)
     if given is None:
         checks.fail("noise", "must be a matrix of label probabilities", "none", remedy="Give noise=T.")
-    T = np.asarray(given, dtype=np.float64)
+    try:
+        T = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        remedy = (
+            "A named family becomes one with cleanrank.noise.matrices.read_noise('uniform:0.1', n_grades)."
+        )
+        checks.fail("noise", "must be a matrix of label probabilities", repr(given)[:80], remedy=remedy)
     if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < data.n_grades:
         rule = f"must be a square matrix for at least the {data.n_grades} grades of the data"
         checks.fail("noise", rule, f"shape {T.shape}")

@@ -135,7 +135,7 @@ def explain_ndcg(
         checks.fail("doc_ids", f"must name each of the {len(grades)} documents", f"shape {ids.shape}")
     each = {name: _value(reading, grades, found, ids, k) for name, reading in READINGS.items()}
     return Explanation(
-        k=k,
+        k=int(k),
         documents=_documents(grades, found, k),
         ideal={name: _ideal(reading, grades, k) for name, reading in CONVENTIONS.items()},
         values={name: each[name] for name in CONVENTIONS},

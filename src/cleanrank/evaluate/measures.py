@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from cleanrank import checks
 
 PARTS = ("gain", "discount", "empty", "short", "ties", "weighting", "relevant", "max_grade")
@@ -185,6 +187,9 @@ class Measure:
 
     def __post_init__(self) -> None:
         kind = MEASURES[checks.known("measure", self.name, MEASURES)]
+        for part in ("cutoff", "relevant", "max_grade"):
+            if isinstance(getattr(self, part), np.integer):
+                object.__setattr__(self, part, int(getattr(self, part)))
         _check_cutoff(self.name, self.cutoff, kind)
         given = {part: getattr(self, part) for part in PARTS if getattr(self, part) is not None}
         for part, value in given.items():
@@ -210,6 +215,8 @@ class Measure:
         >>> Measure.parse("auc:micro").weighting
         'micro'
         """
+        if not isinstance(text, str):
+            checks.fail("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
         return _parse(text)
 
     def __str__(self) -> str:
@@ -243,7 +250,7 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
         checks.fail("a measure", "must be text or a Measure", repr(measures), remedy="Try 'ndcg@10'.")
     if not listed:
         checks.fail("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
-    return tuple(dict.fromkeys(m if isinstance(m, Measure) else _parse(m) for m in listed))
+    return tuple(dict.fromkeys(m if isinstance(m, Measure) else Measure.parse(m) for m in listed))
 
 
 def describe_parts(measure: Measure) -> str:
@@ -334,8 +341,6 @@ def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, An
 
 @lru_cache(maxsize=1024)
 def _parse(text: str) -> Measure:
-    if not isinstance(text, str):
-        checks.fail("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
     head, *rest = (word.strip() for word in text.strip().lower().split(":"))
     name, cutoff = _parse_head(head, text)
     convention, given = "", {}

@@ -23,6 +23,7 @@ from cleanrank.evaluate.corrected import (
     rank_weights,
 )
 from cleanrank.evaluate.measures import Measure, MeasureLike, as_measures
+from cleanrank.evaluate.significance import checked_count
 from cleanrank.types import Array, FloatArray, RankingData
 
 OVER = ("queries", "labels")
@@ -64,6 +65,7 @@ def order_probability(
     True
     """
     checks.known("over", over, OVER)
+    resamples = checked_count("resamples", resamples)
     m = as_measures(measure)[0]
     T = noise_matrix(noise, data)
     check_correctable(m, data, len(T))

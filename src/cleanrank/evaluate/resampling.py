@@ -5,11 +5,13 @@ results do not depend on how the work is divided.
 """
 
 import importlib.util
+import operator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank import checks
 from cleanrank.types import Array, FloatArray, IntArray
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -23,7 +25,11 @@ def stream_key(seed: int) -> np.uint64:
     >>> bool(stream_key(0) != stream_key(1))
     True
     """
-    return np.uint64(int(_mix(np.array([(seed * 2 + 1) & MASK], dtype=np.uint64))[0]))
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        checks.fail("seed", "must be a whole number", repr(seed))
+    return np.uint64(int(_mix(np.array([(number * 2 + 1) & MASK], dtype=np.uint64))[0]))
 
 
 def words(key: np.uint64, first: int, count: int) -> npt.NDArray[np.uint64]:

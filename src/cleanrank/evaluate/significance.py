@@ -6,6 +6,7 @@ NaN in one of them only is refused.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,8 +52,7 @@ def fisher_test(
     """
     side = ALTERNATIVES[checks.known("alternative", alternative, ALTERNATIVES)]
     exact = permutations == "exact"
-    if not exact and (isinstance(permutations, bool | str) or int(permutations) < 1):
-        checks.fail("permutations", "must be a whole number from 1 on, or 'exact'", repr(permutations))
+    wanted = 0 if exact else checked_count("permutations", permutations, ", or 'exact'")
     steps = _whole_steps(paired_differences(a, b))
     if exact and len(steps) > MOST_EXACT:
         checks.fail(
@@ -61,7 +61,7 @@ def fisher_test(
             len(steps),
             remedy="Give a number of permutations instead.",
         )
-    draws = 2 ** len(steps) if exact else int(permutations)
+    draws = 2 ** len(steps) if exact else wanted
     if not len(steps):
         return 1.0
     with _threads(n_jobs):
@@ -80,7 +80,9 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     if left.ndim != 1 or left.shape != right.shape:
         checks.fail("a and b", "must be two lists of one value per query", f"{left.shape} and {right.shape}")
     gone = np.isnan(left)
-    bad = (gone != np.isnan(right)) | np.isinf(left) | np.isinf(right)
+    with np.errstate(over="ignore", invalid="ignore"):
+        change = left - right
+    bad = (gone != np.isnan(right)) | np.isinf(left) | np.isinf(change)
     if bad.any():
         at = int(np.argmax(bad))
         checks.fail(
@@ -90,7 +92,7 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
             at=f"query {at}",
             remedy="Evaluate both systems on the same queries with the same measure.",
         )
-    kept: FloatArray = left[~gone] - right[~gone]
+    kept: FloatArray = change[~gone]
     if not len(kept):
         checks.fail("a and b", "must have at least one query with values", "none")
     return kept
@@ -168,6 +170,8 @@ def bootstrap_interval(
     w = np.ones_like(v) if weights is None else np.asarray(weights, dtype=np.float64)
     if v.ndim != 1 or w.shape != v.shape:
         checks.fail("values and weights", "must be lists of equal length", f"{v.shape} and {w.shape}")
+    if not ((w >= 0) & np.isfinite(w)).all():
+        checks.fail("weights", "must be finite and not negative", w.tolist()[:9])
     low, high = mean_intervals(v[None], w[None], level, resamples, seed, n_jobs)
     return float(low[0]), float(high[0])
 
@@ -182,7 +186,7 @@ def mean_intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """``bootstrap_interval`` of each line of values (M, Q), all from the same resamples of queries."""
     check_level(level)
-    checked_count("resamples", resamples)
+    resamples = checked_count("resamples", resamples)
     gone = np.isnan(values)
     w = np.where(gone, 0.0, weights)
     columns = np.concatenate((np.where(gone, 0.0, values) * w, w)).T
@@ -214,10 +218,15 @@ def check_level(level: float) -> None:
         checks.fail("level", "must lie between 0 and 1, both excluded", level, remedy="Try 0.95.")
 
 
-def checked_count(name: str, value: int) -> int:
-    """Refuses counts below 1."""
-    if isinstance(value, bool) or int(value) < 1:
-        checks.fail(name, "must be a whole number from 1 on", value)
+def checked_count(name: str, value: Any, also: str = "") -> int:
+    """A count from 1 on; whole floats such as 1e5 are taken. ``also`` words what else is allowed.
+
+    >>> checked_count("permutations", 1e5)
+    100000
+    """
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 1 <= value < 2**63 or value != int(value):
+        checks.fail(name, f"must be a whole number from 1 on{also}", repr(value))
     return int(value)
 
 
