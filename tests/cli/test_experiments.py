@@ -87,6 +87,16 @@ def test_a_run_prints_figures_and_writes_the_report(folder, ran):
     assert "A tiny grid" in (folder / ".cleanrank" / "reports" / "toys-tiny.html").read_text()
 
 
+def test_pictures_and_a_markdown_page_on_request(folder, ran):
+    done = cleanrank(folder, "reproduce", "toys/tiny", "--pictures", "new/p", "--markdown", "new/m/page.md")
+    assert done.returncode == 0, done.stderr
+    assert "4 pictures: new/p" in done.stderr
+    assert {p.name for p in (folder / "new" / "p").iterdir()} == {
+        f"{m}-bars.{e}" for m in ("ndcg-10", "map-letor") for e in ("png", "svg")
+    }
+    assert (folder / "new" / "m" / "page.md").read_text().startswith("# A tiny grid")
+
+
 def test_a_second_run_computes_nothing(folder, ran):
     again = cleanrank(folder, "reproduce", "recipes/toys/tiny.toml", "--only", "seed=2")
     assert again.returncode == 0
@@ -159,6 +169,8 @@ def test_the_matrix_lists_every_recipe(folder, ran):
         (("reproduce", "toys/tiny", "--only", "metod=x"), "unknown filter 'metod'. Did you mean 'method'"),
         (("reproduce", "toys/tiny", "--engine", "ray"), "unknown engine 'ray'"),
         (("reproduce", "toys/tiny", "--scheduler", "tcp://x"), "Add --engine dask"),
+        (("reproduce", "recipes/toys"), "recipe must be a TOML file that exists"),
+        (("reproduce", "toys/tiny", "--store", "recipes/toys/tiny.toml/x"), "store must be usable"),
         (("runs", "list", "--store", "nowhere.sqlite"), "store must be an existing file"),
         (("runs", "show", "zz"), "must be the start of one stored key; got 'zz', which fits 0"),
         (("runs", "list", "toys/tinny"), "unknown recipe 'toys/tinny'"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STORE = Path(".cleanrank") / "runs.sqlite"
 PLAIN_SECONDS = 5.0
+FAILURES = 10  # shown one by one
 
 StoreOption = Annotated[Path, typer.Option("--store", help="The file of runs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -62,6 +63,9 @@ def reproduce(
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the tables as a Markdown page to this file.")
     ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Also write every picture to this folder, as PNG and SVG.")
+    ] = None,
     matrix: Annotated[
         bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
     ] = False,
@@ -95,7 +99,7 @@ def reproduce(
     _say_failures(found)
     if len(found.failed) < len(found.records):
         page = report or store.parent / "reports" / f"{found.recipe.name.replace('/', '-')}.html"
-        _render(found, page, markdown)
+        _render(found, page, markdown, pictures)
         _show(found, as_json)
         screen.note(f"report: {page}")
     if found.failed:
@@ -273,37 +277,34 @@ def _say(tally: "Tally") -> None:
 
 
 def _say_failures(found: "Reproduction") -> None:
-    for record in found.failed:
-        cell = record.cell
+    """The first failures, each with the last line of its traceback."""
+    words = {cell.key: str(cell) for cell in found.cells}
+    for record in found.failed[:FAILURES]:
         last = record.error.strip().rpartition("\n")[2]
-        screen.note(
-            f"failed: {cell['dataset']} fold {cell['fold']}, {cell['method']}, seed {cell['seed']}: {last} "
-            f"(cleanrank runs show {record.key[:12]})"
-        )
+        screen.note(f"failed: {words[record.key]}: {last} (cleanrank runs show {record.key[:12]})")
+    if len(found.failed) > FAILURES:
+        name = found.recipe.name
+        screen.note(f"and {len(found.failed) - FAILURES:,} more: see `cleanrank runs list {name}`")
 
 
-def _render(found: "Reproduction", page: Path, markdown: Path | None) -> None:
+def _render(found: "Reproduction", page: Path, markdown: Path | None, pictures: Path | None) -> None:
     from cleanrank.data.files import written_whole
     from cleanrank.experiments.document import markdown_page
     from cleanrank.experiments.reproduce import write_run_report
 
     page.parent.mkdir(parents=True, exist_ok=True)
     write_run_report(found, page)
+    if pictures is not None:
+        from cleanrank.report.pictures import write_pictures
+
+        screen.note(f"{len(write_pictures(found.summary, pictures))} pictures: {pictures}")
     if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(markdown) as draft:
             draft.write_text(markdown_page(found), encoding="utf-8")
 
 
 def _show(found: "Reproduction", as_json: bool) -> None:
-    from cleanrank.report.summaries import summarise
-
-    recipe = found.recipe
-    summary = summarise(
-        found.records,
-        measures=recipe.show,
-        baseline=recipe.baseline,
-        expected=[c.inputs for c in found.cells],
-    )
     rows = [
         {
             "dataset": r.dataset,
@@ -318,10 +319,10 @@ def _show(found: "Reproduction", as_json: bool) -> None:
             "mark": r.mark,
             "state": r.state,
         }
-        for r in summary.rows
+        for r in found.summary.rows
     ]
     if as_json:
-        screen.print_json({"recipe": recipe.name, "tally": vars(found.tally), "rows": rows})
+        screen.print_json({"recipe": found.recipe.name, "tally": vars(found.tally), "rows": rows})
         return
     lines = [
         (

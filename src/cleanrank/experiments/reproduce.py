@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from cleanrank.experiments.run import Tally, Watch, run_cells
 from cleanrank.experiments.sources import identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.report.published import MatrixRow, matrix_row
+from cleanrank.report.summaries import Summary, summarise
 from cleanrank.types import RunRecord
 
 
@@ -38,6 +40,16 @@ class Reproduction:
     def failed(self) -> tuple[RunRecord, ...]:
         """Records of cells without figures."""
         return tuple(r for r in self.records if r.status != "done")
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of the measures that the recipe shows."""
+        return summarise(
+            self.records,
+            measures=self.recipe.show,
+            baseline=self.recipe.baseline,
+            expected=[c.inputs for c in self.cells],
+        )
 
 
 def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[Cell]:
@@ -103,11 +115,9 @@ def write_run_report(found: Reproduction, path: str | Path) -> None:
         path,
         title=recipe.title,
         command=found.command,
-        baseline=recipe.baseline,
         published=recipe.published,
-        measures=recipe.show,
         notes=[n for n in (recipe.about, recipe.source) if n],
-        expected=[c.inputs for c in found.cells],
+        summary=found.summary,
     )
 
 
