@@ -1,5 +1,6 @@
 import pickle
 
+import numpy as np
 import pytest
 
 from cleanrank import checks
@@ -66,3 +67,11 @@ def test_a_missing_extra_prints_the_pip_command(monkeypatch):
     checks.require("there")
     with pytest.raises(UnknownNameError, match=r"unknown extra 'web2'\. Did you mean 'web'"):
         checks.require("web2")
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2, 1.5, "2", True])
+def test_numbers_of_threads_are_whole(n_jobs):
+    with pytest.raises(InvalidInputError, match="n_jobs must be a positive number, -1 or None"):
+        checks.check_n_jobs(n_jobs)
+    for fine in (None, -1, 1, np.int64(4)):
+        checks.check_n_jobs(fine)

@@ -6,6 +6,7 @@ A message names the subject, the rule, the value found, the place and a remedy:
 
 import difflib
 import importlib.util
+import numbers
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
@@ -75,6 +76,21 @@ def known(kind: str, name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(name), listed, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}.")
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number of Python or NumPy; True and False are none.
+
+    >>> is_whole(3), is_whole(3.0), is_whole(True)
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuses what is no number of threads."""
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0 or n_jobs < -1):
+        fail("n_jobs", "must be a positive number, -1 or None", repr(n_jobs))
 
 
 def require(extra: str) -> None:

@@ -311,3 +311,19 @@ def test_packed_letor_files_are_not_taken_for_tables(tmp_path):
     assert kinds == {"letor"}
     assert kind_of_file(tmp_path / "b.gz") == "csv"
     assert kind_of_file(tmp_path / "cut.gz") == "letor"
+
+
+def test_what_is_no_frame_is_refused_with_a_remedy():
+    frame = pl.DataFrame(COLUMNS)
+    with pytest.raises(InvalidInputError, match=r"df\.collect\(\)"):
+        from_frame(frame.lazy(), label="grade", qid="q")
+    with pytest.raises(InvalidInputError, match="got Series"):
+        from_frame(pd.DataFrame(COLUMNS)["grade"], label="grade", qid="q")
+    with pytest.raises(InvalidInputError, match=r"Give \['x'\]"):
+        from_frame(frame, label="grade", qid="q", features="x")
+
+
+def test_values_beyond_float32_are_named():
+    frame = pd.DataFrame({"label": [0, 1], "qid": [1, 1], "x": [np.inf, -1e300]})
+    with pytest.raises(InvalidInputError, match=r"column 'x' must fit into float32; got -1e\+300 at row 1"):
+        from_frame(frame, label="label", qid="qid")

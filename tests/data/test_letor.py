@@ -370,3 +370,18 @@ def test_the_mslr_sample_agrees_with_scikit_learn(data_root, file, queries, grad
     np.testing.assert_array_equal(data.X[np.argsort(data.row_ids)], X.toarray().astype(np.float32))
     np.testing.assert_array_equal(data.y[np.argsort(data.row_ids)], y)
     np.testing.assert_array_equal(data.qid[np.argsort(data.row_ids)], qid)
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_features": 5.0}, {"n_features": "5"}, {"n_jobs": "2"}, {"n_jobs": 1.5}]
+)
+def test_options_of_another_kind_are_refused(tmp_path, options):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:2\n")
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        read_letor(tmp_path / "a.txt", cache=False, **options)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"a.txt"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(InvalidInputError, match="path or a list of paths"):
+        read_letor(path)

@@ -4,6 +4,7 @@ All roads lead through an Arrow table, which pandas and polars hand over without
 feature becomes NaN; a missing label or query id is refused with its row. Rows count from 0.
 """
 
+import contextlib
 import difflib
 import os
 import re
@@ -61,6 +62,8 @@ def from_frame(
     """
     named = {"label": label, "qid": qid, "gains": gains, "doc_id": doc_id, "weight": weight}
     named["position"] = position
+    if isinstance(features, str):
+        checks.fail("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
     roles = {role: str(name) for role, name in named.items() if name is not None}
     table = _table(df, [*roles.values(), *(features or ())])
     _check_names(table)
@@ -214,7 +217,7 @@ def _table(df: Any, wanted: Sequence[str]) -> Any:
     """An Arrow table of ``df``; levels of a pandas index that are asked for become columns."""
     if isinstance(df, pa.Table):
         return df
-    if type(df).__module__.partition(".")[0] == "pandas" and hasattr(df, "index"):
+    if type(df).__module__.partition(".")[0] == "pandas" and hasattr(df, "columns"):
         levels = [name for name in df.index.names if name is not None and name in wanted]
         if levels:
             df = df.reset_index(level=levels)
@@ -231,11 +234,12 @@ def _table(df: Any, wanted: Sequence[str]) -> Any:
                 remedy="Convert or drop it first.",
             )
     if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
-        return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
+        # A stream may hold a single column, which is no table.
+        with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
     rule = "must be a pandas, polars or pyarrow table or have the Arrow C stream interface"
-    raise InvalidInputError(
-        checks.complaint("a frame", rule, type(df).__name__, remedy="Arrays go into from_arrays.")
-    )
+    remedy = "Collect it first: df.collect()." if hasattr(df, "collect") else "Arrays go into from_arrays."
+    raise InvalidInputError(checks.complaint("a frame", rule, type(df).__name__, remedy=remedy))
 
 
 def _check_names(table: Any) -> None:
@@ -306,7 +310,16 @@ def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         for j, column in enumerate(columns):
-            block[:, j] = column[start : start + BLOCK_ROWS]
+            try:
+                with np.errstate(over="raise"):
+                    block[:, j] = column[start : start + BLOCK_ROWS]
+            except FloatingPointError:
+                wide = np.abs(np.nan_to_num(column[start : start + BLOCK_ROWS], posinf=0, neginf=0))
+                row = int(np.argmax(wide > np.finfo(np.float32).max))
+                value, at = column[start + row], f"row {start + row}"
+                checks.fail(
+                    f"column {names[j]!r}", "must fit into float32", value, at=at, remedy="Rescale it."
+                )
     return X
 
 

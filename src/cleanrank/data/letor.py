@@ -33,7 +33,7 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -88,7 +88,10 @@ def read_letor(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.25, 3.0, 0.0]], ['GX-1', 'GX-2'])
     """
-    paths = [existing_file(each) for each in ([path] if isinstance(path, str | os.PathLike) else path)]
+    listed: Any = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(listed, Iterable) or isinstance(listed, bytes):
+        checks.fail("path", "must be a path or a list of paths", repr(path))
+    paths = [existing_file(each) for each in listed]
     if not paths:
         checks.fail("paths", "must name at least one file", "none")
     _check_options(dense, n_features, zero_based, n_jobs)
@@ -114,10 +117,9 @@ def _check_options(
         checks.fail("dense", "must be True, False or None", repr(dense))
     if zero_based not in (True, False, "auto"):
         checks.fail("zero_based", 'must be True, False or "auto"', repr(zero_based))
-    if n_features is not None and (isinstance(n_features, bool) or not 0 < n_features < 2**31):
+    if n_features is not None and not (checks.is_whole(n_features) and 0 < n_features < 2**31):
         checks.fail("n_features", "must be a positive whole number below 2^31", repr(n_features))
-    if n_jobs is not None and (n_jobs == 0 or n_jobs < -1):
-        checks.fail("n_jobs", "must be a positive number, -1 or None", n_jobs)
+    checks.check_n_jobs(n_jobs)
 
 
 def _parse(

@@ -117,8 +117,7 @@ def parse_texts(
 @contextmanager
 def crew(n_jobs: int | None) -> Iterator[Map]:
     """An ordered map over ``n_jobs`` threads (None or -1: one per core); the kernels run without the lock."""
-    if n_jobs is not None and (n_jobs == 0 or n_jobs < -1):
-        checks.fail("n_jobs", "must be a positive number, -1 or None", n_jobs)
+    checks.check_n_jobs(n_jobs)
     count = (
         n_jobs
         if n_jobs and n_jobs > 0

@@ -53,7 +53,7 @@ class Evaluation(Mapping[str, FloatArray]):
         except checks.CleanrankError:
             return False
 
-    def get(self, measure: MeasureLike, default: Any = None) -> Any:  # type: ignore[override]
+    def get(self, measure: MeasureLike, default: Any = None) -> Any:
         """The values of a measure, or ``default`` where it was not evaluated."""
         return self[measure] if measure in self else default  # noqa: SIM401 (it would call itself)
 
