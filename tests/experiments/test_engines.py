@@ -110,8 +110,11 @@ def test_workers_die_with_a_killed_driver():
     assert not alive
 
 
-def test_no_cells_start_no_workers():
+def test_no_cells_start_no_workers(monkeypatch):
     assert list(run_local([], jobs=2, target="no_such_module:f")) == []
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(distributed, "LocalCluster", None)
+    assert list(run_dask([], jobs=2)) == []
 
 
 def test_a_scheduler_needs_dask():

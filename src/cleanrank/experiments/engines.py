@@ -5,6 +5,8 @@ It writes nothing: the driver stores each result when it arrives, so whatever is
 """
 
 import importlib
+import itertools
+import logging
 import os
 import queue
 import subprocess
@@ -209,6 +211,10 @@ def run_dask(
     The cluster's machines need cleanrank and, under their own CLEANRANK_DATA, the same data files.
     """
     checks.require("dask")
+    wanted = iter(items)
+    if (first := next(wanted, None)) is None:
+        return
+    wanted = itertools.chain([first], wanted)
     distributed: Any = importlib.import_module("distributed")
     if scheduler is not None:
         try:
@@ -221,15 +227,20 @@ def run_dask(
                 remedy=str(error),
             )
         with outside as client:
-            yield from _through(client, iter(items), target)
+            yield from _through(client, wanted, target)
         return
     with (
         distributed.LocalCluster(
-            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=jobs,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            # What Dask says when it is interrupted helps nobody; a worker's death is told by its cell.
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):
-        yield from _through(client, iter(items), target)
+        yield from _through(client, wanted, target)
 
 
 def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
