@@ -127,6 +127,17 @@ def test_a_missing_plateau_is_noticed():
     assert "no plateau" in " ".join(found.reasons)
 
 
+def test_with_two_grades_the_assumption_is_not_trusted():
+    rng = np.random.default_rng(0)
+    truth = rng.choice(2, size=8000, p=[0.7, 0.3])
+    data = cr.from_arrays(truth[:, None], truth, qid=np.arange(8000) // 40)
+    noise = uniform(0.1, 2)
+    found = from_data(noise.apply(data, 1).data, noise.matrix[truth], family="uniform")
+    assert found.rate == pytest.approx(0.1, abs=0.02)
+    assert not found.trusted
+    assert "two grades" in " ".join(found.reasons)
+
+
 def test_labels_without_information_are_refused():
     data, _ = sure_data(uniform(0.1, 3))
     y = np.random.default_rng(1).integers(0, 3, len(data))

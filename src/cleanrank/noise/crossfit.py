@@ -31,7 +31,7 @@ FitPredict = Callable[[RankingData, RankingData], FloatArray]
 
 SURELY = 0.2
 LEAST_ANCHORS = 30
-LEAST_GAIN = 0.002
+LEAST_AUC = 0.6
 LEAST_KAPPA = 0.3
 LEAST_KEPT = 0.75
 MOST_TREND = 2.5
@@ -144,13 +144,14 @@ def from_data(
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
     if family == "uniform":
         notes.append("errors were assumed to go to any other grade alike; the data cannot prove that")
-    if family == "uniform" and C == 2:
-        notes.append("with two grades nothing in the data could speak against it")
+    untestable = family == "uniform" and C == 2
+    if untestable:
+        notes.append("with two grades nothing in the data could speak against it, so it is not trusted")
     if fit_predict is None:
         notes.append("not checked against added noise (that needs fit_predict)")
     r = np.clip(r, 0.0, None)
     r /= r.sum(axis=1, keepdims=True)
-    return summarise("data", T, r, reading.anchors, level=level, reasons=notes)
+    return summarise("data", T, r, reading.anchors, level=level, trusted=not untestable, reasons=notes)
 
 
 def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
@@ -272,13 +273,25 @@ def _order(given: npt.NDArray[np.int32], end: int, n_grades: int) -> list[str]:
 
 
 def _no_signal(y: npt.NDArray[np.int32], p: FloatArray) -> list[str]:
-    shares = np.bincount(y, minlength=p.shape[1]) / len(y)
-    blind = -float((shares * np.log(np.maximum(shares, 1e-12))).sum())
-    seen = -float(np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean())
-    gain = 1 - seen / blind if blind > 0 else 0.0
-    if gain >= LEAST_GAIN:
+    """Features that hardly rank an end of the scale make hard documents look exactly like noise."""
+    end, _, _ = _surest_end(y, p)
+    auc = _auc(p[:, end], y == end)
+    if auc >= LEAST_AUC:
         return []
-    return [f"the features say too little about the grades: they lower the log loss by {gain:.1%} only"]
+    return [
+        f"the features say too little about the grades: they rank grade {end} with an AUC of {auc:.2f}; "
+        f"below {LEAST_AUC:g} hard documents look like noise"
+    ]
+
+
+def _auc(scores: FloatArray, positive: npt.NDArray[np.bool_]) -> float:
+    from scipy.stats import rankdata
+
+    n = int(positive.sum())
+    if not 0 < n < len(positive):
+        return 0.5
+    above = float(rankdata(scores)[positive].sum()) - n * (n + 1) / 2
+    return above / (n * (len(positive) - n))
 
 
 def _implausible(r: FloatArray) -> list[str]:
