@@ -42,6 +42,16 @@ def test_verdicts_show_the_tolerance_used():
     assert "agrees: 0 · differs: 1 · not run: 1." in made
 
 
+def test_figures_of_ours_alone_are_counted():
+    summary = small()
+    one = against_published(compare_published(summary, [Published("d", "a", "map", 0.5, "x")]), summary)
+    assert "No published figure for 1 figure of ours" in one
+    none = against_published(
+        compare_published(summary, [Published("d", "c", "map", 0.5, "x", context=True)]), summary
+    )
+    assert "No published figure for 2 figures of ours" in none
+
+
 def test_no_figures_no_section():
     assert against_published((), small()) is None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from cleanrank.report.grid import Cell, Level
 from cleanrank.report.page import Safe, Td, joined, number, table, tag
-from cleanrank.report.published import AGREES, DIFFERS, NO_FIGURE, NOT_RUN, Verdict
+from cleanrank.report.published import AGREES, DIFFERS, NOT_RUN, Verdict
 from cleanrank.report.shown import (
     RULE,
     chunks,
@@ -41,10 +41,8 @@ def against_published(verdicts: Sequence[Verdict], summary: Summary) -> Safe | N
             _context_table(context, summary),
         ]
     if alone:
-        heading = (
-            f"{NO_FIGURE[0].upper()}{NO_FIGURE[1:]}: {many(len(alone), 'of our figures').removesuffix('s')}"
-        )
-        made.append(folded(heading.replace("figure:", "figure for"), _alone_table(alone, summary)))
+        heading = f"No published figure for {many(len(alone), 'figure')} of ours"
+        made.append(folded(heading, _alone_table(alone, summary)))
     return tag("section", *made, id="published")
 
 
