@@ -124,3 +124,15 @@ def test_plain_values():
 def test_bad_rankings_are_refused(y, s, k):
     with pytest.raises(CleanrankError):
         explain_ndcg(y, s, k)
+
+
+def test_scores_that_tie_as_32_bit_floats_tie_in_trec_eval():
+    ir_measures = pytest.importorskip("ir_measures")
+    y, scores, ids = [1, 0], [1.00000001, 1.0], ["a", "b"]
+    qrels = [ir_measures.Qrel("1", doc, grade) for doc, grade in zip(ids, y, strict=True)]
+    run = [ir_measures.ScoredDoc("1", doc, score) for doc, score in zip(ids, scores, strict=True)]
+    theirs = ir_measures.calc_aggregate([ir_measures.nDCG @ 10], qrels, run)[ir_measures.nDCG @ 10]
+    found = explain_ndcg(y, scores, 10, ids)
+    assert found.tools["ir_measures nDCG"] == pytest.approx(theirs)
+    assert found.tools["LightGBM"] == 1.0
+    assert explain_ndcg(y, [1e300, -1e300], 10, ids).tools["ir_measures nDCG"] == 1.0

@@ -148,7 +148,7 @@ def load(
             remedy="It has no features of its own to rank by.",
         )
     if fold not in entry.folds:
-        checks.fail("fold", f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}", fold)
+        checks.fail("fold", f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}", repr(fold))
     if part is not None:
         checks.known("part", part, PARTS)
     found = find(name, root)

@@ -1,8 +1,8 @@
 """Why two tools give two NDCGs for one ranking: the table, the value of each, and the steps between them.
 
 A reading of NDCG has five parts: gain, discount, empty, short and ties, as in
-``cleanrank.evaluate.measures``. Ties have one more form here: ``doc_id`` puts the higher document id first,
-as trec_eval does.
+``cleanrank.evaluate.measures``. Ties have one more form here: ``doc_id`` compares scores as 32-bit floats and
+puts the higher document id first, as trec_eval does.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ WORDS: dict[tuple[str, str], str] = {
     ("ties", "stable"): "tied documents keep the order of the rows",
     ("ties", "average"): "tied documents share their gains",
     ("ties", "worst"): "of tied documents the less relevant ranks first",
-    ("ties", "doc_id"): "of tied documents the higher document id ranks first",
+    ("ties", "doc_id"): "scores are compared as 32-bit floats, of tied documents the higher id ranks first",
 }
 
 
@@ -181,7 +181,8 @@ def _value(reading: Reading, y: Array, scores: Array, ids: Array, k: int) -> flo
     parts: dict[str, Any] = dict(reading)
     if parts["ties"] == "doc_id":
         order = np.argsort(ids, kind="stable")[::-1]
-        y, scores, parts["ties"] = y[order], scores[order], "stable"
+        most = np.finfo(np.float32).max
+        y, scores, parts["ties"] = y[order], np.clip(scores[order], -most, most).astype(np.float32), "stable"
     measure = Measure("ndcg", k, **parts)
     values, _ = query_values((measure,), y, scores, np.array([0, len(y)], dtype=np.int64))
     return float(values[0, 0])
