@@ -122,6 +122,15 @@ def test_a_failed_cell_makes_the_exit_code_1(folder, ran):
     assert "2 x failure" in cleanrank(folder, "runs", "gc", "--failed", "-y", "--store", "bad.sqlite").stderr
 
 
+def test_where_every_cell_failed_the_report_says_so(folder):
+    given = ("--only", "method=chance", "--store", "all bad.sqlite", "--report", "bad.html", "--json")
+    done = cleanrank(folder, "reproduce", "toys/bad", *given)
+    assert done.returncode == 1
+    assert {(r["state"], r["mean"]) for r in json.loads(done.stdout)["rows"]} == {("failed", None)}
+    assert "--store 'all bad.sqlite')" in done.stderr
+    assert "num_leaves" in (folder / "bad.html").read_text()
+
+
 def test_runs_are_listed_shown_and_exported(folder, ran):
     assert json.loads(cleanrank(folder, "runs", "list", "--json").stdout) == [
         {"recipe": "toys/tiny", "cells": 4, "done": 4, "failed": 0}

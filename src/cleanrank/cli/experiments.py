@@ -1,5 +1,6 @@
 """``cleanrank reproduce`` and ``cleanrank runs``."""
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,12 +97,11 @@ def reproduce(
         screen.note("interrupted; finished cells are stored. The same command goes on from there.")
         raise typer.Exit(130) from None
     _say(found.tally)
-    _say_failures(found)
-    if len(found.failed) < len(found.records):
-        page = report or store.parent / "reports" / f"{found.recipe.name.replace('/', '-')}.html"
-        _render(found, page, markdown, pictures)
-        _show(found, as_json)
-        screen.note(f"report: {page}")
+    _say_failures(found, store)
+    page = report or store.parent / "reports" / f"{found.recipe.name.replace('/', '-')}.html"
+    _render(found, page, markdown, pictures)
+    _show(found, as_json)
+    screen.note(f"report: {page}")
     if found.failed:
         raise typer.Exit(1)
 
@@ -276,15 +276,16 @@ def _say(tally: "Tally") -> None:
     )
 
 
-def _say_failures(found: "Reproduction") -> None:
+def _say_failures(found: "Reproduction", store: Path) -> None:
     """The first failures, each with the last line of its traceback."""
+    where = "" if store == STORE else f" --store {shlex.quote(str(store))}"
     words = {cell.key: str(cell) for cell in found.cells}
     for record in found.failed[:FAILURES]:
         last = record.error.strip().rpartition("\n")[2]
-        screen.note(f"failed: {words[record.key]}: {last} (cleanrank runs show {record.key[:12]})")
+        screen.note(f"failed: {words[record.key]}: {last} (cleanrank runs show {record.key[:12]}{where})")
     if len(found.failed) > FAILURES:
         name = found.recipe.name
-        screen.note(f"and {len(found.failed) - FAILURES:,} more: see `cleanrank runs list {name}`")
+        screen.note(f"and {len(found.failed) - FAILURES:,} more: see `cleanrank runs list {name}{where}`")
 
 
 def _render(found: "Reproduction", page: Path, markdown: Path | None, pictures: Path | None) -> None:
