@@ -1,6 +1,7 @@
 from cleanrank.report.collapse import collapse
 from cleanrank.report.markdown import (
     markdown_collapse,
+    markdown_levels,
     markdown_pair_noise,
     markdown_table,
     markdown_verdicts,
@@ -68,3 +69,11 @@ def test_collapse_is_a_line_with_intervals():
     line = markdown_collapse({"m, map": found}).splitlines()[2]
     assert line.startswith("| m, map | 4 | 2 | ")
     assert f"| {found.pnoise.r2:.2f} [{found.pnoise.r2_low:.2f}, {found.pnoise.r2_high:.2f}] |" in line
+
+
+def test_levels_are_columns(summary):
+    head, _, *lines = markdown_levels(summary, "map").split("\n\n")[0].splitlines()
+    assert cells(head) == ["data set", "method", *(v.label for v in summary.levels)]
+    assert len(lines) == len(summary.datasets) * len(summary.methods)
+    row = summary.find(summary.datasets[0], summary.levels[1], summary.methods[1], "map")
+    assert cells(lines[1])[3].startswith(f"{row.mean:.4f} ±")

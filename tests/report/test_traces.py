@@ -92,6 +92,7 @@ def test_over_pnoise_the_lines_fall_together_and_over_dnoise_apart():
     assert [p.x for p in apart.points if p.method == "easy"] == pytest.approx([0, 0.1, 0.2])
     assert not all(p.mean == pytest.approx(1 - p.x) for p in apart.points)
     assert "hard: 1.000 at 0, 0.600 at 0.4." in panel.words
+    assert panel.measure == "map, share of clean above random"
 
 
 def test_every_kind_of_noise_has_a_line_that_starts_clean():

@@ -29,6 +29,18 @@ def markdown_table(summary: Summary, measures: Sequence[str] | None = None) -> s
     return _table(head, lines, left=len(head) - len(shown)) + _foot(summary)
 
 
+def markdown_levels(summary: Summary, measure: str) -> str:
+    """One measure as a Markdown table with a column per noise level, for grids with many levels."""
+    head = ["data set", "method", *(v.label for v in summary.levels)]
+    lines = []
+    for dataset in summary.datasets:
+        for method in summary.methods:
+            found = [summary.find(dataset, level, method, measure) for level in summary.levels]
+            if any(found):
+                lines.append([dataset, method, *(_value(r) for r in found)])
+    return _table(head, lines, left=2) + _foot(summary)
+
+
 def markdown_verdicts(verdicts: Sequence[Verdict]) -> str:
     """Published figures beside ours as a Markdown table."""
     head = ["data set", "noise", "method", "measure", "published", "ours", "tolerance", "verdict", "source"]

@@ -124,6 +124,7 @@ def _canvas(drawn: Sequence[Panel], chosen: dict[str, Look], draw: Draw) -> "Fig
     width = _width(drawn)
     columns = min(len(drawn), max(1, int(13 / width)))
     rows = math.ceil(len(drawn) / columns)
+    columns = math.ceil(len(drawn) / rows)  # four panels are two rows of two
     curved = draw in (_draw_curves, _draw_traces)
     height = HEIGHT if curved else 0.85 + 0.3 * max(len(p.methods) for p in drawn)
     with rc_context(cast(Any, STYLE)):

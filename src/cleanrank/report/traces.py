@@ -114,7 +114,7 @@ def kept_panels(
 
 
 def kept_panel(found: Sequence[Kept], axis: str, measure: str, title: str) -> Panel:
-    """One picture of points that may come from several grids; a clean point starts every kind's line."""
+    """One picture of points, at least one, of one or several grids; a clean point starts every line."""
     points = []
     kinds = {k.level.noise for k in found if not k.level.clean}
     for dataset in dict.fromkeys(k.dataset for k in found):
@@ -124,7 +124,8 @@ def kept_panel(found: Sequence[Kept], axis: str, measure: str, title: str) -> Pa
             start = [k for k in mine if k.level.clean][:1]
             line = sorted(start + [k for k in mine if k.level.noise == kind and not k.level.clean], key=_rate)
             points += [_point(series, _at(k, axis), k.share) for k in line]
-    return _panel(title, f"{measure}, share of clean", AXES[axis], points)
+    what = "share of clean" if found[0].floor is None else f"share of clean above {found[0].floor.method}"
+    return _panel(title, f"{measure}, {what}", AXES[axis], points)
 
 
 def pair_noise_panels(summary: Summary, theory: str = "expected") -> tuple[Panel, ...]:
