@@ -87,6 +87,12 @@ def is_whole(value: object) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def check_seed(seed: Any) -> None:
+    """Refuses what cannot start a random stream: whole numbers from 0 on can."""
+    if not is_whole(seed) or seed < 0:
+        fail("seed", "must be a whole number from 0 on", repr(seed))
+
+
 def check_n_jobs(n_jobs: Any) -> None:
     """Refuses what is no number of threads."""
     if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0 or n_jobs < -1):

@@ -1,9 +1,10 @@
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
-from cleanrank.checks import MissingDataError
+from cleanrank.checks import InvalidInputError, MissingDataError
 from cleanrank.data.files import existing_file, written_whole
 
 
@@ -49,3 +50,9 @@ def test_missing_folders_and_files_are_said_with_what_is_there(tmp_path):
         existing_file(tmp_path)
     with pytest.raises(MissingDataError, match="folder does not exist either"):
         existing_file(tmp_path / "no" / "a.txt")
+
+
+def test_a_folder_is_not_overwritten(tmp_path):
+    for folder in (tmp_path, Path(".")):
+        with pytest.raises(InvalidInputError, match="is a folder"), written_whole(folder):
+            pass

@@ -327,3 +327,17 @@ def test_values_beyond_float32_are_named():
     frame = pd.DataFrame({"label": [0, 1], "qid": [1, 1], "x": [np.inf, -1e300]})
     with pytest.raises(InvalidInputError, match=r"column 'x' must fit into float32; got -1e\+300 at row 1"):
         from_frame(frame, label="label", qid="qid")
+
+
+def test_a_header_alone_is_no_data(tmp_path):
+    (tmp_path / "a.csv").write_text("label,qid,x\n")
+    with pytest.raises(BadFileError, match="at least one row below its header"):
+        read_csv(tmp_path / "a.csv")
+
+
+def test_a_packing_that_is_not_known_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"\.gz, \.bz2 or \.zst"):
+        write_csv(full_data(), tmp_path / "a.csv.xz")
+    (tmp_path / "b.csv").write_text("label;;qid\n")
+    with pytest.raises(InvalidInputError, match="one character"):
+        read_csv(tmp_path / "b.csv", delimiter=";;")

@@ -214,3 +214,24 @@ def test_shared_theta_carries_over_from_query_to_query():
     assert spread("shared", 0.0) < 0.4
     assert spread("shared", 0.0) < spread("shared", 0.5) < spread("per-query", 0.5)
     assert same_data(make_haddad(3, 10, seed=1), make_haddad(3, 10, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_queries": 2.5}, "n_queries"),
+        ({"n_features": "4"}, "n_features"),
+        ({"docs_per_query": (3,)}, "docs_per_query"),
+        ({"seed": -1}, "seed must be a whole number from 0 on"),
+        ({"seed": None}, "seed must be a whole number from 0 on"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(options, words):
+    with pytest.raises(InvalidInputError, match=words):
+        make_ranking(**{"n_queries": 2, "n_features": 3, **options})
+
+
+def test_haddad_s_generator_checks_its_seed():
+    with pytest.raises(InvalidInputError, match="seed"):
+        make_haddad(2, 5, seed=-1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleanrank.checks import MissingDataError
+from cleanrank.checks import InvalidInputError, MissingDataError
 
 
 @contextmanager
@@ -21,6 +21,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     'whole'
     """
     target = Path(path)
+    if target.is_dir():
+        raise InvalidInputError(f"{str(target)!r} is a folder, not a file. Name a file in it.")
     if not target.parent.is_dir():
         raise MissingDataError(f"the folder {str(target.parent)!r} does not exist. Make it first.")
     part = target.with_name(f".{target.name}.{secrets.token_hex(6)}")

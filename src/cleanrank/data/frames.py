@@ -141,6 +141,8 @@ def read_csv(
     file = existing_file(path)
     if delimiter is None:
         delimiter = "\t" if ".tsv" in file.suffixes else ","
+    if len(delimiter) != 1:
+        checks.fail("delimiter", "must be one character", repr(delimiter))
     header, first = _first_lines(file, delimiter)
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
@@ -154,6 +156,10 @@ def read_csv(
         table = pyarrow.csv.read_csv(file, **options)
     except (pa.ArrowException, OSError):
         table = _read_csv_slowly(file, options)
+    if not table.num_rows:
+        raise BadFileError(
+            f"{str(file)!r} must hold at least one row below its header; it has none.", str(file)
+        )
     return _from_file(table, file, label, qid, columns)
 
 
@@ -176,6 +182,8 @@ def write_parquet(data: RankingData, path: PathLike) -> None:
 
 def write_csv(data: RankingData, path: PathLike) -> None:
     """Writes what ``to_frame`` gives as CSV (.gz is packed); strings are quoted, numbers are not."""
+    if Path(path).suffix == ".xz":
+        checks.fail("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
     codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(path).suffix)
     with written_whole(path) as part, pa.OSFile(str(part), "wb") as file:
         stream = pa.CompressedOutputStream(file, codec) if codec else file

@@ -93,7 +93,7 @@ def make_ranking(
     signal: float = ...,
     shape: str = ...,
     seed: int = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
     return_utility: Literal[False] = ...,
 ) -> RankingData: ...
 
@@ -108,7 +108,7 @@ def make_ranking(
     signal: float = ...,
     shape: str = ...,
     seed: int = ...,
-    n_jobs: int = ...,
+    n_jobs: int | None = ...,
     return_utility: Literal[True],
 ) -> tuple[RankingData, FloatArray]: ...
 
@@ -122,7 +122,7 @@ def make_ranking(
     signal: float = SIGNAL,
     shape: str = "mslr",
     seed: int = 0,
-    n_jobs: int = 1,
+    n_jobs: int | None = 1,
     return_utility: bool = False,
 ) -> RankingData | tuple[RankingData, FloatArray]:
     """A synthetic data set of web-search shape; nothing in it was ever judged by a person.
@@ -137,12 +137,13 @@ def make_ranking(
         shape: whose outline (features, list lengths, grade shares) is imitated, one of ``SHAPES``. The
             values are made up all the same.
         seed: decides everything.
-        n_jobs: threads; -1 means all. The result is the same for any number.
+        n_jobs: threads; -1 or None means all. The result is the same for any number.
         return_utility: gives (data, utility) with the utility of every row before the judge's noise.
 
     >>> make_ranking(20, 8, docs_per_query=30, seed=1)
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
     """
+    checks.check_n_jobs(n_jobs)
     plan = _plan(n_queries, n_features, docs_per_query, grades, signal, shape, seed)
     made = _piece(plan, 0, plan.n_queries, n_jobs)
     return made if return_utility else made[0]
@@ -231,7 +232,8 @@ def make_haddad(
     100
     """
     checks.known("theta", theta, THETAS)
-    if min(n_queries, n_docs, dim) < 1:
+    checks.check_seed(seed)
+    if not all(checks.is_whole(n) and n >= 1 for n in (n_queries, n_docs, dim)):
         checks.fail("n_queries, n_docs and dim", "must be at least 1", (n_queries, n_docs, dim))
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
@@ -270,16 +272,18 @@ def _plan(
     outline = SHAPES[checks.known("shape", shape, SHAPES)]
     n_features = outline.n_features if n_features is None else n_features
     shares = tuple(outline.grades if grades is None else grades)
-    if n_queries < 1 or n_features < 1:
+    checks.check_seed(seed)
+    if not all(checks.is_whole(n) and n >= 1 for n in (n_queries, n_features)):
         checks.fail("n_queries and n_features", "must be at least 1", (n_queries, n_features))
     if len(shares) < 2 or min(shares) < 0 or not np.isclose(sum(shares), 1, atol=1e-3):
         checks.fail("grades", "must be two or more shares that sum to 1", shares)
     if not 0 <= signal <= 1:
         checks.fail("signal", "must lie between 0 and 1", signal)
     docs = (outline.docs, outline.spread) if docs_per_query is None else docs_per_query
-    mean, spread = docs if isinstance(docs, tuple) else (docs, outline.spread)
-    if not (mean >= 1 and spread >= 0):
+    pair: tuple[float, ...] = docs if isinstance(docs, tuple) else (docs, outline.spread)
+    if len(pair) != 2 or not (pair[0] >= 1 and pair[1] >= 0):
         checks.fail("docs_per_query", "must have a mean of at least 1 and a spread of at least 0", docs)
+    mean, spread = pair
     blocks = -(-n_queries // BLOCK)
     log_length = _rng(seed, LENGTHS).standard_normal(blocks * BLOCK) * spread - spread**2 / 2
     lengths = np.clip(np.rint(mean * np.exp(log_length)), 1, 20 * mean).astype(np.int64)
@@ -365,7 +369,7 @@ def _block(plan: _Plan, block: int, X: Array) -> tuple[npt.NDArray[np.int32], Fl
     return y, utility
 
 
-def _piece(plan: _Plan, start: int, end: int, n_jobs: int = 1) -> tuple[RankingData, FloatArray]:
+def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[RankingData, FloatArray]:
     """Queries ``start`` to ``end``; whole blocks are made and what lies outside is cut away."""
     blocks = range(start // BLOCK, -(-end // BLOCK))
     base = int(plan.indptr[blocks[0] * BLOCK])
@@ -382,7 +386,7 @@ def _piece(plan: _Plan, start: int, end: int, n_jobs: int = 1) -> tuple[RankingD
         for block in blocks:
             fill(block)
     else:
-        with ThreadPoolExecutor(os.cpu_count() if n_jobs < 0 else n_jobs) as pool:
+        with ThreadPoolExecutor(os.cpu_count() if n_jobs is None or n_jobs < 0 else n_jobs) as pool:
             list(pool.map(fill, blocks))
     first, last = int(plan.indptr[start]), int(plan.indptr[end])
     rows = slice(first - base, last - base)
