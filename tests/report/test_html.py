@@ -110,6 +110,19 @@ def test_a_grid_of_which_all_failed_still_has_a_page(tmp_path):
     assert 'id="pictures"' not in text
 
 
+def test_a_data_set_of_which_all_failed_has_no_empty_picture(visit, tmp_path):
+    rates = (0.0, 0.2)
+    made = [record("good", noise="uniform", rate=r, values={"map": [0.4, 0.6]}) for r in rates]
+    made += [record("bad", noise="uniform", rate=r, status="failed", error="died") for r in rates]
+    seen = visit(write(tmp_path / "a.html", made, measures=["map"]))
+    assert "bad" not in " ".join(seen.drawn().locator("figcaption").all_inner_texts())
+    assert seen.quiet(), seen.said
+    failed = visit(write(tmp_path / "b.html", made[2:], measures=["map"]))
+    failed.page.wait_for_selector("text=2 cells failed")
+    assert failed.page.locator("nav a[href='#pictures']").count() == 0
+    assert failed.quiet(), failed.said
+
+
 def test_the_kind_of_noise_can_be_chosen(tmp_path):
     levels = [("none", 0.0), ("uniform", 0.1), ("pairs", 0.1)]
     records = [record(noise=n, rate=r, values={"map": [0.1, 0.2]}) for n, r in levels]

@@ -1,10 +1,10 @@
 from xml.etree import ElementTree
 
-from cleanrank.report.pictures import NEEDED, write_pictures
+from cleanrank.report.pictures import DRAWN, write_pictures
 from cleanrank.report.plots import PICTURES
 from cleanrank.report.summaries import summarise
 
-from .grids import grid
+from .grids import grid, record
 
 FAST = {"resamples": 200, "permutations": 200}
 
@@ -24,4 +24,9 @@ def test_every_measure_has_its_pictures_in_both_formats(tmp_path, summary):
 def test_without_noise_there_are_bars_alone(tmp_path):
     clean = summarise(grid(rates=(0.0,), measures=("map",)), baseline="lambdamart", **FAST)
     assert sorted(p.name for p in write_pictures(clean, tmp_path)) == ["map-bars.png", "map-bars.svg"]
-    assert set(NEEDED) < set(PICTURES)
+    assert set(DRAWN) == set(PICTURES)
+
+
+def test_where_nothing_ran_there_is_no_picture(tmp_path):
+    failed = [record(noise="uniform", rate=r, status="failed", error="x") for r in (0.0, 0.2)]
+    assert write_pictures(summarise(failed, measures=["map"], **FAST), tmp_path) == []

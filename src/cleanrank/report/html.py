@@ -54,7 +54,7 @@ def write_report(
     verdicts = compare_published(summary, published) if published else ()
     charts = _charts(summary, noise_axis)
     body = [
-        sections.header(summary, title, command, notes, judged=bool(verdicts)),
+        sections.header(summary, title, command, notes, pictured=bool(charts), judged=bool(verdicts)),
         tag(
             "main",
             sections.notice(summary),
@@ -85,7 +85,8 @@ def _charts(summary: Summary, noise_axis: str | None) -> list[dict[str, Any]]:
         drawn += [(measure, p) for p in panels.heat(summary, measure)]
         drawn += [(measure, p) for p in _traces(summary, measure)]
         for key, panel in drawn:
-            _add(found, key, panel, summary)
+            if panel.points:  # where nothing ran, the tables say why
+                _add(found, key, panel, summary)
     return list(found.values())
 
 

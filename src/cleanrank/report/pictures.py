@@ -9,9 +9,10 @@ from cleanrank.report.panels import Panel
 from cleanrank.report.plots import FORMATS, PICTURES, save_figure
 from cleanrank.report.summaries import Summary
 
-# Pictures that a grid may have nothing for: without noise there is no curve.
-NEEDED: dict[str, Callable[[Summary, str], Sequence[Panel]]] = {
+# What each picture draws; a grid may have nothing for it: without noise there is no curve.
+DRAWN: dict[str, Callable[[Summary, str], Sequence[Panel]]] = {
     "curves": panels.curves,
+    "bars": lambda summary, measure: panels.bars(summary, measure, summary.levels[0]),
     "heat": panels.heat,
 }
 
@@ -23,7 +24,7 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
     for measure in summary.measures:
         stem = "".join(c if c.isalnum() else "-" for c in measure)
         for kind, draw in PICTURES.items():
-            if kind in NEEDED and not NEEDED[kind](summary, measure):
+            if not any(panel.points for panel in DRAWN[kind](summary, measure)):
                 continue
             figure = draw(summary, measure)
             made += [save_figure(figure, Path(folder) / f"{stem}-{kind}.{ending}") for ending in FORMATS]

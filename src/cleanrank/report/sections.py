@@ -20,9 +20,17 @@ LINKS = (
 )
 
 
-def header(summary: Summary, title: str, command: str, notes: Sequence[str], *, judged: bool = False) -> Safe:
-    """Title, size of the grid, command, notes and the way to the sections."""
-    skip = {"pictures": not summary.measures, "published": not judged, "gaps": not summary.gaps}
+def header(
+    summary: Summary,
+    title: str,
+    command: str,
+    notes: Sequence[str],
+    *,
+    pictured: bool = True,
+    judged: bool = False,
+) -> Safe:
+    """Title, size of the grid, command, notes and the way to the sections that are there."""
+    skip = {"pictures": not pictured, "published": not judged, "gaps": not summary.gaps}
     links = [tag("a", words, href=f"#{name}") for name, words in LINKS if not skip.get(name)]
     return tag(
         "header",

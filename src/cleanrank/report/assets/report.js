@@ -71,9 +71,9 @@
   }
 
   const block = document.getElementById("charts");
-  if (!block || !window.vegaEmbed) return;
-  const { charts } = JSON.parse(block.textContent);
   const measure = document.getElementById("measure");
+  if (!block || !measure || !window.vegaEmbed) return;
+  const { charts } = JSON.parse(block.textContent);
   const level = document.getElementById("level");
   const legend = [...document.querySelectorAll(".legend button")];
   const turn = new Map();
