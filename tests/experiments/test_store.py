@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cleanrank.checks import BadFileError, InvalidInputError
+from cleanrank.experiments import store as module
 from cleanrank.experiments.results import Result, failure, pack
 from cleanrank.experiments.store import SCHEMA_VERSION, Store
 
@@ -190,6 +191,14 @@ def test_reading_does_not_wait_for_a_run_that_writes(tmp_path):
         writer.add("k", "r", CELL, done(0.5))
         with writer._write(), Store(path, create=False) as reader:
             assert reader.is_done("k")
+
+
+def test_a_lock_that_is_never_given_back_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
+    with Store(tmp_path / "runs.sqlite") as holder, Store(tmp_path / "runs.sqlite") as other:
+        with holder._write(), pytest.raises(BadFileError, match=r"database is locked.*Another run holds it"):
+            other.add("k", "r", CELL, done(0.5))
+        assert other.add("k", "r", CELL, done(0.5))
 
 
 def test_a_store_that_nobody_can_write_is_read_all_the_same(tmp_path, monkeypatch):
