@@ -127,3 +127,10 @@ def test_columns_of_a_table_may_have_other_names(tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:7 1:2\n0 qid:7 1:3\n")
     with pytest.raises(CleanrankError, match="CSV or Parquet"):
         read_judged_and_scores(tmp_path / "a.txt", [tmp_path / "s"], named)
+
+
+def test_data_without_rows_are_not_evaluated(tmp_path):
+    cr.write_parquet(cr.from_arrays(np.zeros((1, 1)), [0], qid=[1]).select([]), tmp_path / "a.parquet")
+    (tmp_path / "s").write_text("")
+    with pytest.raises(CleanrankError, match=r"a\.parquet.*at least one row"):
+        read_judged_and_scores(tmp_path / "a.parquet", [tmp_path / "s"])

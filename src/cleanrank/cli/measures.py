@@ -76,6 +76,7 @@ def evaluate(
     if per_query is not None:
         _write_per_query(found.measures, found.by_query, judged, per_query)
     if as_json:
+        intervals = found.intervals(level, seed)
         screen.print_json(
             {
                 "queries": judged.n_queries,
@@ -87,7 +88,7 @@ def evaluate(
                         "measure": str(m),
                         "convention": m.describe(),
                         "mean": found.means[str(m)],
-                        "interval": list(found.intervals(level, seed)[str(m)]),
+                        "interval": list(intervals[str(m)]),
                     }
                     for m in found.measures
                 ],

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cleanrank.evaluate.compare import Comparison, Evaluation
 from cleanrank.evaluate.measures import describe_parts
+from cleanrank.report.tables import plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.
 WIDE = 200
@@ -31,15 +32,7 @@ def note(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout; NaN becomes null."""
-    typer.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and (value != value or abs(value) == float("inf")) else value
+    typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
 @contextmanager

@@ -29,6 +29,10 @@ def read_judged_and_scores(
         if columns and kind_of_file(data) == "letor":
             checks.fail("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
         judged = read_any(data, **(columns or {}))
+        if not judged.n_queries:
+            raise BadFileError(
+                checks.complaint(f"{str(data)!r}", "must hold at least one row", "none"), str(data)
+            )
         return judged, [read_scores(path, judged) for path in scores], []
     runs = [read_run(path) for path in scores]
     joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))

@@ -79,12 +79,12 @@ def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:
             found["query_ids"] = [str(q) for q in evaluations[result.baseline].query_ids]
             found["values"] = {s: {t: e[t].tolist() for t in e} for s, e in evaluations.items()}
     found["conventions"] = {str(m): m.describe() for m in result.measures}
-    return json.dumps(_plain(found), indent=2, allow_nan=False) + "\n"
+    return json.dumps(plain(found), indent=2, allow_nan=False) + "\n"
 
 
 def comparison_json(result: Comparison) -> dict[str, Any]:
     """A comparison as plain values that JSON can hold; NaN becomes None."""
-    found: dict[str, Any] = _plain(
+    found: dict[str, Any] = plain(
         {
             "baseline": result.baseline,
             "settings": dict(result.settings),
@@ -142,9 +142,14 @@ def _escaped(text: str) -> str:
     return "".join(_LATEX.get(c, c) for c in text)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: keys are text, tuples are lists, what is not finite is None.
+
+    >>> plain({1: (0.5, float("nan"))})
+    {'1': [0.5, None]}
+    """
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
