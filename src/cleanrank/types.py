@@ -41,7 +41,7 @@ class RankingData:
         gains: real-valued gains >= 0 that stand in for 2^y - 1.
         doc_ids: one str per row.
         weights: float32 >= 0 per row.
-        positions: int32 per row, the rank (from 1) at which the document was shown.
+        positions: int32 per row, the rank (from 1) at which the document was shown; 0 if it was not.
         feature_names: one per column.
     """
 
