@@ -61,6 +61,11 @@ def test_a_worker_that_dies_at_a_cell_twice_fails_that_cell_alone():
     assert {unpack(p).status for p in found.values()} == {"done"}
 
 
+def test_the_signal_that_killed_a_worker_is_named():
+    ((_, packed),) = run_local([("k", json.dumps({"killed": True}))], target=MOODY)
+    assert "was killed by SIGKILL" in unpack(packed).error
+
+
 def test_a_cell_whose_worker_died_once_is_tried_again(tmp_path):
     asked = [("k", json.dumps({"seed": 3, "dies_once": str(tmp_path / "mark")}))]
     ((_, packed),) = run_local(asked, target=MOODY)

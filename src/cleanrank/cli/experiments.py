@@ -271,7 +271,7 @@ def _time(seconds: float) -> str:
 
 def _say(tally: "Tally") -> None:
     screen.note(
-        f"{tally.total:,} cells: {tally.stored:,} were stored, {tally.done:,} computed, "
+        f"{tally.total:,} cell{'s' * (tally.total != 1)}: {tally.stored:,} were stored, {tally.done:,} computed, "
         f"{tally.failed:,} failed, in {_time(tally.seconds)}"
     )
 

@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,8 @@ class _Worker:
         code = self.process.wait()
         self.notes.seek(0)
         said = self.notes.read().decode(errors="replace").strip()[-4000:]
-        return f"the worker process ended with code {code}" + (f":\n{said}" if said else "")
+        how = f"ended with code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
+        return f"the worker process {how}" + (f":\n{said}" if said else "")
 
     def end(self) -> None:
         """Kills the process and frees what belongs to it."""
