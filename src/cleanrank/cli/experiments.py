@@ -271,8 +271,8 @@ def _time(seconds: float) -> str:
 
 def _say(tally: "Tally") -> None:
     screen.note(
-        f"{tally.total:,} cell{'s' * (tally.total != 1)}: {tally.stored:,} were stored, {tally.done:,} computed, "
-        f"{tally.failed:,} failed, in {_time(tally.seconds)}"
+        f"{tally.total:,} cell{'s' * (tally.total != 1)}: {tally.stored:,} were stored, "
+        f"{tally.done:,} computed, {tally.failed:,} failed, in {_time(tally.seconds)}"
     )
 
 
