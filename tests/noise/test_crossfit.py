@@ -127,6 +127,14 @@ def test_a_missing_plateau_is_noticed():
     assert "no plateau" in " ".join(found.reasons)
 
 
+def test_an_assumed_family_is_never_trusted():
+    data, p = sure_data(uniform(0.2, 5), doubt=0.4, C=5)
+    found = from_data(data, p, family="uniform")
+    assert found.profile is not None
+    assert not found.trusted
+    assert "cannot prove" in " ".join(found.reasons)
+
+
 def test_with_two_grades_the_assumption_is_not_trusted():
     rng = np.random.default_rng(0)
     truth = rng.choice(2, size=8000, p=[0.7, 0.3])

@@ -112,7 +112,8 @@ def from_data(
         data: rows with given grades.
         probabilities: (N, C) cross-fitted probabilities of the given grades.
         fit_predict: instead, a model to cross-fit; it also allows the check against added noise.
-        family: "uniform" assumes that errors go to any other grade alike and asks only for their rate.
+        family: "uniform" assumes that errors go to any other grade alike and asks only for their rate. The data
+            cannot prove the assumption, so such an estimate is returned with ``trusted=False``.
             Without it the whole matrix is asked for, which needs anchors of every grade.
         n_folds: parts that the queries are cut into.
         level: probability that an interval is meant to hold; it does not cover the upward bias.
@@ -142,16 +143,19 @@ def from_data(
             _ = refused.matrix
         return refused
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
-    if family == "uniform":
-        notes.append("errors were assumed to go to any other grade alike; the data cannot prove that")
-    untestable = family == "uniform" and C == 2
-    if untestable:
-        notes.append("with two grades nothing in the data could speak against it, so it is not trusted")
+    if family is not None:
+        # Missed relevant documents and errors that fall off with distance can pass every check (see the table of
+        # docs/estimating-noise.md), so an assumed family is for the caller to vouch for.
+        notes.append(
+            "errors were assumed to go to any other grade alike, which the data cannot prove: not trusted"
+        )
+    if family is not None and C == 2:
+        notes.append("with two grades nothing in the data could speak against it")
     if fit_predict is None:
         notes.append("not checked against added noise (that needs fit_predict)")
     r = np.clip(r, 0.0, None)
     r /= r.sum(axis=1, keepdims=True)
-    return summarise("data", T, r, reading.anchors, level=level, trusted=not untestable, reasons=notes)
+    return summarise("data", T, r, reading.anchors, level=level, trusted=family is None, reasons=notes)
 
 
 def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
