@@ -112,8 +112,8 @@ def from_data(
         data: rows with given grades.
         probabilities: (N, C) cross-fitted probabilities of the given grades.
         fit_predict: instead, a model to cross-fit; it also allows the check against added noise.
-        family: "uniform" assumes that errors go to any other grade alike and asks only for their rate. The data
-            cannot prove the assumption, so such an estimate is returned with ``trusted=False``.
+        family: "uniform" assumes that errors go to any other grade alike and asks only for their rate. The
+            data cannot prove the assumption, so such an estimate is returned with ``trusted=False``.
             Without it the whole matrix is asked for, which needs anchors of every grade.
         n_folds: parts that the queries are cut into.
         level: probability that an interval is meant to hold; it does not cover the upward bias.
@@ -144,7 +144,7 @@ def from_data(
         return refused
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
     if family is not None:
-        # Missed relevant documents and errors that fall off with distance can pass every check (see the table of
+        # Missed relevant documents and errors that fall off with distance can pass every check (the table of
         # docs/estimating-noise.md), so an assumed family is for the caller to vouch for.
         notes.append(
             "errors were assumed to go to any other grade alike, which the data cannot prove: not trusted"
