@@ -1,6 +1,6 @@
 import itertools
 
-from cleanrank.report.palette import BASELINE, LOOKS, looks
+from cleanrank.report.palette import BASELINE, LOOKS, looks, many_looks
 
 
 def luminance(colour):
@@ -34,3 +34,9 @@ def test_a_method_keeps_its_look_whatever_the_baseline_is_called():
 
 def test_more_methods_than_looks():
     assert len(looks([str(i) for i in range(20)])) == 20
+
+
+def test_many_series_keep_looks_of_their_own():
+    found = many_looks([str(i) for i in range(40)])
+    assert len({(k.light, k.marker) for k in found.values()}) == 40
+    assert all(found[str(i)] == LOOKS[i] for i in range(len(LOOKS)))

@@ -10,7 +10,7 @@ from cleanrank.report import details, panels, sections, traces, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.matrix import write_matrix
 from cleanrank.report.page import Safe, asset, data_block, page, tag, write_page
-from cleanrank.report.palette import LOOKS, looks
+from cleanrank.report.palette import LOOKS, looks, many_looks
 from cleanrank.report.published import Published, compare_published
 from cleanrank.report.shown import convention
 from cleanrank.report.summaries import Summary, summarise
@@ -121,7 +121,9 @@ def _add(
             "step": None if panel.kind in ("curves", "traces") else vega.STEP,
             "spec": vega.description(
                 panel,
-                looks(panel.methods) if panel.kind == "traces" else looks(summary.methods, summary.baseline),
+                many_looks(panel.methods)
+                if panel.kind == "traces"
+                else looks(summary.methods, summary.baseline),
             ),
         },
     )

@@ -51,3 +51,19 @@ def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look
     others = [m for m in methods if m != baseline]
     found = {m: LOOKS[i % len(LOOKS)] for i, m in enumerate(others)}
     return {m: BASELINE if m == baseline else found[m] for m in methods}
+
+
+def many_looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each of many series: past seven the colours come again, with other markers and dashes.
+
+    >>> found = many_looks("abcdefghij")
+    >>> found["a"].light == found["h"].light, found["a"].marker == found["h"].marker
+    (True, False)
+    """
+    n = len(LOOKS)
+
+    def look(i: int) -> Look:
+        colour, other = LOOKS[i % n], LOOKS[(i + 3 * (i // n)) % n]
+        return Look(colour.light, colour.dark, other.marker, other.shape, other.dash)
+
+    return {name: look(i) for i, name in enumerate(names)}

@@ -10,7 +10,7 @@ from cleanrank import checks
 from cleanrank.data.files import written_whole
 from cleanrank.report import panels, traces
 from cleanrank.report.grid import Level
-from cleanrank.report.palette import Look, band_opacity, looks
+from cleanrank.report.palette import Look, band_opacity, looks, many_looks
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.summaries import Summary
 
@@ -76,7 +76,7 @@ def draw_traces(drawn: Sequence[Panel]) -> "Figure":
     if not drawn:
         checks.fail("the picture", "needs a noisy level whose cells note their noise", 0)
     series = list(dict.fromkeys(m for p in drawn for m in p.methods))
-    chosen = looks(series)
+    chosen = many_looks(series)
     figure = _canvas(drawn, chosen, _draw_traces)
     _legend(figure, {m: m for m in series}, chosen, joined=not drawn[0].lines)
     return figure
