@@ -1,7 +1,7 @@
 """Rooms whose name is a verb: ``cr.evaluate(...)`` beside ``from cleanrank.evaluate import fisher_test``.
 
-A package's attribute for a subpackage is the subpackage itself, so a function of the same name would be there or
-not, depending on what was imported before. Such a room is callable instead.
+A package's attribute for a subpackage is the subpackage itself, so a function of the same name would be there
+or not, depending on what was imported before. Such a room is callable instead.
 """
 
 import inspect
