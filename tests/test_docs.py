@@ -1,8 +1,8 @@
 """Every code block of the manual and the README runs, page by page, from top to bottom.
 
-``python`` blocks of a page share one namespace, ``bash`` blocks run with ``cleanrank`` on the path; both start
-in the page's own empty folder. Blocks of other kinds (``text``, ``toml``, ``sh``) are only shown. A page that
-opens with ``<!-- needs: data -->`` reads the real data sets.
+``python`` blocks of a page share one namespace, ``bash`` blocks run with ``cleanrank`` on the path; both
+start in the page's own empty folder. Blocks of other kinds (``text``, ``toml``, ``sh``) are only shown. A
+page that opens with ``<!-- needs: data -->`` reads the real data sets.
 """
 
 import os
