@@ -1,6 +1,6 @@
 """Which explains the loss better over all data sets, document noise or pair noise?
 
-Reads the runs of recipes/niu/{uniform,grades,balance}.toml from a store (docs/results/niu.md has the commands) and
+Reads the runs of recipes/niu/{uniform,grades,balance}.toml from a store (commands: docs/results/niu.md) and
 prints the table of the collapse: python examples/niu_collapse.py [STORE]
 """
 
