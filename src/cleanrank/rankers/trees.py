@@ -92,7 +92,7 @@ def train_lambdarank(
     validation: RankingData | None = None,
     *,
     norm: bool = True,
-    objective: str = "builtin",
+    objective: str | LambdaRankObjective = "builtin",
     peers: Peers | None = None,
     params: Mapping[str, Any] | None = None,
     measure: str | Measure = "ndcg@10",
@@ -111,7 +111,8 @@ def train_lambdarank(
         train: rows to learn from.
         validation: rows to stop on; without them all rounds are kept.
         norm: normalisation of lambdas by query: on is lambda-LGBM, off lambda-MART.
-        objective: one of OBJECTIVES; ours take real-valued gains and queries of any length.
+        objective: one of OBJECTIVES; ours take real-valued gains and queries of any length. Or an objective
+            that was made for ``train``, with its own observer.
         peers: subtract gradients of permuted labels (Peer-lambda-LGBM); not with the built-in objective.
         params: LightGBM parameters that replace DEFAULTS.
         measure: what early stopping looks at: any cleanrank measure, or one of LightGBM's as "lightgbm:ndcg@10".
@@ -124,13 +125,18 @@ def train_lambdarank(
         init_model: a forest to continue; its scores are where the new trees start.
         progress: called with (round, rounds).
     """
-    checks.known("objective", objective, OBJECTIVES)
+    made = isinstance(objective, LambdaRankObjective)
+    if not made:
+        checks.known("objective", str(objective), OBJECTIVES)
     own, rest = _lambdarank_settings(params or {}, norm)
     hook: LambdaRankObjective | None = None
-    if objective == "builtin":
+    if made:
+        settings: dict[str, Any] = {"objective": objective}
+        observer = getattr(objective, "observer", None)
+    elif objective == "builtin":
         if peers is not None:
             checks.fail("objective", "must be 'exact' or 'parity' with peers", objective)
-        settings: dict[str, Any] = {
+        settings = {
             "objective": "lambdarank",
             "lambdarank_norm": own.pop("norm"),
             "label_gain": own.pop("label_gain", [2.0**grade - 1 for grade in range(max(train.n_grades, 2))]),
