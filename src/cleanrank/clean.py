@@ -112,7 +112,7 @@ class Cleaned:
         }
 
     def save_audit(self, path: str | Path) -> None:
-        """Writes the audit trail: JSON with a summary, or only rows where the name ends in .parquet or .csv."""
+        """Writes the audit trail: JSON with a summary, or its rows alone as .parquet or .csv."""
         with written_whole(path) as part:
             if str(path).endswith(".parquet"):
                 self.removed.to_parquet(part, index=False)
