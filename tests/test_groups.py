@@ -1,6 +1,8 @@
 import itertools
+import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -149,3 +151,25 @@ def test_unpad_undoes_pad(case, fill, width):
     assert mask.sum(axis=1).tolist() == lengths
     assert (padded[~mask] == fill).all()
     np.testing.assert_array_equal(unpad(padded, mask), flat)
+
+
+@pytest.mark.parametrize(
+    ("qid", "complaint"),
+    [
+        (np.array([5, 2**64 - 1], dtype=np.uint64), "beyond 2^63 as strings"),
+        (np.array([1e300, 2e300]), "beyond 2^53 as strings"),
+        (np.array([2.0**53 + 2, 1.0]), "beyond 2^53 as strings"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "dtype datetime64"),
+        (np.array([1j, 2]), "dtype complex128"),
+        (pd.Series(["a", pd.NA], dtype="string"), "got <NA> at row 1"),
+        (np.array(["a", pd.NaT], dtype=object), "got NaT at row 1"),
+    ],
+)
+def test_ids_that_would_change_or_run_together_are_refused(qid, complaint):
+    with pytest.raises(InvalidInputError, match=re.escape(complaint)):
+        group_rows(qid)
+
+
+def test_ids_beyond_int64_are_kept_as_strings():
+    assert group_rows([10**30, 1, 10**30])[2].tolist() == [str(10**30), "1"]
+    assert group_rows(np.array(["b", "a"], dtype=np.dtypes.StringDType()))[2].tolist() == ["b", "a"]

@@ -52,7 +52,7 @@ PUBLIC: dict[str, str] = {
     "pnoise_expected": "cleanrank.noise.pnoise",
     "merge_grades": "cleanrank.noise.grades",
     "best_proportions": "cleanrank.noise.grades",
-    "simulate_clicks": "cleanrank.noise.clicks",
+    "simulate_clicks": "cleanrank.noise.clicks.simulate",
     "NoiseEstimate": "cleanrank.noise.estimate",
     "gold_sample": "cleanrank.noise.gold",
     "from_gold": "cleanrank.noise.gold",
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from cleanrank.evaluate.compare import evaluate as evaluate
     from cleanrank.evaluate.measures import Measure as Measure
     from cleanrank.noise.annotators import from_repeated as from_repeated
-    from cleanrank.noise.clicks import simulate_clicks as simulate_clicks
+    from cleanrank.noise.clicks.simulate import simulate_clicks as simulate_clicks
     from cleanrank.noise.estimate import NoiseEstimate as NoiseEstimate
     from cleanrank.noise.gold import from_gold as from_gold
     from cleanrank.noise.gold import gold_sample as gold_sample

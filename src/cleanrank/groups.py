@@ -23,20 +23,7 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
     >>> order.tolist(), indptr.tolist(), ids.tolist()
     ([0, 2, 1], [0, 2, 3], ['b', 'a'])
     """
-    ids = np.asarray(qid)
-    if ids.ndim != 1:
-        checks.fail("qid", "must have one dimension", f"shape {ids.shape}")
-    if ids.dtype.kind == "O":
-        ids = _plain_ids(ids)
-    if ids.dtype.kind == "f":
-        broken = ~np.isfinite(ids) | (ids != np.floor(ids))
-        if broken.any():
-            row = int(np.argmax(broken))
-            checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}")
-    if ids.dtype.kind not in "US" and ids.dtype != np.int64:
-        ids = ids.astype(np.int64)
-    if ids.dtype.kind == "S":
-        ids = ids.astype(str)
+    ids = _plain_ids(np.asarray(qid))
     n = len(ids)
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if n else np.zeros(0, np.int64)
     runs = ids[starts]
@@ -53,13 +40,42 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
 
 
 def _plain_ids(ids: Array) -> Array:
-    """Turns a column of Python objects into int64 if all are whole numbers, else into str."""
-    if all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids):
-        return ids.astype(np.int64)
-    for row, i in enumerate(ids):
-        if i is None or (isinstance(i, float) and i != i):
-            checks.fail("qid", "must be present", i, at=f"row {row}", remedy="Drop such rows first.")
-    return ids.astype(str)
+    """Ids as int64 if all are whole numbers, else as str; what is neither is refused with its row."""
+    if ids.ndim != 1:
+        checks.fail("qid", "must have one dimension", f"shape {ids.shape}")
+    if ids.dtype.kind == "T":
+        ids = ids.astype(object)
+    kind = ids.dtype.kind
+    if kind == "O":
+        refuse_missing("qid", ids)
+        whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
+        return ids.astype(np.int64 if whole and all(abs(int(i)) < 2**63 for i in ids) else str)
+    if kind in "US":
+        return ids.astype(str, copy=False)
+    if kind not in "iufb":
+        checks.fail("qid", "must be whole numbers or strings", f"dtype {ids.dtype}")
+    if kind in "uf":
+        # Whole floats beyond 2^53 run together, whole numbers beyond int64 would turn negative.
+        broken = ids > np.iinfo(np.int64).max if kind == "u" else ~(np.abs(ids) <= 2.0**53)
+        broken |= ids != np.floor(ids)
+        if broken.any():
+            row = int(np.argmax(broken))
+            large = np.isfinite(ids[row]) and ids[row] == np.floor(ids[row])
+            remedy = f"Give ids beyond {'2^63' if kind == 'u' else '2^53'} as strings." if large else ""
+            checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}", remedy=remedy)
+    return ids.astype(np.int64, copy=False)
+
+
+def refuse_missing(name: str, values: Array) -> None:
+    """Refuses None, NaN and pandas' NA and NaT in a column of Python objects."""
+    for row, value in enumerate(values):
+        try:
+            missing = value is None or bool(value != value)
+        except TypeError:
+            # NA does not say whether it equals itself.
+            missing = True
+        if missing:
+            checks.fail(name, "must be present", value, at=f"row {row}", remedy="Drop such rows first.")
 
 
 def indptr_of(lengths: npt.ArrayLike) -> IntArray:

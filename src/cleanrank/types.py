@@ -78,7 +78,10 @@ class RankingData:
             if column is not None and column.shape != (n,):
                 checks.fail(name, f"must have one value per row of X ({n})", f"shape {column.shape}")
         if self.feature_names is not None:
-            put(self, "feature_names", tuple(self.feature_names))
+            names: Any = self.feature_names
+            if isinstance(names, str):
+                checks.fail("feature_names", "must be a list of names", repr(names))
+            put(self, "feature_names", tuple(map(str, names)))
             if len(self.feature_names) != self.n_features:
                 checks.fail(
                     "feature_names",
@@ -123,9 +126,9 @@ class RankingData:
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     def __repr__(self) -> str:
-        counts = np.bincount(self.y, minlength=self.n_grades)
+        counts = np.bincount(np.minimum(self.y, 8), minlength=9)
         grades = ", ".join(f"{g}: {c:,}" for g, c in enumerate(counts[:8]) if c)
-        more = ", ..." if len(counts) > 8 else ""
+        more = ", ..." if counts[8] else ""
         kind = "dense" if isinstance(self.X, np.ndarray) else "CSR"
         return (
             f"RankingData({self.n_queries:,} queries, {self.n_docs:,} documents, "
@@ -290,15 +293,25 @@ def _features(X: Any) -> Any:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        X = X.astype(np.float32, copy=False)
+        X = _as_float32(X)
         frozen = type(X)((_frozen(X.data), _frozen(X.indices), _frozen(X.indptr)), shape=X.shape, copy=False)
         frozen.has_canonical_format = True
         return frozen
     X = np.asarray(X)
     if X.ndim != 2:
         checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
+    return _frozen(_as_float32(X))
+
+
+def _as_float32(X: Any) -> Any:
+    if X.dtype.kind in "cmM":
+        checks.fail("X", "must hold real numbers", f"dtype {X.dtype}", remedy="Convert it first.")
     try:
-        return _frozen(X if X.dtype == np.float32 else X.astype(np.float32))
+        with np.errstate(over="raise"):
+            return X.astype(np.float32, copy=False)
+    except FloatingPointError:
+        rule = f"must hold values that float32 can (up to {np.finfo(np.float32).max:.3g}), or inf or nan"
+        checks.fail("X", rule, f"larger ones in {X.dtype}", remedy="Rescale that feature.")
     except (TypeError, ValueError) as error:
         checks.fail("X", "must hold numbers", f"dtype {X.dtype}", remedy=f"Convert it first ({error}).")
 
@@ -310,11 +323,14 @@ def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | No
     if found.dtype.kind not in "iufb":
         checks.fail(name, "must hold numbers", f"dtype {found.dtype}")
     if data is not None:
-        bad = ~(found >= 0) | np.isinf(found)
+        most = np.finfo(dtype).max if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
+        bad = ~((found >= 0) & (found <= most))
         if bad.any():
             row = int(np.argmax(bad))
             at = data.place(row) if row < len(data.row_ids) and len(found) == data.n_docs else f"row {row}"
-            checks.fail(name, "must be finite and not negative", found[row], at=at)
+            large = found[row] > most and np.isfinite(found[row])
+            rule = f"must be at most {most:.10g}" if large else "must be finite and not negative"
+            checks.fail(name, rule, found[row], at=at)
     if found.dtype.kind == "f" and np.dtype(dtype).kind == "i":
         broken = found != np.floor(found)
         if broken.any():

@@ -26,3 +26,13 @@ def test_every_command_is_in_the_manual(pytestconfig):
         sys.path.remove(str(docs))
     hint = "run: python docs/generate_cli.py"
     assert (docs / "cli.md").read_text(encoding="utf-8") == generate_cli.page(), hint
+
+
+def test_an_error_of_the_system_gets_a_sentence(cli, monkeypatch, tmp_path):
+    def refuse(*_args, **_options):
+        raise PermissionError(13, "Permission denied", "a.txt")
+
+    monkeypatch.setattr("cleanrank.data.scores.read_judged_and_scores", refuse)
+    done = cli("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
+    assert done.code == 2
+    assert "Permission denied at 'a.txt'" in done.err

@@ -95,6 +95,9 @@ def test_explain_shows_conventions_and_reasons(cli, files):
         (("evaluate", "{dir}/data.txt", "{dir}/short.txt"), "one score per row"),
         (("compare", "{dir}/data.txt", "a={dir}/good.txt"), "at least two systems"),
         (("compare", "{dir}/data.txt", "{dir}/good.txt", "{dir}/good.txt"), "names of their own"),
+        (("compare", "{dir}/data.txt", "={dir}/good.txt", "b={dir}/good.txt"), "NAME=SCORES"),
+        (("evaluate", "{dir}/data.txt", "{dir}/good.txt", "--per-query", "{dir}/a.xlsx"), ".csv or .parquet"),
+        (("evaluate", "{dir}/data.txt", "{dir}/good.txt", "--label", "grade"), "CSV or Parquet"),
         (("explain-ndcg",), "DATA SCORES --query ID or as --grades"),
         (("explain-ndcg", "--grades", "1,x"), "whole numbers"),
         (("explain-ndcg", "{dir}/data.txt", "{dir}/good.txt", "--query", "x"), "unknown query 'x'"),
@@ -106,3 +109,35 @@ def test_bad_input_gets_a_sentence_and_exit_code_2(cli, files, words, message):
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+def test_names_of_systems_are_printed_as_they_are(cli, files):
+    systems = (f"bm25[k1]={files / 'bad.txt'}", f":x:={files / 'good.txt'}")
+    done = cli("compare", files / "data.txt", *systems, "--level", "0.975")
+    assert "bm25[k1]" in done.out
+    assert ":x:" in done.out
+    assert "97.5% interval" in done.out
+
+
+def test_what_a_join_leaves_out_is_noted(cli, tmp_path):
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0\nother 0 a 1\n")
+    (tmp_path / "run").write_text("q Q0 b 1 2.0 t\n")
+    done = cli("evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "mrr", "--json")
+    assert json.loads(done.out)["queries"] == 1
+    assert "left out: other" in done.err
+    assert "1 judged documents are not retrieved" in done.err
+
+
+def test_ties_of_trec_eval_follow_the_document_ids(cli, tmp_path):
+    (tmp_path / "data.txt").write_text("0 qid:1 1:1 # docid = z\n1 qid:1 1:1 # docid = a\n")
+    (tmp_path / "s.txt").write_text("1\n1\n")
+    tools = json.loads(cli("explain-ndcg", tmp_path / "data.txt", tmp_path / "s.txt", "--json").out)["tools"]
+    assert tools["ir_measures nDCG"] == pytest.approx(1 / np.log2(3))
+
+
+def test_columns_of_a_table_are_named(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("grade,query,x\n1,7,2\n0,7,3\n")
+    (tmp_path / "s.txt").write_text("1\n2\n")
+    named = ("--label", "grade", "--qid", "query", "-m", "mrr", "--json")
+    done = cli("evaluate", tmp_path / "a.csv", tmp_path / "s.txt", *named)
+    assert json.loads(done.out)["measures"][0]["mean"] == 0.5

@@ -6,15 +6,9 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.cli import main as commands
-from cleanrank.cli import noise
-from cleanrank.noise.clicks import simulate_clicks
-
-
-@pytest.fixture(autouse=True)
-def mounted():
-    if not any(command.callback is noise.corrupt for command in commands.app.registered_commands):
-        noise.mount(commands.app)
+from cleanrank.noise.clicks.models import CLICK_MODELS
+from cleanrank.noise.clicks.simulate import simulate_clicks
+from cleanrank.noise.profiles import PROFILES
 
 
 @pytest.fixture
@@ -147,3 +141,10 @@ def test_clicks_mistakes_are_named_and_leave_nothing(cli, clean, tmp_path, words
     assert done.code == 2
     assert message in done.err
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == before
+
+
+def test_help_lists_families_and_kinds_of_users(cli):
+    """The lists come from the mappings, so that a new family needs no second entry."""
+    for command, names in (("corrupt", PROFILES), ("clicks", CLICK_MODELS)):
+        shown = " ".join(cli(command, "--help").out.replace("│", " ").split())
+        assert ", ".join(names) in shown

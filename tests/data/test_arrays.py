@@ -106,3 +106,45 @@ def test_other_shapes_are_refused():
         from_arrays([[1.0], [2.0]], [0], qid=[1, 1])
     order, indptr, ids = row_order(3, ["b", "a", "b"], None)
     assert (order.tolist(), indptr.tolist(), ids.tolist()) == ([0, 2, 1], [0, 2, 3], ["b", "a"])
+
+
+@pytest.mark.parametrize(
+    ("X", "complaint"),
+    [
+        ([[1.0], [2.0, 3.0]], "rows of one length"),
+        ([1.0, 2.0], r"X\[:, None\]"),
+        (np.array([[1e300], [0.0]]), "float32 can"),
+        (sp.csr_matrix([[1e300], [0.0]]), "float32 can"),
+        (np.array([[1j], [0.0]]), "real numbers"),
+    ],
+)
+def test_features_that_would_change_are_refused(X, complaint):
+    with pytest.raises(InvalidInputError, match=complaint):
+        from_arrays(X, [0, 1], qid=[1, 1])
+
+
+def test_infinite_features_stay_what_they_are():
+    assert np.isinf(from_arrays([[np.inf], [0.0]], [0, 1], qid=[1, 1]).X[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("column", "complaint"),
+    [
+        ({"weights": [1.0, 1e300]}, "weights must be at most 3.4028"),
+        ({"positions": [1, 2**33]}, "positions must be at most 2147483647"),
+        ({"doc_ids": ["a", None]}, "doc_ids must be present; got None at row 1"),
+        ({"feature_names": "a"}, "feature_names must be a list"),
+    ],
+)
+def test_columns_that_would_change_are_refused(column, complaint):
+    with pytest.raises(InvalidInputError, match=complaint):
+        from_arrays([[1.0], [2.0]], [0, 1], qid=[1, 1], **column)
+
+
+def test_a_negative_group_is_named():
+    with pytest.raises(InvalidInputError, match="negative numbers; got -1 at query 0"):
+        from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0], group=[-1, 4])
+
+
+def test_a_grade_far_out_does_not_make_the_text_of_the_data_costly():
+    assert repr(from_arrays([[1.0], [2.0]], [0, 2**31 - 1], qid=[1, 1])).endswith("grades {0: 1, ...})")

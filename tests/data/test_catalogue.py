@@ -192,3 +192,11 @@ def test_real_mslr_sample(data_root):
     assert splits.train.n_docs + splits.validation.n_docs == 6_063
     assert splits.made_validation
     assert splits.test.n_features == 136
+
+
+def test_a_root_that_is_no_folder_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    with pytest.raises(MissingDataError, match="no folder"):
+        datasets_table(tmp_path / "gone")
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path / "gone"))
+    with pytest.raises(MissingDataError, match="CLEANRANK_DATA names"):
+        datasets_table()

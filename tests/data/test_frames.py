@@ -299,3 +299,15 @@ def test_read_any_takes_letor_files_too(tmp_path):
     assert both.query_ids.tolist() == ["a", "b"]
     with pytest.raises(MissingDataError, match="no file"):
         read_any(tmp_path / "c.txt")
+
+
+def test_packed_letor_files_are_not_taken_for_tables(tmp_path):
+    kinds = set()
+    for seed in range(40):
+        cr.write_letor(cr.make_ranking(2, n_features=3, seed=seed), tmp_path / "a.gz")
+        kinds.add(kind_of_file(tmp_path / "a.gz"))
+    (tmp_path / "b.gz").write_bytes(gzip.compress(b"label,qid,x\n1,1,2\n"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"label,qid,x\n1,1,2\n" * 99)[:15])
+    assert kinds == {"letor"}
+    assert kind_of_file(tmp_path / "b.gz") == "csv"
+    assert kind_of_file(tmp_path / "cut.gz") == "letor"

@@ -1,9 +1,11 @@
+import gzip
+
 import numpy as np
 import pytest
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
-from cleanrank.data.scores import read_judged_and_scores, read_scores
+from cleanrank.data.scores import is_qrels, read_judged_and_scores, read_scores
 
 
 @pytest.fixture
@@ -54,12 +56,74 @@ def test_qrels_with_several_runs_share_their_documents(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n1 0 c 1\n")
     (tmp_path / "one").write_text("1 Q0 a 1 3.0 x\n1 Q0 z 2 2.0 x\n")
     (tmp_path / "two").write_text("1 Q0 c 1 7.0 y\n1 Q0 a 2 5.0 y\n")
-    data, (one, two) = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"])
+    data, (one, two), remarks = read_judged_and_scores(
+        tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"]
+    )
     assert sorted(data.doc_ids.tolist()) == ["a", "b", "c", "z"]
     by_doc = dict(zip(data.doc_ids.tolist(), data.y.tolist(), strict=True))
     assert by_doc == {"a": 2, "b": 0, "c": 1, "z": 0}
     of = dict(zip(data.doc_ids.tolist(), one.tolist(), strict=True))
     assert of["a"] == 3.0
     assert of["z"] == 2.0
-    assert of["b"] < 2.0
+    assert of["c"] < of["b"] < 2.0
+    assert remarks[0] == "1 retrieved documents are not judged and count as grade 0."
     assert data.doc_ids[np.argmax(two)] == "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("q", "301 0 FR94-1 2\n", True),
+        ("q", "301 0 FR94-1 -2\n", True),
+        ("q", "301 0 FR94-1 1.5\n", True),
+        ("a.txt", "# made by hand\n2 qid:1 1:3\n", False),
+        ("a.txt", "2 qid:1 1:3 2:4\n", False),
+        ("a.txt", "2 1:3 2:3 3:4\n", False),
+        ("a.tsv", "label\tqid\tx\ty\n1\t1\t2\t3\n", False),
+        ("a.csv", "label, qid, x, y\n1, 1, 2, 3\n", False),
+    ],
+)
+def test_judgements_are_told_from_other_files(tmp_path, name, text, expected):
+    (tmp_path / name).write_text(text)
+    assert is_qrels(tmp_path / name) == expected
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    assert is_qrels(tmp_path / f"{name}.gz") == expected
+
+
+def test_packed_scores_are_read(shuffled, tmp_path):
+    (tmp_path / "s.gz").write_bytes(gzip.compress(b"1\n2\n3\n4\n"))
+    assert read_scores(tmp_path / "s.gz", shuffled).tolist() == [1, 3, 2, 4]
+
+
+def test_npy_files_that_are_none_are_named(shuffled, tmp_path):
+    (tmp_path / "empty.npy").write_bytes(b"")
+    np.savez(tmp_path / "s.npz", np.zeros(4))
+    (tmp_path / "s.npz").rename(tmp_path / "renamed.npy")
+    for name in ("empty.npy", "renamed.npy"):
+        with pytest.raises(CleanrankError, match=name):
+            read_scores(tmp_path / name, shuffled)
+
+
+def test_what_a_join_leaves_out_is_said(tmp_path):
+    (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b -1\n2 0 a 1\n3 0 a 1\n")
+    (tmp_path / "one").write_text("1 Q0 a 1 3.0 x\n9 Q0 z 2 2.0 x\n")
+    remarks = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one"])[2]
+    assert [words.split(" ")[0] for words in remarks] == ["2", "1", "1", "1"]
+    assert remarks[0].endswith("left out: 2, 3.")
+    (tmp_path / "two").write_text("2 Q0 a 1 3.0 x\n")
+    data, _, remarks = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"])
+    assert data.query_ids.tolist() == ["1", "2"]
+    assert [words for words in remarks if "worst order" in words and "for 1 of the topics" in words]
+    (tmp_path / "far").write_text("9 Q0 z 2 2.0 x\n")
+    with pytest.raises(CleanrankError, match="must share topics"):
+        read_judged_and_scores(tmp_path / "qrels", [tmp_path / "far"])
+
+
+def test_columns_of_a_table_may_have_other_names(tmp_path):
+    (tmp_path / "a.csv").write_text("grade,query,x\n1,7,2\n0,7,3\n")
+    (tmp_path / "s").write_text("1\n2\n")
+    named = {"label": "grade", "qid": "query"}
+    assert read_judged_and_scores(tmp_path / "a.csv", [tmp_path / "s"], named)[0].y.tolist() == [1, 0]
+    (tmp_path / "a.txt").write_text("1 qid:7 1:2\n0 qid:7 1:3\n")
+    with pytest.raises(CleanrankError, match="CSV or Parquet"):
+        read_judged_and_scores(tmp_path / "a.txt", [tmp_path / "s"], named)

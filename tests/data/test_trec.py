@@ -1,7 +1,9 @@
 import gzip
+import lzma
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +67,7 @@ def test_the_join_knows_unjudged_missing_and_lonely_topics(tmp_path):
     assert data.query_ids.tolist() == ["301", "302"]
     assert data.doc_ids.tolist() == ["b", "x", "a", "c", "d", "a"]
     assert data.y.tolist() == [0, 0, 2, 1, 1, 0]
-    assert joined.scores.tolist() == [9, 7.25, 1e-3, 1e-3 - 1, 3.5, 3.5]
+    assert joined.scores.tolist() == [9, 7.25, 1e-3, 1e-3 - 2, 3.5, 3.5]
     assert joined.retrieved.tolist() == [True, True, True, False, True, True]
     assert joined.judged.tolist() == [True, False, True, True, True, True]
     assert (joined.unjudged, joined.missing, joined.negatives) == (1, 1, 1)
@@ -162,8 +164,13 @@ def test_other_bad_files(tmp_path):
         read_qrels(tmp_path / "gone")
     with pytest.raises(BadFileError, match="UTF-8"):
         read_qrels(written(tmp_path, "latin", b"1 0 caf\xe9 1\n"))
-    with pytest.raises(BadFileError, match="unpacked"):
+    with pytest.raises(BadFileError, match="whole gzip file"):
         read_qrels(written(tmp_path, "cut.gz", gzip.compress(QRELS.encode() * 9)[:-9]))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.compress])
+def test_packed_files_are_read(tmp_path, pack):
+    assert read_qrels(written(tmp_path, "packed", pack(b"301 0 a 2\n"))).grades.tolist() == [2]
 
 
 @given(raw=st.binary(max_size=80))
@@ -209,7 +216,7 @@ def test_qrels_and_runs_are_written_and_read_back(tmp_path):
 def test_scores_from_run_ranks_unknown_rows_last(tmp_path):
     data = cr.from_arrays(np.zeros((4, 0)), [0, 1, 0, 1], qid=[1, 1, 2, 3], doc_ids=["a", "b", "a", "a"])
     run = read_run(written(tmp_path, "run", "1 Q0 b 1 -5 t\n2 Q0 z 1 4 t\n"))
-    assert scores_from_run(run, data).tolist() == [-6, -5, 3, 0]
+    assert scores_from_run(run, data).tolist() == [-6, -5, 3, -1]
     with pytest.raises(InvalidInputError, match="share topics"):
         scores_from_run(read_run(written(tmp_path, "other", "9 Q0 b 1 -5 t\n")), data)
     with pytest.raises(InvalidInputError, match="document ids"):
@@ -237,3 +244,14 @@ def test_of_the_documents_that_a_run_lacks_the_less_relevant_come_first(tmp_path
     (tmp_path / "run").write_text("1 Q0 c 1 3.0 x\n")
     found = from_qrels_run(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run"))
     assert found.data.doc_ids.tolist() == ["c", "b", "z", "a"]
+
+
+def test_several_runs_and_one_run_rank_what_is_lacking_alike(tmp_path):
+    qrels = read_qrels(written(tmp_path, "qrels", "1 0 a 2\n1 0 b 0\n1 0 z 1\n1 0 c 1\n"))
+    run = read_run(written(tmp_path, "run", "1 Q0 c 1 3e300 x\n"))
+    alone = from_qrels_run(qrels, run)
+    others = from_qrels_run(qrels, read_run(written(tmp_path, "all", "1 Q0 a 1 3 x\n1 Q0 b 1 3 x\n")))
+    scores = scores_from_run(run, others.data)
+    assert len(set(scores)) == 4
+    ranked = others.data.doc_ids[np.argsort(-scores, kind="stable")]
+    assert ranked.tolist() == alone.data.doc_ids.tolist() == ["c", "b", "z", "a"]

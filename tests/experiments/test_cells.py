@@ -100,13 +100,13 @@ def test_rate_zero_is_clean_whatever_the_profile(recipe):
     noisy = expand(recipe, identity)
     clean = expand(dataclasses.replace(recipe, noise=()), identity)
     assert {c.key for c in clean} == {c.key for c in noisy if c.inputs["rate"] == 0}
-    assert all(c.inputs["noise"] == "none" for c in clean)
+    assert all(c.inputs["noise"] == "none" for c in (*clean, *noisy) if c.inputs["rate"] == 0)
 
 
 def test_two_profiles_share_one_clean_cell(recipe):
     both = dataclasses.replace(recipe, noise=(Noise("uniform", (0.0, 0.1)), Noise("other", (0.0, 0.1))))
     rates = [(c.inputs["noise"], c.inputs["rate"]) for c in expand(both, identity)]
-    assert list(dict.fromkeys(rates)) == [("uniform", 0.0), ("uniform", 0.1), ("other", 0.1)]
+    assert list(dict.fromkeys(rates)) == [("none", 0.0), ("uniform", 0.1), ("other", 0.1)]
 
 
 def test_the_same_data_twice_are_refused(recipe):
@@ -157,3 +157,11 @@ def test_cells_read_as_words(recipe):
     found = expand(recipe, identity)
     assert str(found[0]) == "synthetic fold 1, norm on, seed 1"
     assert str(found[4]) == "synthetic fold 1 uniform 0.3, norm on, seed 1"
+
+
+def test_a_derived_set_is_other_data_and_plain_data_keep_their_keys(recipe):
+    plain = expand(recipe, identity)
+    derived = dataclasses.replace(recipe, data=(dataclasses.replace(recipe.data[0], derived="MSLR2G"),))
+    assert all("derived" not in c.inputs for c in plain)
+    assert {c.inputs["derived"] for c in expand(derived, identity)} == {"MSLR2G"}
+    assert not {c.key for c in plain} & {c.key for c in expand(derived, identity)}

@@ -10,7 +10,7 @@ from cleanrank.experiments.reproduce import Reproduction
 from cleanrank.experiments.run import Tally
 from cleanrank.report.published import Published
 from cleanrank.types import RunRecord
-from tests.experiments.toys import write_small
+from tests.experiments.toys import RECIPE, write_small
 
 
 @pytest.fixture
@@ -72,3 +72,28 @@ def test_published_figures_get_their_verdict(found):
     text = markdown_page(dataclasses.replace(found, recipe=recipe))
     assert "| 0.999 |" in text.partition("## Published figures\n")[2]
     assert "differs" in text
+
+
+def test_a_study_is_shown_in_its_own_words(tmp_path):
+    study = '[[methods]]\nlabel = "labels"\nmethod = "label_noise"\n'
+    text = RECIPE.split("[[methods]]")[0].replace('["ndcg@10", "map:letor"]', '["dnoise", "pnoise"]')
+    path = write_small(tmp_path)
+    path.write_text(text.replace('baseline = "norm on"\n', "") + study)
+    recipe = read_recipe(path)
+    cells = expand(recipe, lambda name, fold, options: "made up")
+    records = [
+        RunRecord(
+            c.key,
+            recipe.name,
+            c.inputs,
+            "done",
+            v := {m: np.full(4, 0.25) for m in recipe.measures},
+            {m: float(x.mean()) for m, x in v.items()},
+            np.arange(4),
+        )
+        for c in cells
+    ]
+    page = markdown_page(Reproduction(recipe, tuple(cells), tuple(records), Tally(8, done=8), recipe.command))
+    assert "## Measured: dnoise to pnoise" in page
+    assert "dnoise: the share of training documents whose grade changed." in page
+    assert "| 0.2500 " in page

@@ -75,3 +75,15 @@ def test_an_empty_store_exports_the_columns(tmp_path):
 def test_other_endings_are_refused(tmp_path):
     with pytest.raises(UnknownNameError, match=r"unknown file ending 'parket'\. Did you mean 'parquet'"):
         export([], tmp_path / "runs.parket")
+
+
+def test_noise_of_the_training_labels_has_columns_of_its_own(tmp_path):
+    noisy = record(
+        "k1", chosen={"trees": 3, "train_dnoise": 0.125, "train_pnoise": 0.25, "expected_pnoise": 0.2}
+    )
+    export([noisy, record("k2", seed=2)], tmp_path / "runs.parquet")
+    table = pd.read_parquet(tmp_path / "runs.parquet")
+    assert table["train_dnoise"].tolist()[:2] == [0.125, 0.125]
+    assert table["train_pnoise"].tolist()[:2] == [0.25, 0.25]
+    assert table["expected_pnoise"].tolist()[:2] == [0.2, 0.2]
+    assert table["train_pnoise"][2:].isna().all()

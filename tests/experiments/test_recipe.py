@@ -92,7 +92,7 @@ MISTAKES = [
         r"noise\[0\]\.profile: unknown noise profile 'uniforn'\. Did you mean",
     ),
     ("rates = [0.0, 0.3]", "rates = [0.0, 1.3]", r"noise\[0\]\.rates must lie in \[0, 1\]; got 1\.3"),
-    ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a number; got 'a'"),
+    ("rates = [0.0, 0.3]", 'rates = [0.0, "a"]', r"noise\[0\]\.rates\[1\] must be a finite number; got 'a'"),
     (
         "rates = [0.0, 0.3]",
         'rates = [0.3]\non = ["test"]',
@@ -128,7 +128,7 @@ MISTAKES = [
     ),
     ("[quick]", published(dataset="other"), r"published\[0\]\.dataset: unknown data set of this recipe"),
     ("[quick]", published(method="SVM"), r"published\[0\]\.method: unknown method label 'SVM'"),
-    ("[quick]", published(value="high"), r"published\[0\]\.value must be a number"),
+    ("[quick]", published(value="high"), r"published\[0\]\.value must be a finite number"),
     ("[[data]]", "[data]", "data must be a list"),
     ("[quick]", "[quik]", "unknown key 'quik'. Did you mean 'quick'"),
 ]
@@ -183,3 +183,40 @@ def test_shipped_recipes_open_with_their_own_command(path):
 
 def test_there_are_recipes():
     assert {recipe_name(p) for p in SHIPPED} >= {"baselines/letor", "noise/quick"}
+
+
+def as_study(measures='["dnoise", "pnoise"]', more=""):
+    head = RECIPE.split("[[methods]]")[0].replace('["ndcg@10", "map:letor"]', measures)
+    return head.replace('baseline = "norm on"\n', "") + '[[methods]]\nmethod = "label_noise"\n' + more
+
+
+def test_a_study_brings_its_own_measures(small_recipe):
+    small_recipe.write_text(as_study())
+    recipe = read_recipe(small_recipe)
+    assert recipe.measures == ("dnoise", "pnoise")
+    assert recipe.contenders == (Contender("label_noise", "label_noise", {}, {}),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (as_study('["ndcg@10"]'), r"small\.toml: measures: unknown measure of this study 'ndcg@10'"),
+        (
+            as_study(more='[[methods]]\nmethod = "random"\n'),
+            "methods must all rank, or all be studies; got 1 of 2",
+        ),
+    ],
+)
+def test_studies_and_rankings_do_not_mix(small_recipe, text, message):
+    small_recipe.write_text(text)
+    with pytest.raises(CleanrankError, match=message):
+        read_recipe(small_recipe)
+
+
+def test_a_derived_set_is_named_and_checked(small_recipe):
+    small_recipe.write_text(RECIPE.replace('name = "synthetic"', 'name = "synthetic"\nderived = "MSLR2G"'))
+    (data,) = read_recipe(small_recipe).data
+    assert (data.derived, data.label) == ("MSLR2G", "MSLR2G")
+    small_recipe.write_text(RECIPE.replace('name = "synthetic"', 'name = "synthetic"\nderived = "MSLR3G"'))
+    with pytest.raises(CleanrankError, match=r"derived: unknown derived set 'MSLR3G'.*MSLR2G"):
+        read_recipe(small_recipe)

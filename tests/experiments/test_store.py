@@ -1,4 +1,5 @@
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -113,6 +114,9 @@ def test_clean_up_takes_superseded_and_outdated_results(store):
     store.remove(row for row, _ in found)
     assert [(r.key, r.status) for r in store.records()] == [("k1", "done"), ("k3", "failed")]
     assert store.superseded({"random": 1}) == []
+    assert store.recipes() == {"r": (2, 1, 1)}  # nobody asks for an old version
+    store.remove(row for row, _ in store.superseded({"random": 1}, failed=True))
+    assert store.recipes() == {"r": (2, 1, 0)}  # a failed cell is still wanted
 
 
 def test_reopening_keeps_everything(tmp_path):
@@ -172,6 +176,42 @@ def test_a_newer_schema_is_refused(tmp_path):
 def test_a_folder_is_no_store(tmp_path):
     with pytest.raises(BadFileError, match="must be usable"):
         Store(tmp_path)
+
+
+def test_a_store_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadFileError, match=r"store must be usable; got .*file"):
+        Store(tmp_path / "file" / "runs.sqlite")
+
+
+def test_reading_does_not_wait_for_a_run_that_writes(tmp_path):
+    path = tmp_path / "runs.sqlite"
+    with Store(path) as writer:
+        writer.add("k", "r", CELL, done(0.5))
+        with writer._write(), Store(path, create=False) as reader:
+            assert reader.is_done("k")
+
+
+def test_a_store_that_nobody_can_write_is_read_all_the_same(tmp_path, monkeypatch):
+    path = tmp_path / "shared # ?" / "runs.sqlite"
+    with Store(path) as store:
+        store.add("k", "r", CELL, done(0.5))
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    with Store(path, create=False) as store:
+        assert store.recipes() == {"r": (1, 1, 0)}
+        with pytest.raises(BadFileError, match="must be usable; got attempt to write a readonly database"):
+            store.add("k2", "r", CELL, done(0.5))
+    assert [p.name for p in path.parent.iterdir()] == ["runs.sqlite"]
+
+
+def test_a_full_disk_is_said_and_leaves_the_store_usable(store):
+    store.add("k", "r", CELL, done(0.5))
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(BadFileError, match=r"disk is full.*Make room"):
+        store.add("large", "r", {**CELL, "about": "x" * 100_000}, done(0.5))
+    store._connection.execute("PRAGMA max_page_count = 100000")
+    assert store.add("later", "r", CELL, done(0.5))
 
 
 def test_many_writers_at_once_lose_and_double_nothing(tmp_path):

@@ -24,6 +24,8 @@ def test_an_unknown_key_gives_its_place_and_the_closest():
         (1.0, int, False),
         (True, int, False),
         (True, float, False),
+        (float("nan"), float, False),
+        (float("inf"), float, False),
         (True, bool, True),
         (1, bool, False),
         ("1", int, False),

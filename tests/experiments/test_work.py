@@ -14,6 +14,7 @@ from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import unpack
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.work import noisy, run_cell, score
+from cleanrank.noise.pnoise import pnoise
 from tests.experiments.toys import write_small
 
 OPTIONS = {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}
@@ -166,3 +167,38 @@ def test_a_method_whose_choice_cannot_be_stored_fails_the_cell(cells, monkeypatc
     found = unpack(run_cell(cell_of(cells, method="chance").text))
     assert found.status == "failed"
     assert "JSON compliant" in found.error
+
+
+def test_a_noisy_cell_notes_how_noisy_its_training_labels_are(cells, splits):
+    cell = cell_of(cells, rate=0.3, method="chance").inputs
+    train, _ = noisy(cell, splits.train, splits.validation)
+    chosen = score(cell, splits).chosen
+    assert chosen["train_dnoise"] == (train.y != splits.train.y).mean()
+    assert chosen["train_pnoise"] == float(pnoise(splits.train.y, train.y, splits.train.indptr))
+    assert 0 < chosen["overall_pnoise"] < chosen["expected_pnoise"] < 0.5
+    assert "train_pnoise" not in score(cell_of(cells, rate=0.0, method="chance").inputs, splits).chosen
+    assert "train_pnoise" not in score({**cell, "on": ["validation"]}, splits).chosen
+
+
+def test_a_derived_cell_learns_from_merged_grades_and_is_judged_by_all(cells, splits):
+    inputs = {**cell_of(cells, rate=0.0, method="chance", seed=1).inputs, "derived": "MSLR2G"}
+    merged, plain = (
+        unpack(run_cell(json.dumps(inputs))),
+        unpack(run_cell(cell_of(cells, rate=0.0, method="chance", seed=1).text)),
+    )
+    assert merged.status == "done", merged.error
+    assert merged.means == plain.means  # chance ranks alike, and test grades are the same
+    noisy_cell = {**inputs, "rate": 0.2, "noise": "uniform", "on": ["train", "validation"]}
+    found = unpack(run_cell(json.dumps(noisy_cell))).chosen
+    assert 0.1 < found["train_dnoise"] < 0.3
+
+
+def test_a_study_gives_its_own_figures(cells, splits):
+    base = cell_of(cells, rate=0.3, method="chance").inputs
+    cell = {**base, "algorithm": "label_noise", "version": 1, "measures": ["dnoise", "pnoise"]}
+    found = unpack(run_cell(json.dumps(cell)))
+    assert found.status == "done", found.error
+    assert found.means["pnoise"] == score(base, splits).chosen["train_pnoise"]
+    assert list(found.query_ids) == splits.train.query_ids.tolist()
+    clean = unpack(run_cell(json.dumps({**cell, "rate": 0.0})))
+    assert clean.means == {"dnoise": 0.0, "pnoise": 0.0}

@@ -285,3 +285,28 @@ def test_every_control_can_be_reached_and_named(visit, report):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "theme"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_data_sets_are_compared_where_cells_note_their_noise(visit, tmp_path):
+    records = [
+        record(
+            dataset,
+            1,
+            "uniform" if rate else "none",
+            rate,
+            values={"map": [0.8 - rate * factor, 0.8]},
+            chosen={"train_dnoise": rate, "train_pnoise": rate * factor, "expected_pnoise": rate}
+            if rate
+            else {},
+        )
+        for dataset, factor in (("d1", 1.0), ("d2", 2.0))
+        for rate in (0.0, 0.1, 0.2)
+    ]
+    path = write_report(records, tmp_path / "noted.html", title="t", command="c")
+    text = path.read_text()
+    for title in ("m, against dNoise", "m, against pNoise", "pNoise under uniform noise"):
+        assert title in text
+    page = visit(path).drawn()
+    figure = page.locator("figure", has_text="m, against pNoise")
+    assert figure.locator("svg").count() == 1
+    assert figure.locator('[aria-roledescription="point"]').count() == 6

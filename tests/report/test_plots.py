@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cleanrank.checks import InvalidInputError, MissingExtraError, UnknownNameError
-from cleanrank.report import panels, plots
+from cleanrank.report import panels, plots, traces
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
 
@@ -84,3 +84,49 @@ def test_what_cannot_be_drawn_is_refused(summary, tmp_path):
     with pytest.raises(InvalidInputError, match="two noise levels"):
         plots.plot_curves(clean, "map")
     assert plots.plot_bars(clean, "map").axes
+
+
+@pytest.fixture
+def noted():
+    """Two data sets whose cells note the noise of their training labels."""
+    made = []
+    for dataset, factor in (("d1", 1.0), ("d2", 2.0)):
+        for rate in (0.0, 0.1, 0.2):
+            chosen = {
+                "train_dnoise": rate,
+                "train_pnoise": rate * factor,
+                "expected_pnoise": rate * factor + 0.01,
+            }
+            values = {"map": [0.8 - rate * factor, 0.8]}
+            noise = "uniform" if rate else "none"
+            made.append(record(dataset, 1, noise, rate, values=values, chosen=chosen if rate else {}))
+    return summarise(made, resamples=50, permutations=50)
+
+
+@pytest.mark.parametrize("axis", ["pnoise", "dnoise"])
+def test_what_is_kept_is_drawn_at_the_panels_places(noted, axis):
+    figure = plots.plot_kept(noted, "map", axis)
+    (panel,) = traces.kept_panels(noted, "map", axis)
+    (ax,) = figure.axes
+    assert (ax.get_title(loc="left"), ax.get_xlabel()) == (panel.title, panel.x_title)
+    for series in panel.methods:
+        expected = [(p.x, p.mean) for p in panel.points if p.method == series]
+        assert any(np.allclose(line.get_xydata(), expected) for line in ax.lines)
+    names = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert names == ["d1", "d2"]
+
+
+def test_pnoise_has_lines_of_theory_and_counted_points(noted):
+    figure = plots.plot_pair_noise(noted)
+    (ax,) = figure.axes
+    lines = [line for line in ax.lines if line.get_linestyle() != "None"]
+    dots = [line for line in ax.lines if line.get_linestyle() == "None"]
+    assert lines[1].get_ydata() == pytest.approx([0, 0.21, 0.41])
+    assert dots[1].get_ydata() == pytest.approx([0, 0.2, 0.4])
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["d1", "d2", "counted", "closed form"]
+
+
+def test_traces_need_noise(tmp_path):
+    records = [record(values={"map": [0.5, 0.6]})]
+    with pytest.raises(InvalidInputError, match="needs a noisy level"):
+        plots.plot_kept(summarise(records, resamples=50, permutations=50), "map")

@@ -122,6 +122,15 @@ def test_noise_and_rate_pick_the_level():
     assert [v.verdict for v in found[2:]] == ["not run", "not run"]
 
 
+@pytest.mark.parametrize("kinds", [["none", "uniform"], ["none", "uniform", "adjacent"], ["uniform"]])
+def test_rate_zero_of_any_noise_is_the_clean_level(kinds):
+    clean = kinds[0]
+    made = [record(noise=k, rate=0.0 if k == clean else 0.2, values={"map": [0.4, 0.6]}) for k in kinds]
+    for noise in (None, "uniform", "adjacent"):
+        (verdict, *_) = compare_published(summarise(made, **FAST), [figure(0.5, noise=noise, rate=0.0)])
+        assert (verdict.verdict, verdict.level.clean, verdict.ours) == ("agrees", True, 0.5)
+
+
 def test_a_figure_of_one_fold():
     records = [
         record(fold=f, seed=s, values={"map": [0.1 * f + 0.02 * s] * 4}) for f in (1, 2) for s in (0, 1)
@@ -184,6 +193,12 @@ def test_the_matrix_shows_the_published_measures_alone():
     shown = matrix_row(records, published=[figure(0.5, measure="AP")], **names).rows
     assert [(f.what, f.verdict) for f in shown] == [("d · clean · m · map", "agrees")]
     assert len(matrix_row(records, **names).rows) == 2
+
+
+def test_without_published_figures_the_chosen_measures_are_shown():
+    made = [record(values={"map": [0.4, 0.6], "ndcg@10": [0.1, 0.2], "ndcg@1": [0.0, 1.0]})]
+    row = matrix_row(made, recipe="r", title="R", command="c", measures=["ndcg@10"])
+    assert [f.what for f in row.rows] == ["d · clean · m · ndcg@10"]
 
 
 def test_a_plan_of_which_nothing_ran():

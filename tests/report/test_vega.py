@@ -5,9 +5,12 @@ import sys
 import pytest
 
 from cleanrank.checks import MissingExtraError
-from cleanrank.report import panels, vega
+from cleanrank.report import panels, traces, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import looks
+from cleanrank.report.summaries import summarise
+
+from .grids import record
 
 FAST = {"resamples": 200, "permutations": 500}
 vl_convert = pytest.importorskip("vl_convert")
@@ -67,3 +70,36 @@ def test_the_library_carries_its_licence_and_cannot_end_its_element():
     assert "</script" not in code.lower()
     assert code == vega.library()
     assert 5e5 < len(code) < 1.2e6
+
+
+@pytest.fixture
+def noted():
+    """Two data sets whose cells note the noise of their training labels."""
+    made = []
+    for dataset, factor in (("d1", 1.0), ("d2", 2.0)):
+        for rate in (0.0, 0.1, 0.2):
+            chosen = {
+                "train_dnoise": rate,
+                "train_pnoise": rate * factor,
+                "expected_pnoise": rate * factor + 0.01,
+            }
+            values = {"map": [0.8 - rate * factor, 0.8]}
+            noise = "uniform" if rate else "none"
+            made.append(record(dataset, 1, noise, rate, values=values, chosen=chosen if rate else {}))
+    return summarise(made, resamples=50, permutations=50)
+
+
+def test_vega_lite_draws_traces_with_a_legend_of_data_sets(noted):
+    import vl_convert
+
+    (kept,) = traces.kept_panels(noted, "map")
+    (pair,) = traces.pair_noise_panels(noted)
+    for panel, lines in ((kept, 0), (pair, 6)):
+        spec = vega.description(panel, looks(panel.methods))
+        rows = vega.data(panel)
+        assert sum("line" in row for row in rows) == lines
+        spec = {**spec, "width": 300, "data": {"values": rows}}
+        svg = vl_convert.vegalite_to_svg(json.dumps(spec))
+        assert svg.count('aria-roledescription="point"') == 6
+        for name in ("d1", "d2"):
+            assert f">{name}</text>" in svg

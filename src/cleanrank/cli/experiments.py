@@ -187,9 +187,10 @@ def collect_garbage(
 ) -> None:
     """Remove failures that were replaced and cells of old method versions."""
     from cleanrank.experiments.methods import METHODS
+    from cleanrank.experiments.studies import STUDIES
 
     with _open(store) as runs:
-        found = runs.superseded({name: m.version for name, m in METHODS.items()}, failed=failed)
+        found = runs.superseded({n: m.version for n, m in (METHODS | STUDIES).items()}, failed=failed)
         reasons = [why for _, why in found]
         for why in dict.fromkeys(reasons):
             screen.note(f"{reasons.count(why):,} x {why}")

@@ -49,13 +49,18 @@ def main() -> None:
     except CleanrankError as error:
         typer.secho(f"error: {error}", err=True, fg="red")
         sys.exit(2)
-    except FileNotFoundError as error:
-        typer.secho(f"error: file must exist; got {error.filename!r}.", err=True, fg="red")
-        sys.exit(2)
     except BrokenPipeError:
         # The reader has gone (as in `| head`): not our failure, and Python must not complain on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        where = f" at {error.filename!r}" if error.filename else ""
+        typer.secho(
+            f"error: files must be there, readable and writable; got {error.strerror or error}{where}.",
+            err=True,
+            fg="red",
+        )
+        sys.exit(2)
     except KeyboardInterrupt:
         typer.secho("interrupted", err=True)
         sys.exit(130)

@@ -7,11 +7,14 @@ import numpy as np
 import typer
 
 from cleanrank import checks
-from cleanrank.cli import screen
+from cleanrank.cli import noisy, screen
 from cleanrank.types import FloatArray, RankingData
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cleanrank.evaluate.explain import Explanation
+    from cleanrank.evaluate.measures import Measure
 
 DataArgument = Annotated[
     Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, CSV, Parquet, or TREC qrels.")
@@ -23,6 +26,12 @@ Measures = Annotated[
 Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
 Seed = Annotated[int, typer.Option(help="Seed of bootstrap and test.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Label = Annotated[str | None, typer.Option(help="Column of grades in CSV or Parquet; else label.")]
+Qid = Annotated[str | None, typer.Option(help="Column of query ids in CSV or Parquet; else qid.")]
+Noise = Annotated[
+    str | None,
+    typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
+]
 FORMS = ("table", "markdown", "latex", "json")
 SHOWN = 12
 
@@ -41,13 +50,12 @@ def evaluate(
         typer.Argument(metavar="SCORES", help="One score per line in row order, .npy, or a TREC run."),
     ],
     measure: Measures = None,
-    noise: Annotated[
-        str | None,
-        typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
-    ] = None,
+    noise: Noise = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Also write one row per query to this CSV or Parquet file.")
+        Path | None, typer.Option(help="Also write one row per query to this .csv or .parquet file.")
     ] = None,
+    label: Label = None,
+    qid: Qid = None,
     level: Level = 0.95,
     seed: Seed = 0,
     as_json: Json = False,
@@ -55,14 +63,18 @@ def evaluate(
     """Measure a ranking, with intervals and the convention of every number."""
     from cleanrank.evaluate.compare import evaluate as measure_all
 
-    judged, (found_scores,) = _read(data, [scores])
-    wanted = measure or ["ndcg@10", "map", "mrr"]
+    if per_query is not None and per_query.suffix not in (".csv", ".parquet"):
+        checks.fail("--per-query", "must name a .csv or .parquet file", f"{str(per_query)!r}")
+    judged, (found_scores,) = _read(data, [scores], label, qid)
     if noise is not None:
-        _corrected(judged, found_scores, measure or ["dcg@10", "auc:micro"], noise, level, seed, as_json)
+        seen = noisy.correct(judged, {"": found_scores}, measure, noise, level, seed)
+        if per_query is not None:
+            _write_per_query(seen.measures, seen.by_query[""], judged, per_query)
+        noisy.show_one(seen, judged, as_json)
         return
-    found = measure_all(found_scores, judged, wanted)
+    found = measure_all(found_scores, judged, measure or ["ndcg@10", "map", "mrr"])
     if per_query is not None:
-        _write_frame(found.to_frame().reset_index(), per_query)
+        _write_per_query(found.measures, found.by_query, judged, per_query)
     if as_json:
         screen.print_json(
             {
@@ -100,23 +112,39 @@ def compare(
         int, typer.Option(min=1, help="Permutations of the randomisation test.")
     ] = 100_000,
     correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
+    noise: Noise = None,
+    label: Label = None,
+    qid: Qid = None,
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: Json = False,
     level: Level = 0.95,
     seed: Seed = 0,
 ) -> None:
-    """Compare systems on the same queries: differences, intervals, significance."""
+    """Compare systems on the same queries: differences, intervals, significance.
+
+    With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
+    """
     from cleanrank.evaluate.compare import compare as compare_all
     from cleanrank.report import tables
 
     form = checks.known("format", "json" if as_json else form, FORMS)
     named = [_named(text) for text in systems]
     names = [name for name, _ in named]
+    if len(names) < 2:
+        checks.fail("systems", "must name at least two systems", len(names))
     if len(set(names)) < len(names):
         checks.fail("systems", "must have names of their own", ", ".join(names))
-    judged, scores = _read(data, [path for _, path in named])
+    judged, scores = _read(data, [path for _, path in named], label, qid)
+    by_name = dict(zip(names, scores, strict=True))
+    if noise is not None:
+        if form not in ("table", "json"):
+            checks.fail("--format", "must be table or json with --noise", form)
+        noisy.show_several(
+            noisy.correct(judged, by_name, measure, noise, level, seed, baseline), judged, form == "json"
+        )
+        return
     found = compare_all(
-        dict(zip(names, scores, strict=True)),
+        by_name,
         judged,
         measure or ["ndcg@10"],
         baseline=baseline,
@@ -144,21 +172,24 @@ def explain_ndcg(
         str | None, typer.Option(help="Instead of files: grades in ranking order, as in 2,0,1,0.")
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The k of NDCG@k.")] = 10,
+    label: Label = None,
+    qid: Qid = None,
     as_json: Json = False,
 ) -> None:
     """Show for one ranking what each convention of NDCG gives, and why two tools differ."""
     from cleanrank.evaluate.explain import explain_ndcg as explain
 
+    ids = None
     if grades is not None:
         y, given = _typed_grades(grades)
     elif data is not None and scores is not None:
-        y, given = _one_query(data, scores, query)
+        y, given, ids = _one_query(*_read(data, [scores], label, qid), query)
     else:
         checks.fail(
             "a ranking", "must be given as DATA SCORES --query ID or as --grades", "neither",
             remedy="Try: cleanrank explain-ndcg --grades 2,0,1,0",
         )  # fmt: skip
-    found = explain(y, given, cutoff)
+    found = explain(y, given, cutoff, ids)
     if as_json:
         screen.print_json(found.to_dict())
         return
@@ -223,8 +254,10 @@ def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:
     return y, np.arange(len(y), 0, -1, dtype=np.float64)
 
 
-def _one_query(data: Path, scores: Path, query: str | None) -> tuple[Any, FloatArray]:
-    judged, (found,) = _read(data, [scores])
+def _one_query(
+    judged: RankingData, scores: list[FloatArray], query: str | None
+) -> tuple[Any, FloatArray, Any]:
+    """Grades, scores and document ids (if any) of one query."""
     ids = [str(i) for i in judged.query_ids]
     if query is None:
         if len(ids) > 1:
@@ -237,67 +270,39 @@ def _one_query(data: Path, scores: Path, query: str | None) -> tuple[Any, FloatA
         query = ids[0]
     place = ids.index(checks.known("query", query, ids))
     rows = slice(judged.indptr[place], judged.indptr[place + 1])
-    return judged.y[rows], found[rows]
+    return judged.y[rows], scores[0][rows], None if judged.doc_ids is None else judged.doc_ids[rows]
 
 
 def _named(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
+    if equals and not (name and path):
+        checks.fail("a system", "must read NAME=SCORES", repr(text), remedy="As in new=scores.txt.")
     return (name, Path(path)) if equals else (Path(text).stem, Path(text))
 
 
-def _read(data: Path, scores: list[Path]) -> tuple[RankingData, list[FloatArray]]:
+def _read(
+    data: Path, scores: list[Path], label: str | None, qid: str | None
+) -> tuple[RankingData, list[FloatArray]]:
     from cleanrank.data.scores import read_judged_and_scores
 
-    return read_judged_and_scores(data, scores)
+    columns = {role: name for role, name in (("label", label), ("qid", qid)) if name is not None}
+    judged, found, remarks = read_judged_and_scores(data, scores, columns)
+    for remark in remarks:
+        screen.note(remark)
+    return judged, found
 
 
-def _write_frame(frame: Any, path: Path) -> None:
+def _write_per_query(
+    measures: "Sequence[Measure]", by_query: FloatArray, judged: RankingData, path: Path
+) -> None:
+    import pandas as pd
+
     from cleanrank.data.files import written_whole
 
+    columns = {"query_id": judged.query_ids, **dict(zip(map(str, measures), by_query, strict=True))}
+    frame = pd.DataFrame(columns)
     with written_whole(path) as target:
         if path.suffix == ".parquet":
             frame.to_parquet(target, index=False)
         else:
             frame.to_csv(target, index=False)
-
-
-def _corrected(
-    judged: RankingData,
-    scores: FloatArray,
-    measures: list[str],
-    noise: str,
-    level: float,
-    seed: int,
-    as_json: bool,
-) -> None:
-    from cleanrank.evaluate.corrected import corrected
-    from cleanrank.noise.matrices import read_noise
-
-    profile = read_noise(noise, judged.n_grades)
-    found = corrected(scores, judged, measures, noise=profile, level=level, seed=seed)
-    rows: list[dict[str, Any]] = [
-        {
-            "measure": str(m),
-            "corrected": float(found.means[i]),
-            "interval": [float(found.low[i]), float(found.high[i])],
-            "as_labelled": float(found.noisy[i]),
-        }
-        for i, m in enumerate(found.measures)
-    ]
-    if as_json:
-        screen.print_json({"noise": profile.matrix.tolist(), "level": level, "seed": seed, "measures": rows})
-        return
-    screen.note(repr(judged))
-    screen.table(
-        ("measure", "corrected", f"{level:.0%} interval", "as labelled"),
-        [
-            (
-                row["measure"],
-                f"{row['corrected']:.4f}",
-                "[{:.4f}, {:.4f}]".format(*row["interval"]),
-                f"{row['as_labelled']:.4f}",
-            )
-            for row in rows
-        ],
-    )
-    screen.note(f"\nCorrected for {profile!r}; intervals: bootstrap over queries, seed {seed}.")

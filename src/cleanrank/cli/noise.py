@@ -8,6 +8,8 @@ import typer
 
 from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.noise.clicks.models import CLICK_MODELS
+from cleanrank.noise.profiles import PROFILES
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same draws.")]
@@ -32,7 +34,7 @@ def corrupt(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="OUT", help="Noisy data, in the format of the suffix.")
     ],
-    profile: Annotated[str, typer.Option(help="Family of noise; see docs/noise.md.")] = "uniform",
+    profile: Annotated[str, typer.Option(help=f"Family of noise: {', '.join(PROFILES)}.")] = "uniform",
     rate: Annotated[float | None, typer.Option(help="Probability that a grade changes.")] = None,
     matrix: Annotated[
         Path | None, typer.Option(help="Noise matrix in a JSON or CSV file, instead of a family.")
@@ -93,7 +95,7 @@ def corrupt(
 def clicks(
     file: Source,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="LOG", help="Click log, .parquet or .csv.")],
-    model: Annotated[str, typer.Option(help="Kind of users: pbm, ccm, cascade or trust.")] = "pbm",
+    model: Annotated[str, typer.Option(help=f"Kind of users: {', '.join(CLICK_MODELS)}.")] = "pbm",
     sessions: Annotated[int, typer.Option(min=1, help="How often each query's list is shown.")] = 1,
     scores: Annotated[
         Path | None,
@@ -125,8 +127,8 @@ def clicks(
     from cleanrank.data.files import written_whole
     from cleanrank.data.frames import read_any
     from cleanrank.data.scores import read_scores
-    from cleanrank.noise.click_logs import write_click_log
-    from cleanrank.noise.clicks import click_sessions
+    from cleanrank.noise.clicks.logs import write_click_log
+    from cleanrank.noise.clicks.simulate import click_sessions
     from cleanrank.noise.saved import refuse_overwriting
 
     beside = out.with_name(f"{out.name}.clicks.json")

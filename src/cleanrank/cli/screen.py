@@ -19,8 +19,9 @@ WIDE = 200
 
 
 def out() -> Console:
-    """Data: stdout."""
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    """Data: stdout, as they are: a name such as ``bm25[k1]`` or ``:x:`` is no markup."""
+    width = None if sys.stdout.isatty() else WIDE
+    return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def note(text: str) -> None:
@@ -66,6 +67,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 
     out().print(shown)
 
 
+def interval_head(level: float) -> str:
+    """The head of a column of intervals.
+
+    >>> interval_head(0.975)
+    '97.5% interval'
+    """
+    return f"{100 * level:g}% interval"
+
+
 def show_evaluation(found: Evaluation, level: float, seed: int) -> None:
     """Means with intervals, then each measure's convention."""
     intervals = found.intervals(level, seed)
@@ -74,7 +84,7 @@ def show_evaluation(found: Evaluation, level: float, seed: int) -> None:
         low, high = intervals[measure]
         used = int((found[measure] == found[measure]).sum())
         rows.append((measure, f"{mean:.4f}", f"[{low:.4f}, {high:.4f}]", f"{used:,}"))
-    table(("measure", "mean", f"{level:.0%} interval", "queries"), rows)
+    table(("measure", "mean", interval_head(level), "queries"), rows)
     note("")
     for each in found.measures:
         note(f"{each}: {describe_parts(each)}")
@@ -102,7 +112,7 @@ def show_comparison(found: Comparison) -> None:
             )
         )
     settings = found.settings
-    level = f"{settings['level']:.0%} interval"
+    level = interval_head(settings["level"])
     head = ("system", "measure", "mean", "difference", level, "p", "p (Holm)", "won/tied/lost")
     table(head, rows, left=2)
     note("")

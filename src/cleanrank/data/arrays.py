@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank import checks
-from cleanrank.groups import group_rows, indptr_of
+from cleanrank.groups import group_rows, indptr_of, refuse_missing
 from cleanrank.types import Array, IntArray, RankingData
 
 
@@ -38,9 +38,7 @@ def from_arrays(
     >>> from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], qid=[7, 8, 7])
     RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
     """
-    X = X if hasattr(X, "tocsr") else np.asarray(X)
-    if X.ndim != 2:
-        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
+    X = _two_dimensions(X)
     order, indptr, query_ids = row_order(X.shape[0], qid, group)
     as_they_are = bool((order[:-1] < order[1:]).all())
 
@@ -59,11 +57,30 @@ def from_arrays(
         query_ids=query_ids,
         row_ids=order,
         gains=sort("gains", gains),
-        doc_ids=None if doc_ids is None else sort("doc_ids", np.asarray(doc_ids).astype(str)),
+        doc_ids=None if doc_ids is None else sort("doc_ids", _names(doc_ids)),
         weights=sort("weights", weights),
         positions=sort("positions", positions),
         feature_names=feature_names,
     )
+
+
+def _two_dimensions(X: Any) -> Any:
+    if not hasattr(X, "tocsr"):
+        try:
+            X = np.asarray(X)
+        except ValueError:
+            checks.fail("X", "must have rows of one length", "rows of several lengths")
+    if X.ndim != 2:
+        remedy = "Collect a lazy frame first." if X.ndim == 0 else "One feature is a column: X[:, None]."
+        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}", remedy=remedy)
+    return X
+
+
+def _names(doc_ids: npt.ArrayLike) -> Array:
+    names = np.asarray(doc_ids)
+    if names.dtype.kind == "O":
+        refuse_missing("doc_ids", names)
+    return names.astype(str)
 
 
 def row_order(
@@ -84,7 +101,9 @@ def row_order(
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         checks.fail("group", "must list whole numbers of documents per query", f"dtype {sizes.dtype}")
-    if sizes.sum() != n or (sizes < 0).any():
+    if (sizes < 0).any():
+        checks.fail("group", "must not hold negative numbers", sizes.min(), at=f"query {np.argmin(sizes)}")
+    if sizes.sum() != n:
         remedy = "An id per row goes into qid=." if sizes.shape == (n,) else ""
         checks.fail("group", f"must sum to the number of rows ({n})", int(sizes.sum()), remedy=remedy)
     return np.arange(n), indptr_of(sizes), np.arange(len(sizes))

@@ -197,6 +197,9 @@ def files(name: str, fold: int = 1, root: str | os.PathLike[str] | None = None) 
 
 def datasets_table(root: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
     """One row per data set: name, kind, folds, published figures (None: not published), where it lies."""
+    if root is not None or os.environ.get(VARIABLE):
+        # A folder that is named but not there would look like one without data.
+        data_root(root)
     rows = []
     for entry in CATALOGUE.values():
         known = {fact.what: fact.value for fact in entry.facts if fact.part == "all" and fact.fold is None}

@@ -22,6 +22,7 @@ from cleanrank import checks
 from cleanrank.checks import BadFileError, InvalidInputError
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.texts import first_bytes
 from cleanrank.types import Array, RankingData
 
 PathLike = str | os.PathLike[str]
@@ -202,8 +203,7 @@ def kind_of_file(path: PathLike) -> str:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
         return "csv"
-    with file.open("rb") as stream:
-        start = stream.read(4096)
+    start = first_bytes(file, 4096)
     if start.startswith(b"PAR1"):
         return "parquet"
     line = start.split(b"\n", 1)[0].split(b"#", 1)[0]

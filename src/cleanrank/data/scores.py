@@ -1,6 +1,7 @@
 """Score files: one number per line in the order of the input rows, ``.npy``, or a TREC run."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,34 +9,71 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file
-from cleanrank.data.frames import read_any
-from cleanrank.data.trec import Run, from_qrels_run, read_qrels, read_run, scores_from_run
+from cleanrank.data.frames import kind_of_file, read_any
+from cleanrank.data.texts import first_bytes, read_unpacked
+from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.types import FloatArray, RankingData
+
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
 def read_judged_and_scores(
-    data: str | Path, scores: Sequence[str | Path]
-) -> tuple[RankingData, list[FloatArray]]:
-    """Judged data and the scores of one or more systems, all in the row order of the data.
+    data: str | Path, scores: Sequence[str | Path], columns: Mapping[str, str] | None = None
+) -> tuple[RankingData, list[FloatArray], list[str]]:
+    """Judged data, the scores of one or more systems in its row order, and remarks on what was left out.
 
     Judgements in a TREC qrels file go with TREC runs: the data then hold every document that is judged or
-    retrieved by any of the runs, unjudged ones with grade 0.
+    retrieved by any of the runs, unjudged ones with grade 0. ``columns`` (label, qid) name those of a table.
     """
     if not is_qrels(data):
-        judged = read_any(data)
-        return judged, [read_scores(path, judged) for path in scores]
+        if columns and kind_of_file(data) == "letor":
+            checks.fail("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
+        judged = read_any(data, **(columns or {}))
+        return judged, [read_scores(path, judged) for path in scores], []
     runs = [read_run(path) for path in scores]
+    joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))
+    if not joined.data.n_queries:
+        checks.fail(
+            "judgements and runs",
+            "must share topics",
+            f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}",
+            remedy="Look whether they belong to the same collection.",
+        )
     if len(runs) == 1:
-        found = from_qrels_run(read_qrels(data), runs[0])
-        return found.data, [found.scores]
-    judged = from_qrels_run(read_qrels(data), _union(runs)).data
-    return judged, [scores_from_run(run, judged) for run in runs]
+        return joined.data, [joined.scores], _remarks(joined)
+    remarks = _remarks(joined) + [
+        f"{path} has no documents for {lacking:,} of the topics: theirs rank in the worst order."
+        for path, run in zip(scores, runs, strict=True)
+        if (lacking := int((~np.isin(joined.data.query_ids, run.topic_ids)).sum()))
+    ]
+    return joined.data, [scores_from_run(run, joined.data) for run in runs], remarks
+
+
+def _remarks(joined: JudgedRun) -> list[str]:
+    """What the join left out or made up."""
+    lacking, alone = joined.topics_without_run, joined.topics_without_judgements
+    found = {
+        f"{len(lacking):,} judged topics are not retrieved for and left out: {_some(lacking)}.": lacking,
+        f"{len(alone):,} topics are not judged and left out: {_some(alone)}.": alone,
+        f"{joined.negatives:,} negative grades are read as 0.": joined.negatives,
+        f"{joined.unjudged:,} retrieved documents are not judged and count as grade 0.": joined.unjudged,
+        f"{joined.missing:,} judged documents are not retrieved and rank last; "
+        "trec_eval takes them as never found, which matters without a cut-off.": joined.missing,
+    }
+    return [words for words, matters in found.items() if matters]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def is_qrels(path: str | Path) -> bool:
     """Whether a file looks like TREC judgements: topic, iteration, document, grade."""
-    line = _first_line(existing_file(path))
-    return len(line.split()) == 4 and ":" not in line.split()[1]
+    file = existing_file(path)
+    words = _first_line(file).split()
+    if len(words) != 4 or ":" in words[1] or words[0].startswith("#"):
+        return False
+    return kind_of_file(file) == "letor" and NUMBER.fullmatch(words[3]) is not None
 
 
 def read_scores(path: str | Path, data: RankingData) -> FloatArray:
@@ -48,10 +86,15 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
     if path.suffix == ".npy":
         try:
             found = np.load(path, allow_pickle=False)
-        except ValueError as error:
+        except (ValueError, EOFError, OSError) as error:
             raise BadFileError(
-                f"score file {str(path)!r} must hold a plain array of numbers: {error}."
+                f"score file {str(path)!r} must hold a plain array of numbers: {error}.", str(path)
             ) from None
+        if not isinstance(found, np.ndarray):
+            found.close()
+            raise BadFileError(
+                f"score file {str(path)!r} must hold one array; got an archive of several (.npz).", str(path)
+            )
     elif len(_first_line(path).split()) == 6:
         return scores_from_run(read_run(path), data)
     else:
@@ -87,15 +130,12 @@ def _union(runs: Sequence[Run]) -> Run:
 
 
 def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if line.strip():
-                return line
-    return ""
+    start = first_bytes(path, 1 << 16).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    return next((line for line in start.split("\n") if line.strip()), "")
 
 
 def _from_lines(path: Path) -> FloatArray:
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    lines = read_unpacked(path).decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     try:

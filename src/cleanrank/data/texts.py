@@ -76,21 +76,50 @@ def open_texts(path: str | os.PathLike[str]) -> list[Text]:
     """
     where = existing_file(path)
     with where.open("rb") as file:
-        head = file.read(6)
-        file.seek(0)
-        packing = next((each for each in PACKINGS.values() if head.startswith(each.magic)), None)
+        packing = _packing_of(file)
         if packing is None:
             return _texts_of(str(where), file)
         with tempfile.TemporaryFile() as plain:
-            try:
-                for block in packing.blocks(file):
-                    plain.write(block)
-            except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, ValueError) as error:
-                words = checks.complaint(
-                    f"{where}", f"must be a whole {packing.name} file", str(error), remedy="Fetch it again."
-                )
-                raise checks.BadFileError(words, str(where)) from error
+            for block in _unpacked(where, file, packing):
+                plain.write(block)
             return _texts_of(str(where), plain)
+
+
+def read_unpacked(path: str | os.PathLike[str]) -> bytes:
+    """All bytes of a plain, gzip, xz or zstd file."""
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        return file.read() if packing is None else b"".join(_unpacked(where, file, packing))
+
+
+def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
+    """The first bytes of a file, unpacked; fewer, or none, where it is damaged: reading it will say so."""
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        if packing is None:
+            return file.read(size)
+        try:
+            return next(_unpacked(where, file, packing), b"")[:size]
+        except checks.BadFileError:
+            return b""
+
+
+def _packing_of(file: IO[bytes]) -> "Packing | None":
+    head = file.read(6)
+    file.seek(0)
+    return next((each for each in PACKINGS.values() if head.startswith(each.magic)), None)
+
+
+def _unpacked(where: Path, file: IO[bytes], packing: "Packing") -> Iterator[bytes]:
+    try:
+        yield from packing.blocks(file)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        words = checks.complaint(
+            f"{where}", f"must be a whole {packing.name} file", str(error), remedy="Fetch it again."
+        )
+        raise checks.BadFileError(words, str(where)) from error
 
 
 def _texts_of(path: str, file: IO[bytes]) -> list[Text]:

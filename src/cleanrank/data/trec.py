@@ -4,7 +4,6 @@ Fields are cut at blanks and tabs by a compiled scan; a file of millions of line
 trec_eval the rank column is ignored: the order is by falling score, ties by falling document id.
 """
 
-import gzip
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from cleanrank import checks
 from cleanrank.checks import BadFileError
 from cleanrank.compiled import kernel
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.texts import read_unpacked
 from cleanrank.groups import indptr_of, query_of_row, rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -68,8 +68,8 @@ class JudgedRun:
     Attributes:
         data: the documents of every topic, without features. Unjudged ones have grade 0, as in trec_eval.
             Rows of a topic come in the order of the ranking, so that ties fall as in trec_eval.
-        scores: one score per row. Judged documents that the run lacks come last, one below the lowest score and
-            the less relevant first, so that recall and ideal rankings know them.
+        scores: one score per row. Judged documents that the run lacks come below the lowest score, the less
+            relevant first, so that recall and ideal rankings know them and nothing is won by leaving one out.
         retrieved: whether the run holds the row.
         judged: whether the judgements hold the row.
         negatives: how many grades were negative and read as 0.
@@ -140,7 +140,7 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
     ...     _ = qrels.write_text("301 0 a 2\n301 0 b 1\n"), run.write_text("301 Q0 x 1 7 t\n301 Q0 a 2 5 t\n")
     ...     judged = from_qrels_run(read_qrels(qrels), read_run(run))
     >>> judged.data.doc_ids.tolist(), judged.data.y.tolist(), judged.scores.tolist(), judged.unjudged
-    (['x', 'a', 'b'], [0, 2, 1], [7.0, 5.0, 4.0], 1)
+    (['x', 'a', 'b'], [0, 2, 1], [7.0, 5.0, 3.0], 1)
     """
     topic_of_run = _places(run.topic_ids, qrels.topic_ids)[run.topic]
     doc_of_run = _places(run.doc_ids, qrels.doc_ids)
@@ -164,20 +164,18 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
     score = run.scores[run_lines]
     floor = np.full(len(qrels.topic_ids), np.inf)
     np.minimum.at(floor, topic_of_run[run_lines], score)
-    below = np.minimum(floor - 1, np.nextafter(floor, -np.inf))
-    score = np.concatenate((score, below[qrels.topic[qrel_lines[lacking]]]))
+    lacked_grade = qrels.grades[qrel_lines[lacking]]
+    score = np.concatenate((score, _below(floor[qrels.topic[qrel_lines[lacking]]], lacked_grade)))
     by_name = np.empty(len(names), dtype=np.int64)
     by_name[pc.sort_indices(pa.array(names, pa.string())).to_numpy()] = np.arange(len(names))
-    # Of the documents that the run lacks the less relevant come first: nothing is won by leaving one out.
-    lacked_grade = np.concatenate((np.zeros(len(run_lines), int), qrels.grades[qrel_lines[lacking]]))
-    order = np.lexsort((-by_name[doc], lacked_grade, -score, topic))
+    order = np.lexsort((-by_name[doc], -score, topic))
     present = np.flatnonzero(shared)
     sizes = np.bincount(topic, minlength=len(shared))[present]
     n_run = len(run_lines)
     return JudgedRun(
         data=RankingData(
             X=np.zeros((len(order), 0), dtype=np.float32),
-            y=np.concatenate((grades, qrels.grades[qrel_lines[lacking]]))[order],
+            y=np.concatenate((grades, lacked_grade))[order],
             indptr=indptr_of(sizes),
             query_ids=qrels.topic_ids[present],
             row_ids=np.concatenate((run_lines, len(run.topic) + qrel_lines[lacking]))[order],
@@ -195,7 +193,8 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
 def scores_from_run(run: Run, data: RankingData) -> FloatArray:
     """The run's scores for the rows of ``data``, matched by query and document id.
 
-    Rows that the run lacks rank last: one below the lowest score of their topic (0 where it has none).
+    Rows that the run lacks come below the lowest score of their topic (1 where it has none), the less
+    relevant first.
     """
     if data.doc_ids is None:
         checks.fail("data", "must have document ids to be matched with a run", "none")
@@ -213,8 +212,15 @@ def scores_from_run(run: Run, data: RankingData) -> FloatArray:
     floor = np.full(len(run.topic_ids) + 1, np.inf)
     np.minimum.at(floor, run.topic, run.scores)
     floor[-1] = 1.0
-    below = np.minimum(floor - 1, np.nextafter(floor, -np.inf))
-    return np.where(at >= 0, run.scores[np.maximum(at, 0)] if len(run.scores) else 0.0, below[topic])
+    lacking = _below(floor[topic], data.y)
+    return np.where(at >= 0, run.scores[np.maximum(at, 0)] if len(run.scores) else 0.0, lacking)
+
+
+def _below(floor: FloatArray, grades: Array) -> FloatArray:
+    """Scores under ``floor``, the lower the higher the grade; steps are wide enough for huge scores."""
+    step = np.maximum(1.0, 2.0 * np.spacing(np.abs(floor)))
+    found: FloatArray = floor - step * (1.0 + grades)
+    return found
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str]) -> None:
@@ -341,13 +347,7 @@ def _fields(
 ) -> tuple[Path, list[Any], IntArray]:
     """The wanted fields of every line as Arrow strings, and the line numbers; empty lines are skipped."""
     file = existing_file(path)
-    raw = file.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError) as error:
-            raise BadFileError(f"{str(file)!r} cannot be unpacked: {error}.", str(file)) from error
-    text = np.frombuffer(raw.removeprefix(b"\xef\xbb\xbf"), dtype=np.uint8)
+    text = np.frombuffer(read_unpacked(file).removeprefix(b"\xef\xbb\xbf"), dtype=np.uint8)
     most = int(np.count_nonzero(text == 10)) + 1
     starts = np.empty((most, len(wanted)), dtype=np.int64)
     ends = np.empty((most, len(wanted)), dtype=np.int64)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleanrank import checks
-from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Contender, Data, Noise, Recipe
 from cleanrank.experiments.results import to_json
+from cleanrank.experiments.studies import contender as known_contender
 
 # Goes up when reading data, corrupting labels or measuring changes figures for reasons outside a method.
 PROTOCOL = 1
@@ -83,11 +83,12 @@ def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[Cell]:
 
 
 def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
+    """The noise levels; rate 0 comes once, as no noise, and starts the curve of every profile."""
     clean_seen = False
     for noise in recipe.noise or (CLEAN,):
         for rate in noise.rates:
             if rate or not clean_seen:
-                yield noise, rate
+                yield noise if rate else CLEAN, rate
             clean_seen = clean_seen or not rate
 
 
@@ -112,13 +113,15 @@ def _cell(
         "rate": rate,
         "on": list(noise.on),
         "algorithm": contender.method,
-        "version": METHODS[contender.method].version,
+        "version": known_contender(contender.method).version,
         "params": dict(contender.params),
         "grid": {k: list(v) for k, v in contender.grid.items()},
         "select": recipe.select,
         "seed": seed,
         "measures": list(recipe.measures),
     }
+    if data.derived:  # left out otherwise, so that cells of plain data keep their keys
+        inputs["derived"] = data.derived
     # Through JSON and back, so that a cell is the same before and after a visit to the store.
     return Cell(key_of(inputs), json.loads(to_json(inputs)))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.data.files import written_whole
+from cleanrank.experiments.realised import REALISED
 from cleanrank.experiments.results import to_json
 from cleanrank.types import RunRecord
 
@@ -49,6 +50,7 @@ def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
                     "status": record.status,
                     "mean": None if np.isnan(mean) else float(mean),
                     "n_queries": None if values is None else int((~np.isnan(values)).sum()),
+                    **{name: record.chosen.get(name) for name in REALISED},
                     "chosen": to_json(dict(record.chosen)),
                     "error": record.error.strip().rpartition("\n")[2],
                     "versions": to_json(dict(record.versions)),
@@ -69,7 +71,7 @@ def export(records: Sequence[RunRecord], path: str | Path) -> int:
 
     rows = rows_of(records)
     kinds = {"fold": pa.int64(), "version": pa.int64(), "seed": pa.int64(), "n_queries": pa.int64()}
-    kinds |= dict.fromkeys(("rate", "mean", "wall_seconds"), pa.float64())
+    kinds |= dict.fromkeys(("rate", "mean", "wall_seconds", *REALISED), pa.float64())
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     table = pa.Table.from_pylist(rows, schema=schema)
     with written_whole(path) as draft:
@@ -88,6 +90,7 @@ COLUMNS = (
     "status",
     "mean",
     "n_queries",
+    *REALISED,
     "chosen",
     "error",
     "versions",

@@ -20,7 +20,7 @@ A recipe opens with a comment that holds the command that runs it::
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.sources import check_data
 from cleanrank.experiments.strict import Table
+from cleanrank.experiments.studies import STUDIES, contender
+from cleanrank.noise.grades import DERIVED
 from cleanrank.noise.profiles import PROFILES
 from cleanrank.report.published import Published
 
@@ -54,12 +56,16 @@ TOP = (
 
 @dataclass(frozen=True)
 class Data:
-    """A data set of the grid: its name, the label it is shown under, its folds, options of made-up data."""
+    """A data set of the grid: its name, the label it is shown under, its folds, options of made-up data.
+
+    ``derived`` names a derived set (merged grades, sampled queries) that is made of it.
+    """
 
     name: str
     label: str
     folds: tuple[int, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
+    derived: str | None = None
 
 
 @dataclass(frozen=True)
@@ -190,20 +196,22 @@ def read_recipe(path: str | Path) -> Recipe:
 
 
 def _recipe(top: Table, name: str, command: str) -> Recipe:
-    measures = tuple(_measure(top, "measures", m) for m in top.many("measures", str))
     contenders = tuple(_contender(t) for t in _tables(top, "methods", ("label", "method", "params", "grid")))
+    own = _own_measures(top, contenders)
+    measures = tuple(_measure(top, "measures", m, own) for m in top.many("measures", str))
     labels = [c.label for c in contenders]
     _distinct(top, "methods", labels)
     for i, c in enumerate(contenders):
         for other in contenders[:i]:
             if (c.method, c.params, c.grid) == (other.method, other.params, other.grid):
                 top.fail(f"methods[{i}]", f"must differ from {other.label!r}", f"the same under {c.label!r}")
-    data = tuple(_data(t) for t in _tables(top, "data", ("name", "label", "folds", "options")))
+    data = tuple(_data(t) for t in _tables(top, "data", ("name", "label", "folds", "options", "derived")))
     _distinct(top, "data", [d.label for d in data])
     noise = tuple(_noise(t) for t in _tables(top, "noise", ("profile", "rates", "on"), needed=False))
     _distinct(top, "noise", [n.profile for n in noise])
     show = tuple(
-        top.known("show", "measure", _measure(top, "show", m), measures) for m in top.many("show", str, ())
+        top.known("show", "measure", _measure(top, "show", m, own), measures)
+        for m in top.many("show", str, ())
     )
     baseline = top.get("baseline", str, None)
     if baseline is not None:
@@ -223,7 +231,9 @@ def _recipe(top: Table, name: str, command: str) -> Recipe:
         seeds=_seeds(top),
         baseline=baseline,
         quick=_quick(top),
-        published=tuple(_published(top, i, measures, data, labels) for i in range(_count(top, "published"))),
+        published=tuple(
+            _published(top, i, measures, data, labels, own) for i in range(_count(top, "published"))
+        ),
     )
 
 
@@ -255,7 +265,21 @@ def _distinct(top: Table, key: str, names: list[str]) -> None:
             top.fail(f"{key}[{i}]", "must have a label of its own", repr(name))
 
 
-def _measure(table: Table, key: str, text: str) -> str:
+def _own_measures(top: Table, contenders: Sequence[Contender]) -> tuple[str, ...] | None:
+    """The measures that all studies of a recipe bring; None where rankings are measured."""
+    studies = [STUDIES[c.method] for c in contenders if c.method in STUDIES]
+    if not studies:
+        return None
+    if len(studies) < len(contenders):
+        top.fail(
+            "methods", "must all rank, or all be studies", f"{len(studies)} of {len(contenders)} studies"
+        )
+    return tuple(m for m in studies[0].measures if all(m in s.measures for s in studies))
+
+
+def _measure(table: Table, key: str, text: str, own: tuple[str, ...] | None = None) -> str:
+    if own is not None:
+        return table.known(key, "measure of this study", text, own)
     try:
         return str(Measure.parse(text))
     except checks.CleanrankError as error:
@@ -267,7 +291,8 @@ def _data(table: Table) -> Data:
     options = dict(table.get("options", dict, {}))
     folds = table.many("folds", int, (1,))
     name = check_data(table, name, folds, options)
-    return Data(name, table.get("label", str, name), folds, options)
+    derived = None if "derived" not in table else table.among("derived", "derived set", DERIVED)
+    return Data(name, table.get("label", str, derived or name), folds, options, derived)
 
 
 def _noise(table: Table) -> Noise:
@@ -282,8 +307,8 @@ def _noise(table: Table) -> Noise:
 
 
 def _contender(table: Table) -> Contender:
-    name = table.among("method", "method", METHODS)
-    defaults = METHODS[name].params
+    name = table.among("method", "method", (*METHODS, *STUDIES))
+    defaults = contender(name).params
     given = table.get("params", dict, {})
     params = Table(given, table.at("params"), defaults)
     chosen = {key: params.get(key, type(default), default) for key, default in defaults.items()}
@@ -303,7 +328,12 @@ def _quick(top: Table) -> Quick:
 
 
 def _published(
-    top: Table, i: int, measures: tuple[str, ...], data: tuple[Data, ...], labels: list[str]
+    top: Table,
+    i: int,
+    measures: tuple[str, ...],
+    data: tuple[Data, ...],
+    labels: list[str],
+    own: tuple[str, ...] | None,
 ) -> Published:
     keys = ("dataset", "method", "measure", "value", "source", "noise", "rate", "fold", "context", "decimals")
     table = _tables(top, "published", keys)[i]
@@ -312,7 +342,7 @@ def _published(
     if not context:
         table.known("method", "method label", method, labels)
     fold = table.get("fold", int, None)
-    measure = _measure(table, "measure", table.get("measure", str))
+    measure = _measure(table, "measure", table.get("measure", str), own)
     return Published(
         dataset=table.among("dataset", "data set of this recipe", [d.label for d in data]),
         method=method,

@@ -138,4 +138,5 @@ def _row(recipe: Recipe, store: Store) -> MatrixRow:
         group=recipe.name.rpartition("/")[0],
         published=recipe.published,
         expected=[c.inputs for c in cells],
+        measures=recipe.show,
     )

@@ -6,6 +6,7 @@ a later success stands in front of them. Values per query travel and rest as zst
 """
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -84,10 +85,16 @@ class Store:
                 repr(str(self.path)),
                 remedy="Run a recipe or give --store.",
             )
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with _worded(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            frozen = not create and _is_frozen(self.path)
             self._connection = sqlite3.connect(
-                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                # SQLite needs to write beside a file in WAL mode even to read it, unless nobody can write.
+                f"{self.path.resolve().as_uri()}{'?immutable=1' if frozen else ''}",
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
             )
         try:
             with _worded(self.path):
@@ -98,11 +105,13 @@ class Store:
 
     def _open(self) -> None:
         db = self._connection
-        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables:
+        made = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if made:
             self._check_kind()
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
+        if made:  # reading need not wait for a run that writes
+            return
         with self._write():
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
                 # executescript would commit the transaction that keeps a second creator out
@@ -154,10 +163,11 @@ class Store:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            if self._connection.in_transaction:  # a full disk may have ended it already
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
 
     def ask(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
@@ -200,8 +210,9 @@ class Store:
 
     def is_done(self, key: str) -> bool:
         """Whether the cell has its figures."""
-        found = self._connection.execute("SELECT 1 FROM results WHERE key = ? AND status = 'done'", (key,))
-        return found.fetchone() is not None
+        query = "SELECT 1 FROM results WHERE key = ? AND status = 'done'"
+        with _worded(self.path):
+            return self._connection.execute(query, (key,)).fetchone() is not None
 
     def done_keys(self) -> set[str]:
         """The keys of all cells that have their figures."""
@@ -274,10 +285,20 @@ class Store:
         return found
 
     def remove(self, rows: Iterable[int]) -> None:
-        """Deletes results by row and gives the space back."""
+        """Deletes results by row and gives the space back.
+
+        Figures go only when their method has a new version: then no recipe asks for that cell any more.
+        """
+        chosen = to_json(list(rows))
+        gone = "SELECT value FROM json_each(?)"
         with _worded(self.path):
             with self._write():
-                self._connection.executemany("DELETE FROM results WHERE id = ?", [(r,) for r in rows])
+                self._connection.execute(
+                    "DELETE FROM asked WHERE key IN "
+                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({gone}))",
+                    (chosen,),
+                )
+                self._connection.execute(f"DELETE FROM results WHERE id IN ({gone})", (chosen,))
             # Beside another run the file keeps its size until the next clean-up.
             with suppress(sqlite3.OperationalError):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -329,16 +350,27 @@ def _statements(script: str) -> Iterator[str]:
             part = ""
 
 
+def _is_frozen(path: Path) -> bool:
+    """Whether neither the file nor its folder can be written and no other process has changes under way."""
+    writable = os.access(path, os.W_OK) or os.access(path.parent, os.W_OK)
+    return not writable and not path.with_name(f"{path.name}-wal").exists()
+
+
+REMEDIES = {
+    "locked": "Another run holds it; try again when that one has finished.",
+    "full": "Make room on the disk; finished cells are stored, and the same command goes on from there.",
+}
+
+
 @contextmanager
 def _worded(path: Path) -> Iterator[None]:
-    """Turns SQLite's errors about the file into one that names it and says what to do."""
+    """Turns errors about the file into one that names it and says what to do."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        remedy = (
-            "Another run holds it; try again when that one has finished."
-            if "locked" in str(error)
-            else "Check that the folder exists and can be written."
+    except (sqlite3.OperationalError, OSError) as error:
+        remedy = next(
+            (words for sign, words in REMEDIES.items() if sign in str(error)),
+            "Check that the folder exists and can be written.",
         )
         raise checks.BadFileError(
             checks.complaint("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)

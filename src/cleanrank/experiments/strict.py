@@ -1,5 +1,6 @@
 """Strict reading of TOML tables: every key is known and of one type, and a complaint says where it stands."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -9,7 +10,7 @@ MISSING: Any = object()
 WORDS = {
     bool: "true or false",
     int: "a whole number",
-    float: "a number",
+    float: "a finite number",
     str: "text",
     list: "a list",
     dict: "a table",
@@ -86,11 +87,13 @@ class Table:
 
 
 def fits(value: object, kind: type) -> bool:
-    """Whether a TOML value is of a type; true is no number, and whole numbers are numbers.
+    """Whether a TOML value is of a type; true is no number, whole numbers are numbers, nan and inf are none.
 
-    >>> fits(1, float), fits(True, int), fits(1.0, int)
-    (True, False, False)
+    >>> fits(1, float), fits(True, int), fits(1.0, int), fits(float("nan"), float)
+    (True, False, False, False)
     """
     if kind in (int, float) and isinstance(value, bool):
         return False
-    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+    if kind is float:
+        return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, kind)

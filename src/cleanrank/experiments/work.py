@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,14 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.data.split import Splits
 from cleanrank.evaluate.compare import evaluate
+from cleanrank.experiments.derived import derived_splits
 from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
+from cleanrank.experiments.realised import realised
 from cleanrank.experiments.results import Result, failure, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.experiments.studies import STUDIES, Inquiry, Measured, contender
 from cleanrank.noise.inject import corrupt
+from cleanrank.noise.profiles import NoiseProfile, make_profile
 from cleanrank.types import RankingData
 
 PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba")
@@ -43,14 +48,16 @@ def run_cell(text: str) -> bytes:
 def compute(cell: Mapping[str, Any], started_at: str, start: float) -> Result:
     """The figures of a cell."""
     splits = _splits(cell["data"], cell["fold"], to_json(cell["options"]), cell["identity"])
-    scored = score(cell, splits)
-    found = evaluate(scored.scores, splits.test, cell["measures"], n_jobs=1)
+    if "derived" in cell:
+        splits = derived_splits(splits, cell["derived"], cell["seed"])
+    _check_version(cell)
+    found = inquire(cell, splits) if cell["algorithm"] in STUDIES else _ranked(cell, splits)
     return Result(
         status="done",
-        values={m: np.asarray(v) for m, v in found.items()},
-        means={m: float(v) for m, v in found.means.items()},
-        query_ids=splits.test.query_ids.tolist(),
-        chosen=scored.chosen,
+        values={m: found.values[m] for m in cell["measures"]},
+        means={m: found.means[m] for m in cell["measures"]},
+        query_ids=found.query_ids,
+        chosen=found.chosen,
         error="",
         versions=versions(),
         wall_seconds=time.perf_counter() - start,
@@ -58,18 +65,48 @@ def compute(cell: Mapping[str, Any], started_at: str, start: float) -> Result:
     )
 
 
-def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
-    """Runs the cell's method on what it may see: labels of train and validation, features of test."""
-    method = METHODS[cell["algorithm"]]
-    if method.version != cell["version"]:
+def _check_version(cell: Mapping[str, Any]) -> None:
+    found = contender(cell["algorithm"]).version
+    if found != cell["version"]:
         checks.fail(
             f"method {cell['algorithm']!r}",
             f"must have version {cell['version']}, as the driver has",
-            method.version,
+            found,
             remedy="Install the same cleanrank everywhere.",
         )
+
+
+def _ranked(cell: Mapping[str, Any], splits: Splits) -> Measured:
+    scored = score(cell, splits)
+    found = evaluate(scored.scores, splits.test, cell["measures"], n_jobs=1)
+    values = {m: np.asarray(v) for m, v in found.items()}
+    means = {m: float(v) for m, v in found.means.items()}
+    return Measured(values, means, splits.test.query_ids.tolist(), scored.chosen)
+
+
+def inquire(cell: Mapping[str, Any], splits: Splits) -> Measured:
+    """Runs the cell's study, which sees the clean labels too."""
     train, validation = noisy(cell, splits.train, splits.validation)
-    return method.run(
+    return STUDIES[cell["algorithm"]].run(
+        Inquiry(
+            clean=splits,
+            train=train,
+            validation=validation,
+            profile=_profile(cell, splits),
+            params=cell["params"],
+            select=cell["select"],
+            seed=cell["seed"],
+        )
+    )
+
+
+def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
+    """Runs the cell's method on what it may see: labels of train and validation, features of test.
+
+    Where the training labels are noisy, how noisy they came out is noted beside what the method chose.
+    """
+    train, validation = noisy(cell, splits.train, splits.validation)
+    scored = METHODS[cell["algorithm"]].run(
         Task(
             train=train,
             validation=validation,
@@ -80,6 +117,17 @@ def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
             seed=cell["seed"],
         )
     )
+    if train is splits.train:
+        return scored
+    return replace(scored, chosen={**scored.chosen, **realised(splits.train, train, _profile(cell, splits))})
+
+
+def _profile(cell: Mapping[str, Any], splits: Splits) -> NoiseProfile:
+    """The noise of a cell's training labels as a matrix; the identity where there is none."""
+    C = max(2, splits.train.n_grades, splits.validation.n_grades)
+    if not cell["rate"] or "train" not in cell["on"]:
+        return NoiseProfile(np.eye(C), "none")
+    return make_profile(cell["noise"], cell["rate"], C)
 
 
 def noisy(

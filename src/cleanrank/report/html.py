@@ -2,20 +2,22 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanrank.report import details, panels, sections, vega
+from cleanrank.report import details, panels, sections, traces, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.matrix import write_matrix
 from cleanrank.report.page import Safe, asset, data_block, page, tag, write_page
-from cleanrank.report.palette import looks
+from cleanrank.report.palette import LOOKS, looks
 from cleanrank.report.published import Published, compare_published
 from cleanrank.report.shown import convention
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.types import RunRecord
 
 __all__ = ["write_matrix", "write_report"]
+STUDIED = {measure for _, measure in traces.SOURCES.values()}  # figures of labels, not of rankings
 
 
 def write_report(
@@ -81,9 +83,24 @@ def _charts(summary: Summary, noise_axis: str | None) -> list[dict[str, Any]]:
         for level in summary.levels:
             drawn += [(f"{measure} | {level.label}", p) for p in panels.bars(summary, measure, level)]
         drawn += [(measure, p) for p in panels.heat(summary, measure)]
+        drawn += [(measure, p) for p in _traces(summary, measure)]
         for key, panel in drawn:
             _add(found, key, panel, summary)
     return list(found.values())
+
+
+def _traces(summary: Summary, measure: str) -> list[panels.Panel]:
+    """What methods keep over dNoise and pNoise where there are data sets to compare; pNoise over dNoise."""
+    pair = traces.pair_noise_panels(summary)
+    if not pair or measure in STUDIED:
+        return list(pair)
+    found = [
+        replace(p, title=f"{p.title}, against {'pNoise' if axis == 'pnoise' else 'dNoise'}")
+        for axis in traces.AXES
+        for p in traces.kept_panels(summary, measure, axis)
+        if len(summary.datasets) > 1
+    ]
+    return [*found, *(replace(p, title=f"pNoise under {p.title}") for p in pair)]
 
 
 def _add(
@@ -99,8 +116,11 @@ def _add(
             "only": key.partition(" | ")[2],
             "data": {},
             "words": {},
-            "step": None if panel.kind == "curves" else vega.STEP,
-            "spec": vega.description(panel, looks(summary.methods, summary.baseline)),
+            "step": None if panel.kind in ("curves", "traces") else vega.STEP,
+            "spec": vega.description(
+                panel,
+                looks(panel.methods) if panel.kind == "traces" else looks(summary.methods, summary.baseline),
+            ),
         },
     )
     chart["data"][key] = vega.data(panel)
@@ -114,6 +134,11 @@ KINDS: dict[str, tuple[str, str]] = {
     ),
     "bars": ("Side by side", "Bars start at 0; the thin line is the {confidence:.0%} bootstrap interval."),
     "heat": ("Every level at once", "{what}"),
+    "traces": (
+        "Across data sets",
+        "Lines fall together where the axis explains the loss. dNoise and pNoise are those of the training "
+        "labels; of pNoise, points are counted and lines the closed form.",
+    ),
 }
 
 
@@ -214,6 +239,8 @@ def _method_colours(summary: Summary) -> str:
     chosen = looks(summary.methods, summary.baseline)
     light = "".join(f"--m{i}:{chosen[m].light};" for i, m in enumerate(summary.methods))
     dark = "".join(f"--m{i}:{chosen[m].dark};" for i, m in enumerate(summary.methods))
+    light += "".join(f"--d{i}:{look.light};" for i, look in enumerate(LOOKS))
+    dark += "".join(f"--d{i}:{look.dark};" for i, look in enumerate(LOOKS))
     swatches = "".join(f".m{i}{{color:var(--m{i})}}" for i in range(len(summary.methods)))
     return (
         f":root{{{light}}}\n@media screen{{:root[data-theme=dark]{{{dark}}}\n"

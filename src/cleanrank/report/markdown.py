@@ -1,9 +1,11 @@
 """Tables in Markdown for documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from cleanrank.report.collapse import Collapse
 from cleanrank.report.published import Verdict
 from cleanrank.report.summaries import Row, Summary
+from cleanrank.report.traces import SOURCES, realised
 
 
 def markdown_table(summary: Summary, measures: Sequence[str] | None = None) -> str:
@@ -45,6 +47,54 @@ def markdown_verdicts(verdicts: Sequence[Verdict]) -> str:
         for v in verdicts
     ]
     return _table(head, lines, left=4)
+
+
+def markdown_pair_noise(summary: Summary) -> str:
+    """The noise of the training labels at each level: counted dNoise and pNoise beside the closed forms."""
+    found = {what: realised(summary, what) for what in SOURCES}
+    places = [
+        (d, v) for d in summary.datasets for v in summary.levels if (d, v) in found["pnoise"] and not v.clean
+    ]
+    head = ["data set", "noise", "dNoise", "pNoise", "closed form", "overall shares"]
+    lines = [
+        [
+            dataset,
+            level.label,
+            *("–" if (v := by.get((dataset, level))) is None else f"{v:.4f}" for by in found.values()),
+        ]
+        for dataset, level in places
+    ]
+    return _table(head, lines, left=2)
+
+
+def markdown_collapse(found: Mapping[str, Collapse]) -> str:
+    """How much of the loss dNoise and pNoise explain, a line for each of several comparisons."""
+    head = [
+        "",
+        "levels",
+        "data sets",
+        "R² over dNoise",
+        "R² over pNoise",
+        "gain",
+        "ρ with dNoise",
+        "ρ with pNoise",
+    ]
+    lines = [
+        [
+            name,
+            str(c.points),
+            str(c.datasets),
+            *(_between(e.r2, e.r2_low, e.r2_high) for e in (c.dnoise, c.pnoise)),
+            _between(c.gain, c.gain_low, c.gain_high),
+            *(_between(e.spearman, e.spearman_low, e.spearman_high) for e in (c.dnoise, c.pnoise)),
+        ]
+        for name, c in found.items()
+    ]
+    return _table(head, lines, left=1)
+
+
+def _between(value: float, low: float, high: float) -> str:
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _value(row: Row | None) -> str:

@@ -37,7 +37,11 @@ class Gap:
 
 @dataclass(frozen=True)
 class Panel:
-    """One data set's picture of one measure: ``kind`` is "curves", "bars" or "heat"."""
+    """One data set's picture of one measure: ``kind`` is "curves", "bars", "heat" or "traces".
+
+    In traces, the series (``methods``) are data sets, and ``lines``, where given, are drawn instead of
+    joining the points.
+    """
 
     kind: str
     dataset: str
@@ -48,6 +52,7 @@ class Panel:
     xs: tuple[float | str, ...]
     points: tuple[Point, ...]
     gaps: tuple[Gap, ...] = ()
+    lines: tuple[Point, ...] = ()
 
     @property
     def words(self) -> str:
@@ -57,9 +62,9 @@ class Panel:
             mine = [p for p in self.points if p.method == method]
             if not mine:
                 lines.append(f"{method}: nothing ran.")
-            elif self.kind == "curves" and len(mine) > 1:
+            elif self.kind in ("curves", "traces") and len(mine) > 1:
                 first, last = mine[0], mine[-1]
-                lines.append(f"{method}: {first.mean:.3f} at {first.x:g}, {last.mean:.3f} at {last.x:g}.")
+                lines.append(f"{method}: {first.mean:.3f} at {first.x:.3g}, {last.mean:.3f} at {last.x:.3g}.")
             else:
                 lines.append(f"{method}: " + ", ".join(_place(p) for p in mine) + ".")
         lines += [f"{g.method} at {g.x}: {g.state}." for g in self.gaps]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cleanrank import checks
 from cleanrank.data.files import written_whole
-from cleanrank.report import panels
+from cleanrank.report import panels, traces
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import Look, band_opacity, looks
 from cleanrank.report.panels import Panel, Point
@@ -61,6 +61,27 @@ def plot_heat(summary: Summary, measure: str) -> "Figure":
     return _figure(summary, measure, panels.heat(summary, measure), _draw_heat)
 
 
+def plot_kept(summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None) -> "Figure":
+    """What each method keeps of its clean figure against dNoise or pNoise, a line per data set."""
+    return draw_traces(traces.kept_panels(summary, measure, axis, floor=floor))
+
+
+def plot_pair_noise(summary: Summary, theory: str = "expected") -> "Figure":
+    """Draws pNoise against the noise rate: points are counted, lines are the closed form."""
+    return draw_traces(traces.pair_noise_panels(summary, theory))
+
+
+def draw_traces(drawn: Sequence[Panel]) -> "Figure":
+    """Draws panels whose series are data sets, side by side on one scale, with one legend."""
+    if not drawn:
+        checks.fail("the picture", "needs a noisy level whose cells note their noise", 0)
+    series = list(dict.fromkeys(m for p in drawn for m in p.methods))
+    chosen = looks(series)
+    figure = _canvas(drawn, chosen, _draw_traces)
+    _legend(figure, {m: m for m in series}, chosen, joined=not drawn[0].lines)
+    return figure
+
+
 def save_figure(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 160) -> Path:
     """Writes a figure whole or not at all as PNG or SVG, by the ending of the path."""
     from matplotlib import rc_context
@@ -77,6 +98,19 @@ Draw = Callable[["Axes", Panel, dict[str, Look]], None]
 
 
 def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) -> "Figure":
+    checks.known("measure", measure, summary.measures)
+    if not drawn:
+        checks.fail(
+            "the picture", "needs at least two noise levels" if draw is not _draw_bars else "needs a row", 0
+        )
+    chosen = looks(summary.methods, summary.baseline)
+    figure = _canvas(drawn, chosen, draw)
+    if draw is _draw_curves:
+        _legend(figure, {m: _name(m, summary) for m in chosen}, chosen)
+    return figure
+
+
+def _canvas(drawn: Sequence[Panel], chosen: dict[str, Look], draw: Draw) -> "Figure":
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -87,47 +121,41 @@ def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) 
             "Install it with: pip install matplotlib"
         ) from error
     engine = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
-    checks.known("measure", measure, summary.measures)
-    if not drawn:
-        checks.fail(
-            "the picture", "needs at least two noise levels" if draw is not _draw_bars else "needs a row", 0
-        )
     width = _width(drawn)
     columns = min(len(drawn), max(1, int(13 / width)))
     rows = math.ceil(len(drawn) / columns)
-    height = HEIGHT if draw is _draw_curves else 0.85 + 0.3 * max(len(p.methods) for p in drawn)
+    curved = draw in (_draw_curves, _draw_traces)
+    height = HEIGHT if curved else 0.85 + 0.3 * max(len(p.methods) for p in drawn)
     with rc_context(cast(Any, STYLE)):
         figure = Figure(figsize=(width * columns, height * rows + 0.45), layout=engine)
-        axes = figure.subplots(rows, columns, squeeze=False)
-        chosen = looks(summary.methods, summary.baseline)
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=draw is _draw_traces)
         for place, ax in enumerate(axes.flat):
             if place < len(drawn):
                 ax.set_title(drawn[place].title)
                 draw(ax, drawn[place], chosen)
             else:
                 ax.set_axis_off()
-        if draw is _draw_curves:
-            _legend(figure, summary, chosen)
     return figure
 
 
-def _legend(figure: "Figure", summary: Summary, chosen: dict[str, Look]) -> None:
+def _legend(figure: "Figure", names: dict[str, str], chosen: dict[str, Look], *, joined: bool = True) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D(
-            [], [], color=k.light, marker=k.marker, linestyle=_dash(k), markersize=5, label=_name(m, summary)
-        )
+        Line2D([], [], color=k.light, marker=k.marker, linestyle=_dash(k), markersize=5, label=names[m])
         for m, k in chosen.items()
     ]
-    entry = 0.6 + LETTER * max(len(_name(m, summary)) for m in chosen)
+    if not joined:
+        handles.append(Line2D([], [], color=MUTED, marker="o", linestyle="", markersize=5, label="counted"))
+        handles.append(Line2D([], [], color=MUTED, linestyle="-", label="closed form"))
+    entry = 0.6 + LETTER * max(len(name) for name in names.values())
     columns = max(1, min(len(handles), int(figure.get_figwidth() / entry)))
     figure.legend(handles=handles, loc="outside upper left", ncols=columns, frameon=False)
 
 
 def _width(drawn: Sequence[Panel]) -> float:
     """Inches of a panel: a heat map needs room for its words, and rows for the names of their methods."""
-    if drawn[0].kind == "curves":
+    if drawn[0].kind in ("curves", "traces"):
         return WIDTH
     names = LETTER * max(len(m) for p in drawn for m in p.methods)
     cells = max(len(p.xs) for p in drawn) * 0.8 if drawn[0].kind == "heat" else 3.0
@@ -166,6 +194,27 @@ def _draw_curves(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
     ax.set_xlabel(panel.x_title)
     ax.set_ylabel(panel.measure)
     ax.grid(axis="y", color=LINE, linewidth=0.8)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _draw_traces(ax: "Axes", panel: Panel, chosen: dict[str, Look]) -> None:
+    for series in panel.methods:
+        look = chosen[series]
+        points = [p for p in panel.points if p.method == series]
+        line = [p for p in panel.lines if p.method == series] if panel.lines else points
+        ax.plot(
+            [float(p.x) for p in line],
+            [p.mean for p in line],
+            color=look.light,
+            linestyle=_dash(look),
+            linewidth=1.4,
+        )
+        xs, ys = [float(p.x) for p in points], [p.mean for p in points]
+        ax.plot(xs, ys, color=look.light, marker=look.marker, linestyle="", markersize=5)
+    ax.set_xlabel(panel.x_title)
+    ax.set_ylabel(panel.measure)
+    ax.grid(color=LINE, linewidth=0.8)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
 

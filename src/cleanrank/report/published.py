@@ -227,9 +227,10 @@ def _matching(summary: Summary, figure: Published) -> Row | None:
         for r in summary.rows
         if (r.dataset, r.method, r.measure) == (figure.dataset, figure.method, figure.measure)
     ]
-    if figure.noise is None and not figure.rate:
+    if figure.rate == 0.0 or (figure.rate is None and figure.noise is None):
         clean = [r for r in rows if r.level.clean]
-        return clean[0] if clean else None
+        own = [r for r in clean if r.level.noise == figure.noise]
+        return next(iter(own or clean), None)
     if figure.noise is not None:
         rows = [r for r in rows if r.level.noise == figure.noise]
     if figure.rate is not None:
@@ -317,8 +318,12 @@ def matrix_row(
     group: str = "",
     published: Sequence[Published] = (),
     expected: Iterable[Mapping[str, Any]] | None = None,
+    measures: Sequence[str] | None = None,
 ) -> MatrixRow:
-    """One recipe's line: its published figures with ours, or, where none is published, its clean figures."""
+    """One recipe's line: its published figures with ours, or, where none is published, its clean figures.
+
+    ``measures`` are those to show in the latter case, all unless given.
+    """
     if not records:
         figures = tuple(
             MatrixFigure(_what(f.dataset, f.level, f.method, f.measure, f.fold), f.value, None, None, NOT_RUN)
@@ -330,7 +335,7 @@ def matrix_row(
     needed = [
         m for m in dict.fromkeys(canonical(f.measure) for f in published if not f.context) if m in there
     ]
-    summary = summarise(records, expected=expected, measures=needed)
+    summary = summarise(records, expected=expected, measures=needed or measures)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
     shown = judged or [v for v in verdicts if v.level.clean] or verdicts

@@ -9,10 +9,11 @@ from importlib import resources
 from typing import Any
 
 from cleanrank import checks
-from cleanrank.report.palette import Look, band_opacity
+from cleanrank.report.palette import LOOKS, Look, band_opacity
 from cleanrank.report.panels import Panel, Point
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+SERIES = len(LOOKS)  # colours of data sets, --d0 and on
 STEP = 36  # height of a method's row in bars and heat maps
 FITTING = "bandwidth('x') < 30 ? 0 : bandwidth('x') < 60 ? 9 : 11.5"  # size of a heat map's words
 CONFIG: dict[str, Any] = {
@@ -52,7 +53,7 @@ def library() -> str:
 
 def description(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
     """The Vega-Lite description of a panel, without its data."""
-    return {"curves": _curves, "bars": _bars, "heat": _heat}[panel.kind](panel, looks)
+    return {"curves": _curves, "bars": _bars, "heat": _heat, "traces": _traces}[panel.kind](panel, looks)
 
 
 def data(panel: Panel) -> list[dict[str, Any]]:
@@ -61,7 +62,9 @@ def data(panel: Panel) -> list[dict[str, Any]]:
         {"method": g.method, "x": g.x, "mean": None, "low": None, "high": None, "shown": g.state, "gap": True}
         for g in panel.gaps
     ]
-    return sorted([_datum(panel, p) for p in panel.points] + gaps, key=lambda d: panel.xs.index(d["x"]))
+    lines = [{"method": p.method, "x": p.x, "line": p.mean} for p in panel.lines]
+    points = [_datum(panel, p) for p in panel.points]
+    return sorted(points + gaps + lines, key=lambda d: panel.xs.index(d["x"]))
 
 
 def _datum(panel: Panel, point: Point) -> dict[str, Any]:
@@ -173,6 +176,61 @@ def _curves(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
                     "shape": _styled(panel, looks, "shape"),
                     "tooltip": _tooltip("Rate"),
                 },
+            },
+        ],
+    }
+
+
+def _traces(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
+    """Series are data sets, which the page's legend of methods does not know: the picture has its own."""
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": panel.x_title,
+        "axis": {"grid": False, "tickCount": 6},
+        "scale": {"nice": False, "zero": True, "padding": 12},
+    }
+    y = {
+        "type": "quantitative",
+        "title": panel.measure,
+        "scale": {"zero": False},
+        "axis": {"tickCount": 5, "domain": False},
+    }
+    legend = {"orient": "top", "title": None, "columns": 2, "labelColor": "var(--ink)", "labelLimit": 220}
+    series = list(panel.methods)
+    look = {
+        "field": "method",
+        "type": "nominal",
+        "legend": legend,
+        "scale": {"domain": series, "range": [f"var(--d{i % SERIES})" for i in range(len(series))]},
+    }
+    shapes = {**_styled(panel, looks, "shape"), "legend": legend}
+    tooltip = [
+        {"field": "method", "title": "Data set"},
+        {"field": "x", "title": panel.x_title.partition(":")[0], "format": ".3f"},
+        {"field": "Mean", "title": panel.measure},
+    ]
+    line = "line" if panel.lines else "mean"
+    return {
+        "width": "container",
+        "height": 270,
+        "config": CONFIG,
+        "encoding": {"x": x},
+        "layer": [
+            {
+                "mark": {"type": "line", "strokeWidth": 1.75, "tooltip": False},
+                "transform": [{"filter": f"isValid(datum.{line})"}],
+                "encoding": {
+                    "y": {**y, "field": line},
+                    "color": look,
+                    "strokeDash": {**_styled(panel, looks, "dash"), "legend": legend},
+                    "order": {"field": "x"},
+                },
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 52, "opacity": 1},
+                "transform": [{"filter": "isValid(datum.mean)"}],
+                "encoding": {"y": {**y, "field": "mean"}, "color": look, "shape": shapes, "tooltip": tooltip},
             },
         ],
     }

@@ -86,7 +86,7 @@
     figure.hidden = !(key in chart.data);
     if (figure.hidden) return;
     const spec = structuredClone(chart.spec);
-    spec.data = { values: chart.data[key].filter((d) => shown.has(d.method)) };
+    spec.data = { values: chart.data[key].filter((d) => chart.kind === "traces" || shown.has(d.method)) };
     if (chart.step) spec.height = chart.step * Math.max(1, new Set(spec.data.values.map((d) => d.method)).size);
     figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
     place.setAttribute("aria-label", chart.words[key]);

@@ -6,9 +6,9 @@ from scipy import stats
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
-from cleanrank.noise.click_evidence import click_evidence, contradicted, estimate_examination
-from cleanrank.noise.click_models import CLICK_MODELS, EXAMINATION, make_click_model, relevance
-from cleanrank.noise.clicks import simulate_clicks
+from cleanrank.noise.clicks.evidence import click_evidence, contradicted, estimate_examination
+from cleanrank.noise.clicks.models import CLICK_MODELS, EXAMINATION, make_click_model, relevance
+from cleanrank.noise.clicks.simulate import simulate_clicks
 from cleanrank.noise.inject import corrupt
 
 

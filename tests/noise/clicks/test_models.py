@@ -3,7 +3,7 @@ import pytest
 
 from cleanrank.checks import CleanrankError
 from cleanrank.groups import indptr_of
-from cleanrank.noise.click_models import (
+from cleanrank.noise.clicks.models import (
     CLICK_MODELS,
     CascadeModel,
     PositionModel,

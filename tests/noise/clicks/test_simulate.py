@@ -6,8 +6,8 @@ import pytest
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.groups import indptr_of, ranks
-from cleanrank.noise.click_models import CLICK_MODELS, pbm, relevance
-from cleanrank.noise.clicks import (
+from cleanrank.noise.clicks.models import CLICK_MODELS, pbm, relevance
+from cleanrank.noise.clicks.simulate import (
     click_sessions,
     flip_rates,
     online_clicks,

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank import checks
-from cleanrank.noise.click_logs import ClickLog
-from cleanrank.noise.click_models import ClickModel, PositionModel, make_click_model, relevance
-from cleanrank.noise.clicks import Flip, flip_rates
+from cleanrank.noise.clicks.logs import ClickLog
+from cleanrank.noise.clicks.models import ClickModel, PositionModel, make_click_model, relevance
+from cleanrank.noise.clicks.simulate import Flip, flip_rates
 from cleanrank.noise.profiles import proportions_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -102,7 +102,7 @@ def click_evidence(
         options: further arguments of a named model.
 
     >>> import cleanrank as cr
-    >>> from cleanrank.noise.clicks import simulate_clicks
+    >>> from cleanrank.noise.clicks.simulate import simulate_clicks
     >>> data = cr.from_arrays(np.zeros((2, 1)), [1, 0], qid=[1, 1])
     >>> found = click_evidence(simulate_clicks(data, sessions=100))
     >>> found.rate.round(2).tolist(), found.log_likelihood.argmax(axis=1).tolist()

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 
-from cleanrank.noise.click_kernels import examined_given_clicks, walk
+from cleanrank.noise.clicks.kernels import examined_given_clicks, walk
 
 # Draws that settle each step: look < r means a click, leave < chance means going on.
 ALWAYS, NEVER = 0.0, np.nextafter(1.0, 0.0)

@@ -6,8 +6,8 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
-from cleanrank.noise.click_logs import ClickLog, clicks_from_log, write_click_log
-from cleanrank.noise.clicks import click_sessions, simulate_clicks
+from cleanrank.noise.clicks.logs import ClickLog, clicks_from_log, write_click_log
+from cleanrank.noise.clicks.simulate import click_sessions, simulate_clicks
 
 
 @pytest.fixture(scope="module")

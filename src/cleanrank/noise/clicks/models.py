@@ -115,7 +115,7 @@ class CascadeModel:
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
         """Draws the clicks of one pass over the lists."""
-        from cleanrank.noise.click_kernels import walk
+        from cleanrank.noise.clicks.kernels import walk
 
         clicks = np.zeros(len(r), dtype=np.bool_)
         look, leave = rng.random(len(r)), rng.random(len(r))
@@ -126,7 +126,7 @@ class CascadeModel:
         self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
     ) -> tuple[FloatArray, FloatArray]:
         """(0, w) with w = P(examined | the clicks above); takes the relevance of those above as known."""
-        from cleanrank.noise.click_kernels import examined_given_clicks
+        from cleanrank.noise.clicks.kernels import examined_given_clicks
 
         weight = np.empty(len(r))
         examined_given_clicks(r, clicks, indptr, *self.goes_on, weight)
@@ -159,8 +159,8 @@ def trust(
 ) -> PositionModel:
     """Position-based users who trust the engine: high ranks get clicks that their documents do not deserve.
 
-    By default, as in Vardasbi et al. (2020), relevant documents at rank k are clicked with probability
-    1 - (min(k, 20) + 1) / 100 and others with .65 / min(k, 10) when examined.
+    The model is that of Agarwal et al. (2019), the default values are ours: when examined at rank k, relevant
+    documents are clicked with probability 1 - (min(k, 20) + 1) / 100 and others with .65 / min(k, 10).
     """
     ranks = np.arange(1, 21)
     plus = tuple(1 - (ranks + 1) / 100) if plus is None else tuple(plus)

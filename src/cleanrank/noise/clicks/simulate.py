@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from cleanrank import checks
 from cleanrank.groups import indptr_of, rank_order
-from cleanrank.noise.click_logs import ClickLog
-from cleanrank.noise.click_models import ClickModel, Clicks, make_click_model, probabilities, relevance
+from cleanrank.noise.clicks.logs import ClickLog
+from cleanrank.noise.clicks.models import ClickModel, Clicks, make_click_model, probabilities, relevance
 from cleanrank.types import FloatArray, IntArray, RankingData
 
 BARREN = 200

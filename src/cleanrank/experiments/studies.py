@@ -1,0 +1,164 @@
+"""What can be measured of a cell without comparing rankings: the noise of its labels, say.
+
+A study stands in a recipe where a method does. It sees the clean labels, which a method must not, and so it
+brings measures of its own instead of scores; a recipe holds methods or studies, never both.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cleanrank.data.split import Splits
+from cleanrank.diagnose.fragility import composition, pooled_pnoise, query_pnoise
+from cleanrank.experiments.methods import METHODS, Method, Task, Unjudged, best_trees
+from cleanrank.experiments.realised import grade_counts
+from cleanrank.groups import query_of_row
+from cleanrank.noise.pnoise import new_come_share, pnoise, pnoise_expected
+from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.types import FloatArray, IntArray, RankingData
+
+
+@dataclass(frozen=True, eq=False)
+class Inquiry:
+    """What a study gets.
+
+    Attributes:
+        clean: the data before noise.
+        train: training data with the labels of the cell.
+        validation: validation data with the labels of the cell.
+        profile: the noise between them.
+        params: one value for every parameter of the study.
+        select: the measure that validation data are judged by.
+        seed: for everything random.
+    """
+
+    clean: Splits
+    train: RankingData
+    validation: RankingData
+    profile: NoiseProfile
+    params: Mapping[str, Any]
+    select: str
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One value per query and measure, and each measure's mean, which may weigh queries in its own way."""
+
+    values: Mapping[str, FloatArray]
+    means: Mapping[str, float]
+    query_ids: Sequence[int] | Sequence[str]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study of the house.
+
+    Attributes:
+        version: as of a method.
+        run: what it does.
+        params: parameter -> default.
+        measures: what it measures -> in words.
+        about: one line for people.
+    """
+
+    version: int
+    run: Callable[[Inquiry], Measured]
+    params: Mapping[str, Any]
+    measures: Mapping[str, str]
+    about: str
+
+
+def contender(name: str) -> Method | Study:
+    """The method or study of a name."""
+    return METHODS[name] if name in METHODS else STUDIES[name]
+
+
+def label_noise(asked: Inquiry) -> Measured:
+    """Counts dNoise and pNoise of the training labels beside their closed forms; nothing is trained."""
+    clean, matrix = asked.clean.train, asked.profile.matrix
+    counts = grade_counts(clean, len(matrix))
+    half, whole = (pnoise(clean.y, asked.train.y, clean.indptr, new_weight=w, n_jobs=1) for w in (0.5, 1.0))
+    changed = np.add.reduceat((clean.y != asked.train.y).astype(np.float64), clean.indptr[:-1])
+    overall = pnoise_expected(asked.profile, counts.sum(axis=0))
+    values = {
+        "dnoise": changed / clean.lengths,
+        "pnoise": half.per_query,
+        "pnoise:new=1": whole.per_query,
+        "pnoise:macro": half.per_query,
+        "pnoise:expected": query_pnoise(matrix, counts),
+        "pnoise:overall": np.full(clean.n_queries, overall),
+    }
+    means = {
+        "dnoise": float(changed.sum() / clean.n_docs),
+        "pnoise": float(half),
+        "pnoise:new=1": float(whole),
+        "pnoise:macro": float(np.nanmean(half.per_query)),
+        "pnoise:expected": pooled_pnoise(matrix, *composition(counts)),
+        "pnoise:overall": overall,
+    }
+    return Measured(values, means, clean.query_ids.tolist())
+
+
+def tied_pairs(asked: Inquiry) -> Measured:
+    """A ranker's order of documents of equal grade: how often the first of a random pair wins."""
+    params = dict(asked.params)
+    name, part, pairs = (params.pop(key) for key in ("ranker", "split", "pairs"))
+    test = Unjudged(asked.clean.test.X, asked.clean.test.indptr)
+    own = {key: params[key] for key in METHODS[name].params}
+    task = Task(asked.train, asked.validation, test, own, select=asked.select, seed=asked.seed)
+    model, chosen = best_trees(name, task)
+    data: RankingData = getattr(asked.clean, part)
+    scores = model.predict(data.X)
+    ties = _ties(scores, data)
+    share = new_come_share(scores, data.y, data.indptr, pairs=pairs, seed=asked.seed)
+    values = {"positive": (1 - ties) / 2, "tied scores": ties}
+    means = {"positive": share, "tied scores": float(np.nanmean(ties))}
+    return Measured(values, means, data.query_ids.tolist(), chosen)
+
+
+def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
+    """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
+    query = query_of_row(data.indptr)
+    equal = _pairs(np.stack([query, data.y]), data.n_queries)
+    tied = _pairs(np.stack([query, data.y, np.unique(scores, return_inverse=True)[1]]), data.n_queries)
+    with np.errstate(invalid="ignore"):
+        shares: FloatArray = tied / equal
+    return shares
+
+
+def _pairs(columns: IntArray, n_queries: int) -> FloatArray:
+    """Pairs of rows of a query, the first column, that agree in all columns."""
+    kinds, sizes = np.unique(columns, axis=1, return_counts=True)
+    return np.bincount(kinds[0], weights=sizes * (sizes - 1) / 2, minlength=n_queries).astype(np.float64)
+
+
+STUDIES: dict[str, Study] = {
+    "label_noise": Study(
+        version=1,
+        run=label_noise,
+        params={},
+        measures={
+            "dnoise": "the share of training documents whose grade changed",
+            "pnoise": "pNoise of the training labels, counted; sums over queries, new-come pairs count 1/2",
+            "pnoise:new=1": "the same with new-come pairs counted as wrong",
+            "pnoise:macro": "the mean of the queries' pNoise",
+            "pnoise:expected": "pNoise in closed form for the queries as they are",
+            "pnoise:overall": "pNoise in closed form for the overall shares of grades and long lists",
+        },
+        about="noise of the training labels; trains nothing",
+    ),
+    "tied_pairs": Study(
+        version=1,
+        run=tied_pairs,
+        params={"ranker": "lambdarank", "split": "test", "pairs": 10_000, **METHODS["lambdarank"].params},
+        measures={
+            "positive": "among sampled pairs of equal grade, the share whose first document scores higher",
+            "tied scores": "among all pairs of equal grade of a query, the share with equal scores",
+        },
+        about="a ranker's opinion on pairs of equal grade",
+    ),
+}

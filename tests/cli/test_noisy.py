@@ -1,0 +1,56 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.evaluate import corrected, order_probability
+from cleanrank.noise.matrices import read_noise
+
+
+@pytest.fixture
+def files(tmp_path, toy):
+    cr.write_letor(toy, tmp_path / "data.txt")
+    rng = np.random.default_rng(1)
+    data = cr.read_letor(tmp_path / "data.txt", cache=False)
+    for name, spread in (("good", 0.5), ("bad", 5.0)):
+        np.savetxt(tmp_path / f"{name}.txt", data.y + spread * rng.normal(size=data.n_docs))
+    return tmp_path
+
+
+def test_compare_says_how_sure_the_order_is(cli, files):
+    words = ("compare", files / "data.txt", f"bad={files / 'bad.txt'}", f"good={files / 'good.txt'}",
+             "-m", "dcg@5", "--noise", "uniform:0.2")  # fmt: skip
+    rows = json.loads(cli(*words, "--json").out)["rows"]
+    data = cr.read_letor(files / "data.txt", cache=False)
+    good, bad = (np.loadtxt(files / f"{name}.txt") for name in ("good", "bad"))
+    profile = read_noise("uniform:0.2", data.n_grades)
+    assert [row["system"] for row in rows] == ["bad", "good"]
+    assert "order_probability" not in rows[0]
+    assert rows[1]["corrected"] == corrected(good, data, "dcg@5", noise=profile).means[0]
+    assert rows[1]["order_probability"] == order_probability(good, bad, data, "dcg@5", noise=profile)
+    assert "P(order is right)" in cli(*words).out
+
+
+def test_corrected_values_per_query_are_written(cli, files):
+    target = files / "values.csv"
+    done = cli("evaluate", files / "data.txt", files / "good.txt", "-m", "dcg@5", "--noise", "uniform:0.2",
+               "--per-query", target, "--json")  # fmt: skip
+    mean = json.loads(done.out)["measures"][0]["corrected"]
+    assert pd.read_csv(target)["dcg@5"].mean() == pytest.approx(mean, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--format", "latex"), "table or json"),
+        (("--baseline", "x"), "unknown system 'x'"),
+        (("-m", "ndcg@10"), "cannot be corrected"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(cli, files, words, message):
+    systems = (f"bad={files / 'bad.txt'}", f"good={files / 'good.txt'}")
+    done = cli("compare", files / "data.txt", *systems, "--noise", "uniform:0.2", *words)
+    assert done.code == 2
+    assert message in done.err
