@@ -29,9 +29,9 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
 
     Args:
         cutoff: k of the measure NDCG@k; outliers cross this rank, and early stopping looks at it.
-        start: s, or "auto" to choose among ten starts on validation data.
+        start: s; a list to choose from on validation data; "auto" for ten starts at equal steps from 0.
         end: e, trees of the base forest.
-        kind: "neg", "pos" or "all"; "auto" to choose on validation data.
+        kind: "neg", "pos" or "all"; a list to choose from on validation data; "auto" for all three.
         rule: "paper" or "reference", see ``doubt/kernels.py``.
         min_frequency: share of the forests that must flag a document; less than 1 is p-SOUR.
         include_f0: look at the empty forest too.
@@ -70,9 +70,9 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         cutoff: int = 10,
-        start: int | str = 0,
+        start: int | str | Sequence[int] = 0,
         end: int = 1000,
-        kind: str = "neg",
+        kind: str | Sequence[str] = "neg",
         rule: str = "paper",
         min_frequency: float = 1.0,
         include_f0: bool = False,
@@ -151,8 +151,8 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Trains on a RankingData."""
         checks.known("variant of SOUR", self.variant, VARIANTS)
-        if AUTO in (self.start, self.kind):
-            self._check_auto(validation)
+        if self._chooses():
+            self._check_choosing(validation)
         self.base_: TreeRanker | None = None
         self.cleaned_: Cleaned | None = None
         self.issues_: DoubtTable | None = None
@@ -187,9 +187,9 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
         return Window(
             **{
                 "cutoff": self.cutoff,
-                "start": 0 if self.start == AUTO else self.start,
+                "start": self.starts()[0] if len(self.starts()) == 1 else 0,
                 "end": self.end,
-                "kind": "all" if self.kind == AUTO else self.kind,
+                "kind": self.kinds()[0] if len(self.kinds()) == 1 else "all",
                 "rule": self.rule,
                 "min_frequency": self.min_frequency,
                 "include_f0": self.include_f0,
@@ -197,6 +197,24 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
                 **changes,
             }
         )
+
+    def starts(self) -> list[int]:
+        """The starts that are open."""
+        if isinstance(self.start, str):
+            if self.start != AUTO:
+                checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+            return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
+        return [int(s) for s in np.atleast_1d(self.start)]
+
+    def kinds(self) -> list[str]:
+        """The kinds that are open."""
+        if self.kind == AUTO:
+            return list(KINDS)
+        named = [self.kind] if isinstance(self.kind, str) else self.kind
+        return [checks.known("kind of outlier", kind, KINDS) for kind in named]
+
+    def _chooses(self) -> bool:
+        return len(self.starts()) * len(self.kinds()) > 1
 
     def _final(
         self, train: RankingData, validation: RankingData | None, progress: Progress | None = None
@@ -210,15 +228,14 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
         self.model_ = model
         self.chosen_ = {**chosen, "trees": model.best_iteration, "validation": model.validation_value}
 
-    def _check_auto(self, validation: RankingData | None) -> None:
+    def _check_choosing(self, validation: RankingData | None) -> None:
+        choice = "a choice of start and kind"
         if validation is None:
-            checks.fail(
-                "start='auto' and kind='auto'", "need validation data", "none", remedy="Give eval_set=."
-            )
+            checks.fail(choice, "needs validation data", "none", remedy="Give eval_set= and eval_qid=.")
         if self.variant != "sour" or self.min_frequency != 1.0 or self.folds:
             checks.fail(
-                "start='auto' and kind='auto'",
-                "go with variant 'sour', min_frequency 1 and folds 0",
+                choice,
+                "goes with variant 'sour', min_frequency 1 and folds 0",
                 f"{self.variant}, {self.min_frequency}, {self.folds}",
             )
 
@@ -227,12 +244,15 @@ def fit_sour(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
 ) -> None:
     """Base forest, consistent outliers, final forest; choices share the base forest."""
-    auto = AUTO in (ranker.start, ranker.kind)
     if ranker.folds:
         detector, _ = watch_folds(train, ranker.window(), ranker.growing(), n_folds=ranker.folds)
     else:
         detector, ranker.base_ = watch_training(
-            train, ranker.window(), ranker.growing(), progress=progress, keep="streak" if auto else "count"
+            train,
+            ranker.window(),
+            ranker.growing(),
+            progress=progress,
+            keep="streak" if ranker._chooses() else "count",
         )
     best: tuple[float, TreeRanker, Cleaned, dict[str, Any]] | None = None
     tried: dict[bytes, TreeRanker] = {}
@@ -251,9 +271,8 @@ def fit_sour(
 
 def _choices(ranker: SOURRanker, detector: SOUR) -> Iterator[tuple[int, str, BoolArray]]:
     """(start, kind, outliers) of every choice that is open, in order."""
-    starts = range(0, ranker.end, max(1, ranker.end // STARTS))[:STARTS]
-    for start in starts if ranker.start == AUTO else (int(ranker.start),):
-        for kind in KINDS if ranker.kind == AUTO else (ranker.kind,):
+    for start in ranker.starts():
+        for kind in ranker.kinds():
             yield start, kind, detector.outliers(start=start, kind=kind)
 
 
@@ -270,7 +289,7 @@ def fit_last(
     ranker.issues_ = ranker.cleaned_.issues
     model = ranker._final(ranker.cleaned_.data, validation, progress)
     last = ranker.base_.best_iteration
-    ranker._finish(model, start=last - 1, kind=ranker.kind, removed=int(ranker.cleaned_.acted.sum()))
+    ranker._finish(model, start=last - 1, kind=ranker.kinds()[0], removed=int(ranker.cleaned_.acted.sum()))
 
 
 def fit_curriculum(
@@ -285,7 +304,7 @@ def fit_curriculum(
         early_stopping_rounds=ranker.early_stopping_rounds,
     )  # fmt: skip
     ranker.issues_ = detector.table(train, chosen=detector.outliers(end=ends[0]))
-    ranker._finish(model, ends=list(ends), kind=ranker.kind, removed_in_phases=removed)
+    ranker._finish(model, ends=list(ends), kind=ranker.kinds()[0], removed_in_phases=removed)
 
 
 def fit_while_filtering(
@@ -298,7 +317,7 @@ def fit_while_filtering(
         early_stopping_rounds=ranker.early_stopping_rounds, progress=progress,
     )  # fmt: skip
     ranker.issues_ = detector.table(train, chosen=left_out) if detector.seen else None
-    ranker._finish(model, start=window.start, kind=ranker.kind, removed=int(left_out.sum()))
+    ranker._finish(model, start=window.start, kind=ranker.kinds()[0], removed=int(left_out.sum()))
 
 
 def _validation(eval_set: Any, eval_qid: Any) -> RankingData | None:
