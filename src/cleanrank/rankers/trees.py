@@ -11,6 +11,7 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import numpy.typing as npt
 
 from cleanrank import checks
 from cleanrank.checks import BadFileError
@@ -41,6 +42,7 @@ LAMBDARANK: dict[str, str] = {
     "lambdarank_norm": "norm",
 }
 LIGHTGBM_MEASURE = "lightgbm:"
+LIGHTGBM_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ def load_trees(path: str | Path) -> TreeRanker:
         first = file.readline(64).strip()
     if first != b"tree":
         raise BadFileError(
-            f"model file {str(found)!r} must be LightGBM's text format, which begins with 'tree'; got {first!r}.",
+            checks.complaint(
+                f"model file {str(found)!r}", "must be LightGBM's text, which begins with 'tree'", repr(first)
+            ),
             str(found),
         )
     try:
@@ -103,6 +107,7 @@ def train_lambdarank(
     deterministic: bool = True,
     observer: Observer | None = None,
     init_model: "TreeRanker | None" = None,
+    position_bias: bool = False,
     progress: Progress | None = None,
 ) -> TreeRanker:
     """Trains lambdarank and keeps the round that is best on validation data.
@@ -115,14 +120,15 @@ def train_lambdarank(
             that was made for ``train``, with its own observer.
         peers: subtract gradients of permuted labels (Peer-lambda-LGBM); not with the built-in objective.
         params: LightGBM parameters that replace DEFAULTS.
-        measure: what early stopping looks at: any cleanrank measure, or one of LightGBM's as "lightgbm:ndcg@10".
+        measure: what early stopping looks at: any cleanrank measure, or LightGBM's as "lightgbm:ndcg@10".
         rounds: trees at the most.
         early_stopping_rounds: rounds without gain before it stops; 0 never stops and keeps the best round.
         seed: for everything random inside LightGBM; one thread or many, the same trees.
         n_jobs: threads.
         deterministic: the same trees in every run; LightGBM may be a little slower.
-        observer: called with (round, scores, order) for the forests of 0, 1, ... trees, the last one included.
+        observer: called with (round, scores, order) for the forests of 0, 1, ... trees, the last included.
         init_model: a forest to continue; its scores are where the new trees start.
+        position_bias: let LightGBM learn and remove the bias of ``positions``; built-in objective only.
         progress: called with (round, rounds).
     """
     made = isinstance(objective, LambdaRankObjective)
@@ -162,6 +168,7 @@ def train_lambdarank(
         observer=observer,
         init_model=init_model,
         progress=progress,
+        position_bias=position_bias,
     )
 
 
@@ -222,6 +229,7 @@ def _boost(
     observer: Observer | None,
     init_model: TreeRanker | None,
     progress: Progress | None,
+    position_bias: bool = False,
 ) -> TreeRanker:
     """Boosts an objective; ``params`` have the last word."""
     refuse_broken(params or {})
@@ -254,7 +262,7 @@ def _boost(
     if observer is not None and ranking is not None:
         callbacks.append(_before_each_round(observer, ranking))
     history: dict[str, Any] = {}
-    train_set = _dataset(train)
+    train_set = _dataset(train, position=train.positions if position_bias else None)
     valid_sets = [] if validation is None else [_dataset(validation, train_set)]
     if valid_sets:
         patience = early_stopping_rounds if early_stopping_rounds > 0 else rounds + 1
@@ -367,12 +375,30 @@ def refuse_changing_trees(params: Mapping[str, Any]) -> None:
             )
 
 
-def _dataset(data: RankingData, reference: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
+def _check_builtin(train: RankingData, peers: Peers | None) -> None:
+    if peers is not None:
+        checks.fail("objective", "must be 'exact' or 'parity' with peers", "'builtin'")
+    longest = int(train.lengths.max(initial=0))
+    if longest > LIGHTGBM_ROWS:
+        checks.fail(
+            "queries",
+            f"must have at most {LIGHTGBM_ROWS:,} documents for LightGBM's own lambdarank",
+            f"{longest:,}",
+            remedy="Use objective='exact'.",
+        )
+
+
+def _dataset(
+    data: RankingData,
+    reference: lightgbm.Dataset | None = None,
+    position: npt.ArrayLike | None = None,
+) -> lightgbm.Dataset:
     return lightgbm.Dataset(
         data.X,
         label=data.y,
         group=data.lengths,
         weight=data.weights,
+        position=position,
         reference=reference,
         free_raw_data=True,
     )
