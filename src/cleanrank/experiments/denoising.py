@@ -21,8 +21,10 @@ OWN = (
 
 
 def sour(task: Task) -> Scored:
-    """SOUR and its variants; starts and kinds of the grid share one base forest."""
-    inside = {key: list(task.grid[key]) for key in CHOSEN_INSIDE if key in task.grid}
+    """SOUR and its variants; starts and kinds of plain SOUR's grid share one base forest."""
+    given = {**task.params, **{key: values[0] for key, values in task.grid.items()}}
+    shares = (given["variant"], given["min_frequency"], given["folds"]) == ("sour", 1.0, 0)
+    inside = {key: list(task.grid[key]) for key in CHOSEN_INSIDE if shares and key in task.grid}
     outside = [c for c in task.choices() if all(c[key] == values[0] for key, values in inside.items())]
     best: tuple[float, SOURRanker, dict[str, Any]] | None = None
     for choice in outside:

@@ -54,7 +54,10 @@ def breakdown(asked: Inquiry) -> Measured:
     base = growing.train(asked.train, rounds=rounds)
     found = watch_model(test, base, window).outliers()
     with_outliers = _per_query(found, test) > 0
-    model = forest_of(asked.params, asked.train, asked.validation, asked.select, asked.seed)
+    params = dict(asked.params)
+    filtered_from = params.pop("ranker_start")
+    params["start"] = params["start"] if filtered_from < 0 else filtered_from
+    model = forest_of(params, asked.train, asked.validation, asked.select, asked.seed)
     measure = str(Measure.parse(asked.select))
     values = np.asarray(
         evaluate_arrays(test.y, model.predict(test.X), test.indptr, [measure], n_jobs=1)[measure]

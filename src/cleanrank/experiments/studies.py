@@ -215,14 +215,14 @@ STUDIES: dict[str, Study] = {
     "breakdown": Study(
         version=1,
         run=breakdown,
-        params={"ranker": "lambdarank", **WATCHED},
+        params={"ranker": "lambdarank", "ranker_start": -1, **WATCHED},
         measures={
             "all queries": "the measure of the choice, over all test queries",
             "queries with outliers": "over test queries in which the base forest has outliers",
             "queries without outliers": "over the other test queries",
             "share with outliers": "the share of test queries with outliers",
         },
-        about="a ranker over test queries with and without outliers of the base forest",
+        about="a ranker over test queries with and without outliers; ranker_start: of SOUR, -1 as start",
     ),
     "exit_leaves": Study(
         version=1,
