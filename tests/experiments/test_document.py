@@ -97,3 +97,9 @@ def test_a_study_is_shown_in_its_own_words(tmp_path):
     assert "## Measured: dnoise to pnoise" in page
     assert "dnoise: the share of training documents whose grade changed." in page
     assert "| 0.2500 " in page
+
+
+def test_searched_words_are_listed_beside_numbers():
+    from cleanrank.experiments.document import _settings
+
+    assert "neg, pos" in _settings({"kind": ("neg", "pos"), "start": (0, 50)})

@@ -133,7 +133,7 @@ def _described(measures: tuple[str, ...]) -> list[str]:
 
 
 def _list(values: tuple[Any, ...]) -> str:
-    return ", ".join(f"{v:g}" for v in values)
+    return ", ".join(v if isinstance(v, str) else f"{v:g}" for v in values)
 
 
 def _settings(values: Any) -> str:
