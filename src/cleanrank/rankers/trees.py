@@ -59,10 +59,15 @@ class TreeRanker:
     best_iteration: int
     validation_value: float | None = None
 
-    def predict(self, X: Any) -> FloatArray:
+    @property
+    def n_features(self) -> int:
+        """Columns that the forest was trained on."""
+        return int(self.booster.num_feature())
+
+    def predict(self, X: Any, *, n_jobs: int = 1) -> FloatArray:
         """Scores of rows, in input order."""
         found: FloatArray = np.asarray(
-            self.booster.predict(X, num_iteration=self.best_iteration), dtype=np.float64
+            self.booster.predict(X, num_iteration=self.best_iteration, num_threads=n_jobs), dtype=np.float64
         )
         return found
 
@@ -131,17 +136,19 @@ def train_lambdarank(
         position_bias: let LightGBM learn and remove the bias of ``positions``; built-in objective only.
         progress: called with (round, rounds).
     """
-    made = isinstance(objective, LambdaRankObjective)
-    if not made:
-        checks.known("objective", str(objective), OBJECTIVES)
+    if position_bias and (objective != "builtin" or train.positions is None):
+        checks.fail(
+            "position_bias",
+            "needs positions and objective='builtin'",
+            "no positions" if train.positions is None else f"objective={objective!r}",
+        )
     own, rest = _lambdarank_settings(params or {}, norm)
-    hook: LambdaRankObjective | None = None
-    if made:
-        settings: dict[str, Any] = {"objective": objective}
-        observer = getattr(objective, "observer", None)
-    elif objective == "builtin":
-        if peers is not None:
-            checks.fail("objective", "must be 'exact' or 'parity' with peers", objective)
+    settings: dict[str, Any]
+    if isinstance(objective, LambdaRankObjective):
+        settings = {"objective": objective}
+        observer = objective.observer
+    elif checks.known("objective", objective, OBJECTIVES) == "builtin":
+        _check_builtin(train, peers)
         settings = {
             "objective": "lambdarank",
             "lambdarank_norm": own.pop("norm"),
@@ -150,10 +157,11 @@ def train_lambdarank(
         }
     else:
         options = {**own, "mode": objective, "observer": observer, "n_jobs": n_jobs}
-        hook = (
-            LambdaRankObjective(train, **options) if peers is None else PeerObjective(train, peers, **options)
-        )
-        settings = {"objective": hook}
+        settings = {
+            "objective": LambdaRankObjective(train, **options)
+            if peers is None
+            else PeerObjective(train, peers, **options)
+        }
     return _boost(
         train,
         validation,
