@@ -1,5 +1,6 @@
 """LambdaRank gradients as one writes them down: pair by pair, in plain Python."""
 
+import itertools
 import math
 
 import numpy as np
@@ -45,7 +46,6 @@ def lambda_query(scores, gains, *, sigma=1.0, level=30, norm=True):
 
 def lambda_all(scores, gains, indptr, **options):
     parts = [
-        lambda_query(list(scores[a:b]), list(gains[a:b]), **options)
-        for a, b in zip(indptr[:-1], indptr[1:], strict=True)
+        lambda_query(list(scores[a:b]), list(gains[a:b]), **options) for a, b in itertools.pairwise(indptr)
     ]
     return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])

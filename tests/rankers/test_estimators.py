@@ -147,7 +147,7 @@ def test_alpha_auto_without_validation_data_trains_on_all_rows_in_the_end(toy):
 
 
 def test_unknown_names_are_told(toy):
-    with pytest.raises(CleanrankError, match="unknown forest 'lamdamart'. Did you mean 'lambdamart'"):
+    with pytest.raises(CleanrankError, match=r"unknown forest 'lamdamart'\. Did you mean 'lambdamart'"):
         BoostedRanker(forest="lamdamart").fit_data(toy)
     with pytest.raises(CleanrankError, match="unknown alpha 'best'"):
         PeerRanker(alpha="best").fit_data(toy)

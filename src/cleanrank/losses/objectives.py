@@ -1,8 +1,8 @@
 """LambdaRank objectives for boosted trees: what LightGBM calls for gradients, round by round.
 
-Beside LightGBM's own objective these take real-valued gains, give any number of documents per query (LightGBM
-refuses more than 10,000), and let an observer look on: it sees the scores of every prefix of the forest and the
-rankings that the objective has sorted anyway.
+Unlike LightGBM's own objective these take real-valued gains and any number of documents per query (LightGBM
+refuses more than 10,000; memory here is linear in them), and let an observer look on: it sees the scores of
+every prefix of the forest and the rankings that the objective has sorted anyway.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from cleanrank.groups import query_of_row
 from cleanrank.losses import pairs
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
-# (round, scores, order): scores (N,) float64 of the forest with ``round`` trees; order (N,) int32, in the rows of
-# a query its documents (counted from 0 within the query), best first, ties by row. Both arrays are reused from
-# round to round: an observer copies what it keeps and writes to neither.
+# (round, scores, order): scores (N,) float64 of the forest with ``round`` trees; order (N,) int32, in the
+# rows of a query its documents (counted from 0 within the query), best first, ties by row. Both arrays are
+# reused from round to round: an observer copies what it keeps and writes to neither.
 Observer: TypeAlias = Callable[[int, FloatArray, Array], None]
 
 MODES: dict[str, str] = {
@@ -48,10 +48,10 @@ class LambdaRankObjective:
     """LambdaRank gradients and hessians as LightGBM's ``objective`` callable.
 
     A call counts as a round: the scores it is given are those of the forest with ``rounds`` trees. The last
-    forest is not seen by any call; ``train_lambdarank`` reads its scores once more and hands them to ``observe``.
+    forest is not seen by any call; ``train_lambdarank`` reads its scores and hands them to ``observe``.
 
     Args:
-        data: the rows of the LightGBM data set, in its order; its gains or else ``label_gain`` of its grades count.
+        data: the rows of the LightGBM data set, in its order; a weight multiplies what a document receives.
         mode: one of MODES.
         norm: divide by score distances and damp the lambdas of a query, as LightGBM's ``lambdarank_norm``.
         sigmoid: steepness sigma.
@@ -97,7 +97,7 @@ class LambdaRankObjective:
         self._grad, self._hess = (np.empty(data.n_docs, np.float32) for _ in range(2))
 
     def __deepcopy__(self, memo: Any) -> "LambdaRankObjective":
-        # LightGBM copies its parameters deeply, the objective with them; the observer must stay the caller's own.
+        # LightGBM copies its parameters deeply, this object with them; the observer must stay the caller's.
         return self
 
     def __call__(self, scores: Array, dataset: Any = None) -> tuple[Array, Array]:

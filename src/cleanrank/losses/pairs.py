@@ -1,18 +1,18 @@
 """Compiled LambdaRank gradients of ragged queries, in LightGBM's definition.
 
-In a query let s be the scores sorted downwards, G the gains, w the weights of documents, D(r) = 1/log2(r + 1) the
-discount of rank r and Z the ideal DCG up to rank K, the truncation level. A pair (i, j) counts when G_i > G_j and
-one of the two stands at a rank <= K:
+In a query let s be the scores sorted downwards, G the gains, D(r) = 1/log2(r + 1) the discount of rank r and
+Z the ideal DCG up to rank K, the truncation level. A pair (i, j) counts when G_i > G_j and one of the two
+stands at a rank <= K:
 
-    delta = (G_i - G_j) |D_i - D_j| / Z,   divided by .01 + |s_i - s_j| with ``norm`` unless all scores are equal
+    delta = (G_i - G_j) |D_i - D_j| / Z,   with ``norm`` divided by .01 + |s_i - s_j| unless all scores tie
     p = 1 / (1 + exp(sigma (s_i - s_j)))
     lambda = sigma p delta,   h = sigma^2 p (1 - p) delta
 
-Document i receives gradient -lambda, j +lambda, both the hessian h. With ``norm`` all of a query are multiplied by
-log2(1 + S) / S, S = 2 sum lambda; then, as LightGBM does, each document's by its weight.
+Document i receives gradient -lambda, j +lambda, both the hessian h. With ``norm`` all of a query are
+multiplied by log2(1 + S) / S, S = 2 sum lambda.
 
-Two modes: *exact* computes in float64 on whole vectors; *parity* repeats LightGBM's arithmetic step by step, with the
-sigmoid from a table of 2^20 entries and float32 sums in the order of the pairs.
+Two modes: *exact* computes in float64 on whole vectors; *parity* repeats LightGBM's arithmetic step by step,
+with the sigmoid from a table of 2^20 entries and float32 sums in the order of the pairs.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from cleanrank.compiled import kernel
 from cleanrank.types import Array
 
 BINS = 1 << 20
-# exp(s_j - s_i) is a product of two exponentials per document; beyond this spread one of them would not be finite.
+# exp(s_j - s_i) is a product of two exponentials per document; beyond this spread one would not be finite.
 WIDEST = 600.0
 
 
@@ -216,12 +216,13 @@ def _query_parity(
 
 @kernel(parallel=True)
 def lambda_gradients(
-    score: Array, gain: Array, indptr: Array, bounds: Array, order: Array, discount: Array, inverse_ideal: Array,
-    sigma: float, norm: bool, level: int, table: Array, grad: Array, hess: Array,
+    score: Array, gain: Array, indptr: Array, bounds: Array, order: Array, discount: Array,
+    inverse_ideal: Array, sigma: float, norm: bool, level: int, table: Array, grad: Array, hess: Array,
 ) -> None:  # fmt: skip
-    """Gradients of all queries; ``bounds`` cuts the queries into pieces of work, ``order`` is kept from call to call.
+    """Gradients of all queries.
 
-    An empty ``table`` means the exact mode.
+    ``bounds`` cuts the queries into pieces of work, ``order`` is kept from call to call, and an empty
+    ``table`` means the exact mode.
     """
     for piece in prange(len(bounds) - 1):
         first, last = bounds[piece], bounds[piece + 1]
@@ -239,13 +240,13 @@ def lambda_gradients(
                 hess[a:b] = np.float32(0.0)
             elif len(table):
                 _query_parity(
-                    score[a:b], gain[a:b], order[a:b], discount, inverse_ideal[q], sigma, norm, level, grad[a:b],
-                    hess[a:b], table, work, single, place,
+                    score[a:b], gain[a:b], order[a:b], discount, inverse_ideal[q], sigma, norm, level,
+                    grad[a:b], hess[a:b], table, work, single, place,
                 )  # fmt: skip
             else:
                 _query_exact(
-                    score[a:b], gain[a:b], order[a:b], discount, inverse_ideal[q], sigma, norm, level, grad[a:b],
-                    hess[a:b], work,
+                    score[a:b], gain[a:b], order[a:b], discount, inverse_ideal[q], sigma, norm, level,
+                    grad[a:b], hess[a:b], work,
                 )  # fmt: skip
 
 

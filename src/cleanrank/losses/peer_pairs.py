@@ -44,7 +44,7 @@ def permute_all(gain: Array, key: np.uint64, out: Array) -> None:
 
 @kernel(parallel=True)
 def mean_gain_gap(gain: Array, indptr: Array) -> Array:
-    """mean |G_a - G_b| over the pairs a != b of every query; 0 for a single document."""
+    """The mean |G_a - G_b| over the pairs a != b of every query; 0 for a single document."""
     found = np.zeros(len(indptr) - 1)
     for q in prange(len(indptr) - 1):
         rising = np.sort(gain[indptr[q] : indptr[q + 1]])
@@ -59,8 +59,8 @@ def mean_gain_gap(gain: Array, indptr: Array) -> Array:
 # Slices as arguments of a function of its own: written inline this loop is not vectorised.
 @kernel(fastmath=True)
 def _below(
-    e: Array, s: Array, d: Array, inverse_e: float, score: float, discount: float, distance: float, lam: Array,
-    hess: Array,
+    e: Array, s: Array, d: Array, inverse_e: float, score: float, discount: float, distance: float,
+    lam: Array, hess: Array,
 ) -> tuple[float, float, float]:  # fmt: skip
     own, own_hess, total = 0.0, 0.0, 0.0
     for j in range(len(s)):
@@ -81,8 +81,8 @@ def _below(
 
 @kernel()
 def _query_expected(
-    score: Array, order: Array, discount: Array, scale: float, sigma: float, norm: bool, level: int, grad: Array,
-    hess: Array, work: Array,
+    score: Array, order: Array, discount: Array, scale: float, sigma: float, norm: bool, level: int,
+    grad: Array, hess: Array, work: Array,
 ) -> None:  # fmt: skip
     n = len(order)
     e, s, lam, h = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
@@ -142,7 +142,7 @@ def expected_gradients(
 
 @kernel(parallel=True)
 def subtract_peers(grad: Array, hess: Array, peer_grad: Array, peer_hess: Array, alpha: float) -> None:
-    """g - alpha g' and max(h - alpha h', .001 h) in place; where h is 0 the peers' own curvature stands in."""
+    """Puts g - alpha g' and max(h - alpha h', .001 h) in place; alpha h' stands in where h is 0."""
     for k in prange(len(grad)):
         h, peer = np.float64(hess[k]), alpha * peer_hess[k]
         grad[k] = np.float32(grad[k] - alpha * peer_grad[k])

@@ -1,17 +1,17 @@
-"""The peer objective for trees: LambdaRank gradients less those of labels that were shuffled (Peer-lambda-LGBM).
+"""The peer objective for trees (Peer-lambda-LGBM): LambdaRank gradients less those of shuffled labels.
 
-A peer of a document keeps its features and takes the label of another one. With g, h the gradients of the given
-labels and g', h' those of the peers at the same scores,
+A peer of a document keeps its features and takes the label of another one. With g, h the gradients of the
+given labels and g', h' those of the peers at the same scores,
 
     g - alpha g',   max(h - alpha h', .001 h)   (alpha h' where h is 0).
 
-*Sampled* peers permute the labels at random in every round. *Expected* peers are the mean over all permutations
-of a query: for documents i, j at ranks with discounts D_i, D_j and a = s_i - s_j
+*Sampled* peers permute the labels at random in every round. *Expected* peers are the mean over all
+permutations of a query: for documents i, j at ranks with discounts D_i, D_j and a = s_i - s_j
 
     g'_i = sigma |D_i - D_j| gbar / Z (1 / (1 + exp(-sigma a)) - 1/2),   gbar = mean |G_a - G_b| over a != b,
 
-divided by .01 + |a| with ``norm``. The factor log2(1 + S) / S of ``norm`` is not linear in the labels; expected
-peers take it at the mean of S. Without ``norm`` they are the exact mean.
+divided by .01 + |a| with ``norm``. The factor log2(1 + S) / S of ``norm`` is not linear in the labels;
+expected peers take it at the mean of S. Without ``norm`` they are the exact mean.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Peers:
     Attributes:
         alpha: weight of the peers' gradients, >= 0.
         kind: one of KINDS.
-        within: labels are permuted within a query or over the whole batch; expected peers within queries only.
+        within: labels are permuted within a query or over the whole batch; expected peers: query only.
         permutations: how many random permutations are averaged.
         seed: same seed, same permutations, whatever the number of threads.
     """
@@ -76,8 +76,8 @@ class PeerObjective(LambdaRankObjective):
         if self.peers.kind == "expected":
             ranking = self.ranking
             peer_pairs.expected_gradients(
-                scores, ranking.indptr, ranking.bounds, ranking.order, self._discount, self._scale, self.sigmoid,
-                self.norm, self.truncation_level, self._peer_grad, self._peer_hess,
+                scores, ranking.indptr, ranking.bounds, ranking.order, self._discount, self._scale,
+                self.sigmoid, self.norm, self.truncation_level, self._peer_grad, self._peer_hess,
             )  # fmt: skip
         else:
             self._sampled(scores)

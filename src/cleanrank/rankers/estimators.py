@@ -1,7 +1,7 @@
-"""Boosted trees in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters that search can set.
+"""Boosted trees in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters one can search.
 
-Rows come in any order and scores go back in it. With metadata routing on, scikit-learn's cross-validation hands
-``qid`` on: ``BoostedRanker().set_fit_request(qid=True)`` and ``ranking_scorer("ndcg@10")``.
+Rows come in any order and scores go back in it. With metadata routing on, scikit-learn's cross-validation
+hands ``qid`` on: ``BoostedRanker().set_fit_request(qid=True)`` and ``ranking_scorer("ndcg@10")``.
 """
 
 from collections.abc import Mapping
@@ -181,9 +181,9 @@ class PeerRanker(BoostedRanker):
     """Lambdarank less alpha times the gradients of shuffled labels (Peer-lambda-LGBM).
 
     Args:
-        alpha: weight of the peers; "auto" trains with each of ALPHAS and keeps the best on validation data. That
-            is a search: no theory gives alpha for lambdarank. Without validation data a fifth of the queries is
-            held out for the search, and the forest is then trained on all rows.
+        alpha: weight of the peers; "auto" trains with each of ALPHAS and keeps the best on validation data.
+            That is a search: no theory gives alpha for lambdarank. Without validation data a fifth of the
+            queries is held out for the search, and the forest is then trained on all rows.
         peers: "sampled" or "expected".
         within: sampled peers take labels from the same "query" or from the "batch".
         permutations: sampled peers that are averaged in a round.

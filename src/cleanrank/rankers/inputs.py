@@ -1,4 +1,4 @@
-"""What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries named in several ways."""
+"""What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries by id or size."""
 
 from typing import Any
 

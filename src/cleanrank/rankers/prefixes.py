@@ -1,8 +1,8 @@
 """Scores of every prefix of a trained forest, one tree more at a time.
 
-They equal ``Booster.predict(num_iteration=i, raw_score=True)`` bit for bit, and the scores that LightGBM keeps
-while it trains, because all of them add the same leaf values in the same order. Memory does not grow with the
-number of trees.
+They equal ``Booster.predict(num_iteration=i, raw_score=True)`` bit for bit, and the scores that LightGBM
+keeps while it trains, because all of them add the same leaf values in the same order. Memory does not grow
+with the number of trees.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,6 @@ from typing import Any
 
 import lightgbm
 import numpy as np
-import numpy.typing as npt
 
 from cleanrank import checks
 from cleanrank.checks import BadFileError
@@ -20,7 +19,7 @@ from cleanrank.evaluate.compare import evaluate_arrays
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking
 from cleanrank.losses.peers import PeerObjective, Peers
-from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.types import Array, FloatArray, Progress, RankingData
 
 DEFAULTS: dict[str, Any] = {
     "learning_rate": 0.05,
@@ -399,7 +398,7 @@ def _check_builtin(train: RankingData, peers: Peers | None) -> None:
 def _dataset(
     data: RankingData,
     reference: lightgbm.Dataset | None = None,
-    position: npt.ArrayLike | None = None,
+    position: Array | None = None,
 ) -> lightgbm.Dataset:
     return lightgbm.Dataset(
         data.X,
