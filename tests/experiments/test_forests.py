@@ -78,15 +78,7 @@ def test_sour_may_filter_from_another_start_than_the_one_that_parts_the_queries(
 
 def test_exit_leaves_are_those_of_single_trees():
     found = STUDIES["exit_leaves"].run(inquiry("exit_leaves"))
-    model = cr.train_lambdarank(
-        made(1),
-        made(2),
-        params={"min_data_in_leaf": 5},
-        rounds=10,
-        early_stopping_rounds=10,
-        measure="ndcg@3",
-        seed=1,
-    )
+    model = base()
     data = made(3)
     flagged = watch_model(data, base(), Window(3, 4, 10)).outliers()
     others = (data.y == 0) & ~flagged

@@ -87,7 +87,8 @@ def exit_leaves(asked: Inquiry) -> Measured:
     relevant = test.y > window.highest_negative
     within = ranks(base.predict(test.X), test.indptr) <= window.cutoff
     kinds = {"P_k": relevant & within, "O-": found & ~relevant, "N": ~relevant & ~found}
-    model = forest_of(asked.params, asked.train, asked.validation, asked.select, asked.seed)
+    # The first trees are the same with early stopping, which could leave too few of them.
+    model = forest_of(asked.params, asked.train, None, asked.select, asked.seed)
     most = min(max(TREES), model.booster.current_iteration())
     leaves = np.asarray(model.booster.predict(test.X, pred_leaf=True, num_iteration=most)).reshape(
         test.n_docs, most
