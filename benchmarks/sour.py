@@ -20,8 +20,8 @@ from cleanrank.pipelines.sour import SOURRanker
 from cleanrank.pipelines.watching import Growing
 from cleanrank.rankers import trees
 
-QUERIES, FEATURES = 2000, 136
-ROUNDS, FIT_ROUNDS, PAIRS, FITS = 20, 40, 4, 2
+QUERIES, FEATURES = 1000, 136
+ROUNDS, FIT_ROUNDS, PAIRS, FITS = 20, 40, 3, 2
 THREADS = 2
 
 
