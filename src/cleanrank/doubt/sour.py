@@ -150,7 +150,7 @@ class SOUR:
         window = self.window
         ranked = _read_only(np.ascontiguousarray(scores, dtype=np.float64))
         places = _read_only(np.ascontiguousarray(NO_ORDER if order is None else order, dtype=np.int32))
-        # With the order at hand, counting takes about a nanosecond a document: waiting for threads takes longer.
+        # With the order at hand counting takes about a nanosecond a document; waiting for threads, longer.
         with threads(self.n_jobs if order is None else 1):
             kernels.observe(
                 ranked, places, self.y, self.indptr, self._bounds, self._relevant, window.highest_negative,
