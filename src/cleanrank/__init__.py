@@ -59,6 +59,9 @@ PUBLIC: dict[str, str] = {
     "from_repeated": "cleanrank.noise.annotators",
     "train_lambdarank": "cleanrank.rankers.trees",
     "SOURRanker": "cleanrank.pipelines.sour",
+    "BoostedRanker": "cleanrank.rankers.estimators",
+    "PeerRanker": "cleanrank.rankers.estimators",
+    "load_trees": "cleanrank.rankers.trees",
     "clean": "cleanrank.clean",
     "find_label_issues": "cleanrank.pipelines.issues",
     "DoubtTable": "cleanrank.doubt.table",
@@ -114,10 +117,14 @@ if TYPE_CHECKING:
     from cleanrank.pipelines.issues import find_label_issues as find_label_issues
     from cleanrank.pipelines.sour import SOURRanker as SOURRanker
     from cleanrank.plan.planning import plan as plan
+    from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
+    from cleanrank.rankers.estimators import PeerRanker as PeerRanker
+    from cleanrank.rankers.trees import load_trees as load_trees
     from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
 
 __all__ = [
+    "BoostedRanker",
     "CleanrankError",
     "Comparison",
     "Corruption",
@@ -127,6 +134,7 @@ __all__ = [
     "NoiseEstimate",
     "NoiseProfile",
     "PairNoise",
+    "PeerRanker",
     "RankingData",
     "SOURRanker",
     "__version__",
@@ -145,6 +153,7 @@ __all__ = [
     "from_repeated",
     "gold_sample",
     "load",
+    "load_trees",
     "make_haddad",
     "make_ranking",
     "make_ranking_chunks",
