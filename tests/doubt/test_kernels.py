@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cleanrank.compiled import threads
 from cleanrank.doubt import kernels
 from cleanrank.groups import indptr_of
 
@@ -18,10 +19,11 @@ def flags_of(scores, y, indptr, k, rule, kinds=kernels.NEG + kernels.POS, floor=
         order = np.concatenate(parts).astype(np.int32)
     counts = np.zeros(len(y), np.uint16)
     relevant = kernels.relevant_per_query(y, indptr, floor)
-    kernels.observe(
-        scores, order, y, indptr, kernels.pieces(indptr), relevant, floor, k, rule == "paper", kinds,
-        kernels.COUNT, 0, counts, np.empty(0, np.float32),
-    )  # fmt: skip
+    with threads(1):
+        kernels.observe(
+            scores, order, y, indptr, kernels.pieces(indptr), relevant, floor, k, rule == "paper", kinds,
+            kernels.COUNT, 0, counts, np.empty(0, np.float32),
+        )  # fmt: skip
     return counts
 
 

@@ -77,7 +77,7 @@ def test_one_streak_counter_answers_for_every_start_and_kind():
     one = SOUR(Y, INDPTR, Window(3, 0, 20, "all"), keep="streak").watch(seen)
     for start in range(20):
         for kind in ("neg", "pos", "all"):
-            alone = SOUR(Y, INDPTR, Window(3, start, 20, kind)).watch(seen)
+            alone = SOUR(Y, INDPTR, Window(3, start, 20, kind), n_jobs=1).watch(seen)
             np.testing.assert_array_equal(one.outliers(start=start, kind=kind), alone.outliers())
 
 
@@ -93,7 +93,7 @@ def test_one_lead_counter_answers_for_every_end_and_the_sets_are_nested():
 
 
 def test_the_detector_keeps_two_bytes_a_document_whatever_the_number_of_trees():
-    found = SOUR(Y, INDPTR, Window(3, 0, 60_000))
+    found = SOUR(Y, INDPTR, Window(3, 0, 60_000), n_jobs=1)
     for trees, scores in rankings(300):
         found(trees, scores)
         assert found.counts.nbytes == 2 * len(Y)
