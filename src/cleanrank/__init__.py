@@ -58,10 +58,18 @@ PUBLIC: dict[str, str] = {
     "from_gold": "cleanrank.noise.gold",
     "from_repeated": "cleanrank.noise.annotators",
     "train_lambdarank": "cleanrank.rankers.trees",
+    "SOURRanker": "cleanrank.pipelines.sour",
+    "BoostedRanker": "cleanrank.rankers.estimators",
+    "PeerRanker": "cleanrank.rankers.estimators",
+    "load_trees": "cleanrank.rankers.trees",
+    "clean": "cleanrank.clean",
+    "find_label_issues": "cleanrank.pipelines.issues",
+    "DoubtTable": "cleanrank.doubt.table",
 }
 
 if TYPE_CHECKING:
     from cleanrank.checks import CleanrankError as CleanrankError
+    from cleanrank.clean import clean as clean
     from cleanrank.data.arrays import from_arrays as from_arrays
     from cleanrank.data.catalogue import load as load
     from cleanrank.data.frames import from_frame as from_frame
@@ -85,6 +93,7 @@ if TYPE_CHECKING:
     from cleanrank.data.trec import write_run as write_run
     from cleanrank.data.verify import verify as verify
     from cleanrank.diagnose.diagnosis import diagnose as diagnose
+    from cleanrank.doubt.table import DoubtTable as DoubtTable
     from cleanrank.evaluate.compare import Comparison as Comparison
     from cleanrank.evaluate.compare import Evaluation as Evaluation
     from cleanrank.evaluate.compare import compare as compare
@@ -105,26 +114,37 @@ if TYPE_CHECKING:
     from cleanrank.noise.pnoise import signal_left as signal_left
     from cleanrank.noise.profiles import Corruption as Corruption
     from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
+    from cleanrank.pipelines.issues import find_label_issues as find_label_issues
+    from cleanrank.pipelines.sour import SOURRanker as SOURRanker
     from cleanrank.plan.planning import plan as plan
+    from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
+    from cleanrank.rankers.estimators import PeerRanker as PeerRanker
+    from cleanrank.rankers.trees import load_trees as load_trees
     from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
 
 __all__ = [
+    "BoostedRanker",
     "CleanrankError",
     "Comparison",
     "Corruption",
+    "DoubtTable",
     "Evaluation",
     "Measure",
     "NoiseEstimate",
     "NoiseProfile",
     "PairNoise",
+    "PeerRanker",
     "RankingData",
+    "SOURRanker",
     "__version__",
     "best_proportions",
+    "clean",
     "compare",
     "corrupt",
     "diagnose",
     "evaluate",
+    "find_label_issues",
     "folds",
     "from_arrays",
     "from_frame",
@@ -133,6 +153,7 @@ __all__ = [
     "from_repeated",
     "gold_sample",
     "load",
+    "load_trees",
     "make_haddad",
     "make_ranking",
     "make_ranking_chunks",

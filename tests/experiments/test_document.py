@@ -130,3 +130,9 @@ def test_the_noise_of_training_labels_is_told_and_explains_the_loss(found):
     assert "| a | uniform 0.3 | 0.3000 | 0.1500 | – | – |" in text
     assert "| norm on, ndcg@10 | 4 | 2 |" in text
     assert "Noise of the training labels" not in markdown_page(found)
+
+
+def test_searched_words_are_listed_beside_numbers():
+    from cleanrank.experiments.document import _settings
+
+    assert "neg, pos" in _settings({"kind": ("neg", "pos"), "start": (0, 50)})

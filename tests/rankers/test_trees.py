@@ -6,7 +6,8 @@ import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
 from cleanrank.evaluate.compare import evaluate
-from cleanrank.rankers.trees import train_gbdt, train_lambdarank
+from cleanrank.groups import rank_order
+from cleanrank.rankers.trees import load_trees, train_gbdt, train_lambdarank
 
 SMALL = {"num_leaves": 7, "min_data_in_leaf": 5}
 
@@ -127,3 +128,75 @@ def test_both_objectives_refuse_gains_and_count_rounds(parts, train_trees):
     graded = cr.from_arrays(np.asarray(train.X), train.y, group=train.lengths, gains=train.y * 0.5)
     with pytest.raises(CleanrankError, match="must have grades only"):
         train_trees(graded, rounds=1)
+
+
+@pytest.mark.parametrize("objective", ["builtin", "exact", "parity"])
+def test_an_observer_sees_every_forest_once_and_changes_nothing(parts, objective):
+    train, validation, _ = parts
+    seen = []
+    options = {"params": SMALL, "rounds": 25, "early_stopping_rounds": 3, "objective": objective}
+    watched = train_lambdarank(
+        train, validation, observer=lambda *at: seen.append((at[0], at[1].copy(), at[2].copy())), **options
+    )
+    plain = train_lambdarank(train, validation, **options)
+    np.testing.assert_array_equal(watched.predict(train.X), plain.predict(train.X))
+    assert [at[0] for at in seen] == list(range(len(seen)))
+    best = watched.best_iteration
+    assert len(seen) > best
+    np.testing.assert_array_equal(seen[best][1], watched.predict(train.X))
+    for _, scores, order in seen:
+        rows = order + np.repeat(train.indptr[:-1], train.lengths)
+        np.testing.assert_array_equal(rows, rank_order(scores, train.indptr))
+
+
+def test_our_objectives_take_gains_and_long_queries_that_lightgbm_refuses(parts):
+    train = parts[0]
+    graded = cr.from_arrays(np.asarray(train.X), train.y, group=train.lengths, gains=2.0**train.y - 1)
+    by_gain, by_grade = (
+        train_lambdarank(d, objective="exact", params=SMALL, rounds=5) for d in (graded, train)
+    )
+    np.testing.assert_array_equal(by_gain.predict(train.X), by_grade.predict(train.X))
+    rng = np.random.default_rng(0)
+    long = cr.from_arrays(rng.normal(size=(10_500, 2)), rng.integers(0, 2, 10_500), group=[10_500])
+    with pytest.raises(CleanrankError, match=r"at most 10,000 documents .* got 10,500"):
+        train_lambdarank(long, rounds=1)
+    assert len(np.unique(train_lambdarank(long, objective="exact", rounds=2).predict(long.X))) > 1
+
+
+@pytest.mark.parametrize("measure", ["lightgbm:ndcg@10", "lightgbm:map@5", "lightgbm:auc"])
+def test_early_stopping_on_lightgbms_own_measures(parts, measure):
+    train, validation, _ = parts
+    model = train_lambdarank(
+        train, validation, params=SMALL, measure=measure, rounds=60, early_stopping_rounds=8
+    )
+    assert 1 <= model.best_iteration <= 60
+    if measure.endswith("ndcg@10"):
+        ours = train_lambdarank(train, validation, params=SMALL, rounds=60, early_stopping_rounds=8)
+        assert ours.best_iteration == model.best_iteration
+        assert ours.validation_value == pytest.approx(model.validation_value, abs=1e-9)
+
+
+def test_a_forest_is_continued_from_its_scores(parts):
+    train = parts[0]
+    half = train_lambdarank(train, params=SMALL, rounds=6, objective="parity")
+    whole = train_lambdarank(train, params=SMALL, rounds=12, objective="parity")
+    seen = []
+    more = train_lambdarank(
+        train, params=SMALL, rounds=6, objective="parity", init_model=half,
+        observer=lambda rounds, scores, order: seen.append(scores.copy()),
+    )  # fmt: skip
+    np.testing.assert_allclose(seen[0], half.predict(train.X), atol=1e-12)
+    assert more.best_iteration == 12
+    np.testing.assert_allclose(more.predict(train.X), whole.predict(train.X), atol=1e-6)
+
+
+def test_files_that_are_no_model_are_named(tmp_path):
+    wrong = tmp_path / "model.txt"
+    wrong.write_text("1 qid:1 1:0.5\n")
+    with pytest.raises(CleanrankError, match="must be LightGBM's text"):
+        load_trees(wrong)
+    wrong.write_text("tree\nversion=v4\nnum_class=1\n")
+    with pytest.raises(CleanrankError, match="must be whole"):
+        load_trees(wrong)
+    with pytest.raises(CleanrankError, match="there is no file"):
+        load_trees(tmp_path / "none.txt")

@@ -11,7 +11,7 @@ import typer
 
 import cleanrank
 from cleanrank.checks import CleanrankError
-from cleanrank.cli import datasets, demo, diagnose, experiments, gold, measures, noise
+from cleanrank.cli import datasets, demo, diagnose, experiments, gold, issues, measures, noise, train
 
 app = typer.Typer(
     name="cleanrank",
@@ -38,7 +38,7 @@ def options(
     """Find, measure and survive label noise in learning to rank."""
 
 
-for commands in (demo, diagnose, noise, gold, measures, experiments, datasets):
+for commands in (demo, diagnose, issues, train, noise, gold, measures, experiments, datasets):
     commands.mount(app)
 
 

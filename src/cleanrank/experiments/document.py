@@ -141,7 +141,7 @@ def _there(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tuple
 
 
 def _list(values: tuple[Any, ...]) -> str:
-    return ", ".join(f"{v:g}" for v in values)
+    return ", ".join(v if isinstance(v, str) else f"{v:g}" for v in values)
 
 
 def _settings(values: Any) -> str:

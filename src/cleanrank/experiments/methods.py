@@ -149,6 +149,27 @@ def random_order(task: Task) -> Scored:
     return Scored(np.random.default_rng(task.seed).random(task.test.n_docs))
 
 
+def sour(task: Task) -> Scored:
+    """SOUR and its variants."""
+    from cleanrank.experiments import denoising
+
+    return denoising.sour(task)
+
+
+def isolation(task: Task) -> Scored:
+    """Iso-lambda-LGBM."""
+    from cleanrank.experiments import denoising
+
+    return denoising.isolation(task)
+
+
+def peer(task: Task) -> Scored:
+    """Peer-lambda-LGBM."""
+    from cleanrank.experiments import denoising
+
+    return denoising.peer(task)
+
+
 def _dense(X: Features) -> FloatArray:
     """Features as float64; a missing value counts as 0, as in sparse data."""
     found = X if isinstance(X, np.ndarray) else X.toarray()
@@ -169,11 +190,13 @@ TREES: dict[str, Any] = {
     "max_bin": 255,
 }
 
+LAMBDARANK: dict[str, Any] = {"norm": True, **TREES, "lambdarank_truncation_level": 30}
+
 METHODS: dict[str, Method] = {
     "lambdarank": Method(
         version=1,
         run=lambdarank,
-        params={"norm": True, **TREES, "lambdarank_truncation_level": 30},
+        params=LAMBDARANK,
         about="LightGBM's lambdarank",
     ),
     "gbdt": Method(version=1, run=gbdt, params=TREES, about="LightGBM's least-squares trees on the grade"),
@@ -181,4 +204,35 @@ METHODS: dict[str, Method] = {
         version=1, run=one_feature, params={}, about="the feature that ranks validation data best"
     ),
     "random": Method(version=1, run=random_order, params={}, about="random order"),
+    "sour": Method(
+        version=1,
+        run=sour,
+        params={
+            "start": 0,
+            "end": 0,
+            "kind": "neg",
+            "rule": "paper",
+            "cutoff": 10,
+            "min_frequency": 1.0,
+            "variant": "sour",
+            "patience": 50,
+            "folds": 0,
+            "alpha": 0.0,
+            "objective": "builtin",
+            **LAMBDARANK,
+        },
+        about="lambdarank without the consistent outliers of a base forest (end 0: as many trees as rounds)",
+    ),
+    "isolation": Method(
+        version=1,
+        run=isolation,
+        params={"kind": "all", "contamination": 0.0, **LAMBDARANK},
+        about="lambdarank without documents that an isolation forest isolates (contamination 0: by score)",
+    ),
+    "peer": Method(
+        version=1,
+        run=peer,
+        params={"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK},
+        about="lambdarank less the gradients of permuted labels",
+    ),
 }

@@ -120,6 +120,34 @@ def tied_pairs(asked: Inquiry) -> Measured:
     return Measured(values, means, data.query_ids.tolist(), chosen)
 
 
+def outliers(asked: Inquiry) -> Measured:
+    """How many outliers a base forest has, and when."""
+    from cleanrank.experiments import forests
+
+    return forests.outliers(asked)
+
+
+def breakdown(asked: Inquiry) -> Measured:
+    """A ranker over test queries with and without outliers."""
+    from cleanrank.experiments import forests
+
+    return forests.breakdown(asked)
+
+
+def exit_leaves(asked: Inquiry) -> Measured:
+    """What leaves say about documents of three kinds."""
+    from cleanrank.experiments import forests
+
+    return forests.exit_leaves(asked)
+
+
+def curve(asked: Inquiry) -> Measured:
+    """A ranker's validation measure as its forest grows."""
+    from cleanrank.experiments import forests
+
+    return forests.curve(asked)
+
+
 def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
     """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
     query = query_of_row(data.indptr)
@@ -135,6 +163,14 @@ def _pairs(columns: IntArray, n_queries: int) -> FloatArray:
     kinds, sizes = np.unique(columns, axis=1, return_counts=True)
     return np.bincount(kinds[0], weights=sizes * (sizes - 1) / 2, minlength=n_queries).astype(np.float64)
 
+
+WATCHED = METHODS["sour"].params
+TENTHS = range(10, 101, 10)
+KINDS_OF_LEAVES = {
+    "P_k": "relevant documents within the top k",
+    "O-": "negative outliers",
+    "N": "other non-relevant documents",
+}
 
 STUDIES: dict[str, Study] = {
     "label_noise": Study(
@@ -160,5 +196,52 @@ STUDIES: dict[str, Study] = {
             "tied scores": "among all pairs of equal grade of a query, the share with equal scores",
         },
         about="a ranker's opinion on pairs of equal grade",
+    ),
+    "outliers": Study(
+        version=1,
+        run=outliers,
+        params=WATCHED,
+        measures={
+            "removed": "consistent outliers as a share of all training documents",
+            "removed of kind": "consistent outliers as a share of the documents whose label allows it",
+            "ever flagged": "documents that some forest flags",
+            "flagged by half": "documents that at least half of the forests flag",
+            **{
+                f"flagged at {p}%": f"documents that the forest with {p} % of the trees flags" for p in TENTHS
+            },
+        },
+        about="outliers of a base forest among the training documents, as it grows",
+    ),
+    "breakdown": Study(
+        version=1,
+        run=breakdown,
+        params={"ranker": "lambdarank", "ranker_start": -1, **WATCHED},
+        measures={
+            "all queries": "the measure of the choice, over all test queries",
+            "queries with outliers": "over test queries in which the base forest has outliers",
+            "queries without outliers": "over the other test queries",
+            "share with outliers": "the share of test queries with outliers",
+        },
+        about="a ranker over test queries with and without outliers; ranker_start: of SOUR, -1 as start",
+    ),
+    "exit_leaves": Study(
+        version=1,
+        run=exit_leaves,
+        params={"ranker": "lambdarank", **WATCHED},
+        measures={
+            f"{kind}, {trees}": f"mean value of the 30 leaves most reached by {words}, {trees}"
+            for kind, words in KINDS_OF_LEAVES.items()
+            for trees in (*(f"tree {t}" for t in (1, 10, 20, 30, 40, 50)), "trees 1-50")
+        },
+        about="what a forest's leaves say about three kinds of test documents",
+    ),
+    "curve": Study(
+        version=1,
+        run=curve,
+        params={"ranker": "lambdarank", **WATCHED},
+        measures={
+            f"validation at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS
+        },
+        about="a ranker on validation data as its forest grows",
     ),
 }

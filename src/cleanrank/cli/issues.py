@@ -1,0 +1,176 @@
+"""``cleanrank find-issues`` and ``cleanrank clean``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cleanrank import checks
+from cleanrank.cli import screen
+from cleanrank.cli.noise import parse_options
+
+Source = Annotated[Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+def mount(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command("find-issues")(find_issues)
+    app.command()(clean)
+
+
+def find_issues(
+    data: Source,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="ISSUES", help="Table of doubts, .csv or .parquet.")
+    ],
+    method: Annotated[str, typer.Option(help="Detector: sour, last-sour or isolation.")] = "sour",
+    kind: Annotated[str, typer.Option(help="neg: irrelevant by label; pos: relevant; all.")] = "all",
+    cutoff: Annotated[int, typer.Option(min=1, help="Rank that outliers cross, k of NDCG@k.")] = 10,
+    start: Annotated[
+        int | None, typer.Option(min=0, help="Trees from which forests are watched; half of --end.")
+    ] = None,
+    end: Annotated[int, typer.Option(min=1, help="Trees of the forest that is watched.")] = 300,
+    model: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Watch this saved forest instead of training one.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="Further setting of the detector: rule=reference, folds=5, evidence=score, ...; repeatable.",
+        ),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same forest.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Threads.")] = 1,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Find the judgements to look at again: a doubt between 0 and 1 for every label."""
+    from cleanrank.data.frames import read_any
+    from cleanrank.noise.saved import refuse_overwriting
+    from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
+
+    checks.known("detector", method, DETECTORS)
+    refuse_overwriting(out, force=force)
+    judged = read_any(data)
+    given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
+    given |= {"model": model} if model is not None else {}
+    known = options_of(method)
+    options = {name: value for name, value in given.items() if name in known} | parse_options(option)
+    with screen.progress("trees") as tick:
+        if "progress" in known:
+            options["progress"] = tick
+        found = find_label_issues(judged, method, seed=seed, **options)
+    found.save(out)
+    record: dict[str, Any] = {
+        "method": method,
+        "documents": len(found),
+        "issues": found.n_issues,
+        "share": found.share,
+        "share_by_grade": {str(g): share for g, share in found.shares_by_grade().items()},
+    }
+    if truth is not None:
+        record["quality"] = found.quality(_wrong(truth, found.row_id))
+    if as_json:
+        screen.print_json(record)
+        return
+    screen.note(repr(judged))
+    _show_issues(found, record)
+    screen.note(f"{found.n_issues:,} of {len(found):,} labels are doubted ({found.share:.2%})")
+    screen.note(f"wrote {out}")
+
+
+def clean(
+    data: Source,
+    issues: Annotated[Path, typer.Argument(metavar="ISSUES", help="What find-issues wrote.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="OUT", help="Clean data, in the format of the suffix.")
+    ],
+    mode: Annotated[str, typer.Option(help="drop, relabel or reweight.")] = "drop",
+    min_doubt: Annotated[
+        float | None, typer.Option(help="Act on labels doubted at least so much, not on the table's issues.")
+    ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="With reweight: the factor of every issue, not 1 - doubt.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="Who decides, for the audit trail.")] = "cleanrank",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
+    from cleanrank.clean import clean as clean_data
+    from cleanrank.data.files import written_whole
+    from cleanrank.data.frames import read_any
+    from cleanrank.doubt.table import read_doubts
+    from cleanrank.noise.saved import refuse_overwriting, write_data
+
+    audit = out.with_name(f"{out.name}.audit.json")
+    refuse_overwriting(out, audit, force=force)
+    if out.resolve() == data.resolve():
+        checks.fail("output", "must differ from the data", repr(str(out)))
+    judged = read_any(data)
+    found = clean_data(judged, read_doubts(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
+    # The data go last: where they cannot be written, there is no audit of them either.
+    with written_whole(audit) as part:
+        found.save_audit(part)
+        write_data(found.data, out)
+    if as_json:
+        screen.print_json(found.summary())
+        return
+    summary = found.summary()
+    rows = [
+        (grade, f"{line['documents']:,}", f"{line['changed']:,}")
+        for grade, line in summary["by_grade"].items()
+    ]
+    screen.table(("grade", "documents", mode), rows)
+    screen.note(repr(found))
+    for query in found.emptied:
+        screen.note(f"query {query!r} lost all its documents")
+    screen.note(f"wrote {out}")
+    screen.note(f"wrote {audit}")
+
+
+def _wrong(truth: Path, row_id: Any) -> Any:
+    """Which rows of the table are wrong by a truth file."""
+    import pandas as pd
+
+    frame = pd.read_parquet(truth) if truth.suffix == ".parquet" else pd.read_csv(truth)
+    for name in ("row_id", "true_grade", "given_grade"):
+        checks.known(f"column of {truth.name}", name, frame.columns)
+    frame = frame.set_index("row_id").reindex(row_id)
+    return (frame.true_grade != frame.given_grade).to_numpy()
+
+
+def _show_issues(found: Any, record: dict[str, Any]) -> None:
+    import numpy as np
+
+    head = ["given grade", "documents", "issues", "share"]
+    quality = record.get("quality", {})
+    head += ["wrong labels", "precision", "recall", "average precision"] if quality else []
+    rows = []
+    for grade, share in found.shares_by_grade().items():
+        of_grade = found.given_label == grade
+        row = [
+            str(grade),
+            f"{of_grade.sum():,}",
+            f"{(found.is_label_issue & of_grade).sum():,}",
+            f"{share:.2%}",
+        ]
+        if quality:
+            line = quality[f"grade {grade}"]
+            row += [f"{line['base_rate']:.2%}"]
+            row += [
+                "-" if np.isnan(line[k]) else f"{line[k]:.3f}"
+                for k in ("precision", "recall", "average_precision")
+            ]
+        rows.append(row)
+    screen.table(head, rows)

@@ -1,0 +1,183 @@
+"""``cleanrank train`` and ``cleanrank predict``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cleanrank import checks
+from cleanrank.cli import screen
+from cleanrank.cli.noise import Force, Json, Options, parse_options
+
+MODELS: dict[str, str] = {
+    "lgbm": "lambdarank, normalised by query",
+    "lambdamart": "lambdarank, not normalised",
+    "gbdt": "least squares on the grade",
+    "peer": "lambdarank less shuffled labels",
+    "sour": "lambdarank without consistent outliers",
+}
+
+
+def mount(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command()(train)
+    app.command()(predict)
+
+
+def train(
+    file: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, Parquet or CSV.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="MODEL", help="Model, in LightGBM's text format.")
+    ],
+    valid: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Validation data, to stop and choose on.")
+    ] = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "lgbm",
+    trees: Annotated[int, typer.Option(min=1, help="Trees at the most.")] = 500,
+    stop_after: Annotated[
+        int, typer.Option(min=0, help="Rounds without gain on validation data before it stops; 0 never.")
+    ] = 50,
+    measure: Annotated[str, typer.Option(help="What stopping looks at.")] = "ndcg@10",
+    learning_rate: Annotated[float, typer.Option(help="Shrinkage of a tree.")] = 0.05,
+    leaves: Annotated[int, typer.Option(min=2, help="Leaves of a tree.")] = 31,
+    min_docs: Annotated[int, typer.Option(min=1, help="Documents per leaf at the least.")] = 20,
+    objective: Annotated[
+        str, typer.Option(help="exact, parity (LightGBM's arithmetic) or builtin (LightGBM's own).")
+    ] = "exact",
+    option: Options = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same trees.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads; the trees stay the same.")] = 1,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Train a forest that ranks, and save it.
+
+    --option sets what belongs to a model: alpha, peers, within, permutations (peer); start, end, kind, rule,
+    min_frequency, variant, ... (sour).
+    """
+    from cleanrank.data.frames import read_any
+    from cleanrank.noise.saved import refuse_overwriting
+
+    checks.known("model", model, MODELS)
+    refuse_overwriting(out, force=force)
+    data = read_any(file)
+    held = None if valid is None else read_any(valid)
+    settings = {
+        "objective": objective,
+        "n_estimators": trees,
+        "early_stopping_rounds": stop_after,
+        "measure": measure,
+        "learning_rate": learning_rate,
+        "num_leaves": leaves,
+        "min_child_samples": min_docs,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    ranker = _ranker(model, settings, parse_options(option))
+    with screen.progress("trees") as tick:
+        ranker.fit_data(data, held, progress=tick)
+    ranker.model_.save(out)
+    record = _record(model, out, ranker, data, held)
+    if as_json:
+        screen.print_json(record)
+        return
+    screen.note(repr(data))
+    shown = [(name, _text(value)) for name, value in record.items() if value is not None]
+    screen.table(("", model), shown)
+    screen.note(f"wrote {out}")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Forest in LightGBM's text format.")],
+    file: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="SCORES", help="One score per row of DATA; .npy or text.")
+    ],
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")] = 1,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Score rows with a saved forest; scores follow the rows of the input file."""
+    import numpy as np
+
+    from cleanrank.data.files import written_whole
+    from cleanrank.data.frames import read_any
+    from cleanrank.noise.saved import refuse_overwriting
+    from cleanrank.rankers.trees import load_trees
+
+    refuse_overwriting(out, force=force)
+    forest = load_trees(model)
+    data = read_any(file)
+    _check_features(forest.n_features, data.n_features, model)
+    scores = np.empty(data.n_docs)
+    scores[data.row_ids] = forest.predict(data.X, n_jobs=jobs)
+    with written_whole(out) as part:
+        if out.suffix == ".npy":
+            with part.open("wb") as file_out:
+                np.save(file_out, scores, allow_pickle=False)
+        else:
+            part.write_text("".join(f"{score!r}\n" for score in scores.tolist()), encoding="utf-8")
+    record = {
+        "documents": data.n_docs,
+        "queries": data.n_queries,
+        "trees": forest.best_iteration,
+        "scores": str(out),
+    }
+    if as_json:
+        screen.print_json(record)
+        return
+    screen.note(repr(data))
+    screen.note(f"{data.n_docs:,} rows scored by {forest.best_iteration:,} trees")
+    screen.note(f"wrote {out}")
+
+
+def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> Any:
+    """The estimator of a model; options it does not know are named."""
+    from cleanrank.rankers.estimators import BoostedRanker, PeerRanker
+
+    if model == "sour":
+        from cleanrank.pipelines.sour import SOURRanker
+
+        made: Any = SOURRanker
+        settings = dict(settings)
+        measure = str(settings.pop("measure"))
+        name, _, cutoff = measure.partition("@")
+        if name != "ndcg" or not cutoff.isdigit():
+            checks.fail("--measure", "must be ndcg@K for sour", measure)
+        settings["cutoff"] = int(cutoff)
+    elif model == "peer":
+        made = PeerRanker
+    else:
+        made, settings = BoostedRanker, {**settings, "forest": model}
+    for name in options:
+        checks.known(f"option of {model}", name, sorted(made().get_params()))
+    return made(**{**settings, **options})
+
+
+def _record(model: str, out: Path, ranker: Any, data: Any, held: Any) -> dict[str, Any]:
+    found = ranker.model_
+    removed = getattr(ranker, "cleaned_", None)
+    return {
+        "model": model,
+        "file": str(out),
+        "documents": data.n_docs,
+        "queries": data.n_queries,
+        "trees": found.best_iteration,
+        "measure": None if held is None else getattr(ranker, "measure", None) or f"ndcg@{ranker.cutoff}",
+        "validation": found.validation_value,
+        "alpha": getattr(ranker, "alpha_", None),
+        "removed": None if removed is None else data.n_docs - removed.data.n_docs,
+    }
+
+
+def _text(value: object) -> str:
+    return (
+        f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if isinstance(value, float) else str(value)
+    )
+
+
+def _check_features(wanted: int, found: int, model: Path) -> None:
+    if wanted != found:
+        checks.fail("data", f"must have the {wanted} features that {model.name} was trained on", found)

@@ -1,0 +1,1 @@
+"""Which labels are doubted: detectors, and the one table that all of them return."""

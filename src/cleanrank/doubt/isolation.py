@@ -1,0 +1,59 @@
+"""Isolation forests on the features: outliers that no label explains (Liu et al. 2008).
+
+s(x) = 2^(-E[h(x)] / c(psi)) for the mean depth E[h(x)] at which random trees on psi rows isolate x, and
+c(m) = 2 H(m - 1) - 2 (m - 1) / m; a row with s > 1/2 is an outlier. Iso-lambda-LGBM of Marcuzzi et al. (2022)
+leaves such documents out, of one kind of label or all, before it trains.
+"""
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.doubt.kernels import NEG, POS
+from cleanrank.doubt.sour import KINDS
+from cleanrank.doubt.table import DoubtTable
+from cleanrank.types import FloatArray, RankingData
+
+
+def find_isolated(
+    data: RankingData,
+    *,
+    kind: str = "all",
+    contamination: float | str = "auto",
+    sample: int = 256,
+    n_estimators: int = 100,
+    highest_negative: int = 0,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> DoubtTable:
+    """Doubts documents whose features are easy to isolate; labels only decide the kind.
+
+    Args:
+        data: rows with features; a missing value counts as 0.
+        kind: "neg" (not relevant), "pos" (relevant) or "all".
+        contamination: share of outliers, or "auto" for s > 1/2.
+        sample: psi, rows per tree.
+        n_estimators: trees.
+        highest_negative: the highest grade that is not relevant.
+        seed: for the rows and the splits.
+        n_jobs: threads.
+    """
+    from sklearn.ensemble import IsolationForest
+
+    checks.known("kind of outlier", kind, KINDS)
+    X = data.X
+    if isinstance(X, np.ndarray) and np.isnan(X).any():
+        X = np.nan_to_num(X, nan=0.0)
+    forest = IsolationForest(
+        n_estimators=n_estimators, max_samples=min(sample, data.n_docs), contamination=contamination,
+        random_state=seed, n_jobs=n_jobs,
+    ).fit(X)  # fmt: skip
+    score: FloatArray = -forest.score_samples(X)
+    relevant = data.y > highest_negative
+    of_kind = np.where(relevant, bool(KINDS[kind] & POS), bool(KINDS[kind] & NEG))
+    issues = (score > -forest.offset_) & of_kind
+    return DoubtTable.of(
+        data,
+        doubt=np.where(of_kind, np.clip(score, 0.0, 1.0), 0.0),
+        is_label_issue=issues,
+        reasons={"isolation": score},
+    )

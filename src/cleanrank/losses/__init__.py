@@ -1,0 +1,1 @@
+"""Losses: what rankers minimise; for trees, compiled gradients of ragged queries."""

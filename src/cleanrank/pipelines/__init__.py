@@ -1,0 +1,1 @@
+"""A detector, a cleaner and a ranker put together."""

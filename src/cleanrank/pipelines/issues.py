@@ -1,0 +1,180 @@
+"""``find_label_issues``: one call for every detector."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cleanrank import checks
+from cleanrank.doubt.isolation import find_isolated
+from cleanrank.doubt.sour import Window
+from cleanrank.doubt.table import DoubtTable
+from cleanrank.losses.peers import Peers
+from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_model, watch_training
+from cleanrank.rankers.trees import TreeRanker, load_trees
+from cleanrank.types import Progress, RankingData
+
+ROUNDS = 300
+
+
+def find_label_issues(
+    data: RankingData, method: str = "sour", *, seed: int = 0, **options: Any
+) -> DoubtTable:
+    """Doubts the labels of ``data`` with one of DETECTORS.
+
+    Args:
+        data: judged rows.
+        method: the detector.
+        seed: for everything random.
+        options: further arguments of the detector: of ``find_sour``, ``find_last_sour`` or ``find_isolated``.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(30, 5, docs_per_query=20, seed=0)
+    >>> noisy = cr.corrupt(data, rate=0.1, seed=1)
+    >>> len(cr.find_label_issues(noisy.data, start=10, end=20)) == data.n_docs
+    True
+    """
+    detector = DETECTORS[checks.known("detector", method, DETECTORS)]
+    for name in options:
+        checks.known(f"option of detector {method!r}", name, options_of(method))
+    return detector(data, seed=seed, **options)
+
+
+def options_of(method: str) -> list[str]:
+    """The names of a detector's options."""
+    return list(inspect.signature(DETECTORS[method]).parameters)[1:]
+
+
+def find_sour(
+    data: RankingData,
+    *,
+    cutoff: int = 10,
+    start: int | None = None,
+    end: int = ROUNDS,
+    kind: str = "all",
+    rule: str = "paper",
+    min_frequency: float = 1.0,
+    include_f0: bool = False,
+    highest_negative: int = 0,
+    evidence: str = "rank",
+    folds: int = 0,
+    model: TreeRanker | str | Path | None = None,
+    objective: str = "exact",
+    norm: bool = True,
+    peers: Peers | float | None = None,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> DoubtTable:
+    """Consistent outliers of the forests of a training run (Marcuzzi et al. 2022).
+
+    Args:
+        data: judged rows.
+        cutoff: k, the cut-off of the measure.
+        start: s; half of ``end`` unless given. Early forests are unstable, so that few outliers survive from
+            0 on.
+        end: e, trees of the base forest.
+        kind: "neg", "pos" or "all".
+        rule: "paper" or "reference", see ``doubt/kernels.py``.
+        min_frequency: share of the forests that must flag a document; less than 1 is p-SOUR.
+        include_f0: look at the empty forest too.
+        highest_negative: the highest grade that is not relevant.
+        evidence: "rank", or "score" to weigh flags by score distances.
+        folds: doubt every query by forests that never saw it, in so many folds; 0 means one forest.
+        model: a forest that is there already, or the file it was saved in, instead of training one.
+        objective: "exact", "parity" or "builtin".
+        norm: on is lambda-LGBM, off lambda-MART.
+        peers: the peer objective inside; a number is its alpha, with expected peers.
+        params: LightGBM parameters.
+        seed: for everything random.
+        n_jobs: threads.
+        progress: called with (round, rounds).
+    """
+    window = Window(
+        cutoff=cutoff, start=end // 2 if start is None else start, end=end, kind=kind, rule=rule,
+        min_frequency=min_frequency, include_f0=include_f0, highest_negative=highest_negative,
+    )  # fmt: skip
+    growing = Growing(
+        objective=objective,
+        norm=norm,
+        peers=as_peers(peers, seed),
+        params=params or {},
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    if model is not None and folds:
+        checks.fail("folds", "must be 0 with a model that is there already", folds)
+    if model is not None:
+        forest = as_forest(model)
+        detector = watch_model(data, forest, window, n_jobs=n_jobs, evidence=evidence)
+        return detector.table(data, forest.predict(data.X))
+    if folds:
+        detector, scores = watch_folds(data, window, growing, n_folds=folds, evidence=evidence)
+        return detector.table(data, scores)
+    detector, forest = watch_training(data, window, growing, progress=progress, evidence=evidence)
+    return detector.table(data, forest.predict(data.X))
+
+
+def find_last_sour(
+    data: RankingData,
+    *,
+    validation: RankingData | None = None,
+    cutoff: int = 10,
+    end: int = ROUNDS,
+    early_stopping_rounds: int = 50,
+    kind: str = "all",
+    rule: str = "paper",
+    highest_negative: int = 0,
+    evidence: str = "rank",
+    model: TreeRanker | str | Path | None = None,
+    objective: str = "exact",
+    norm: bool = True,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
+) -> DoubtTable:
+    """Outliers of one forest alone: the one with as many trees as validation data find best, else ``end``.
+
+    Arguments are those of ``find_sour``.
+    """
+    window = Window(
+        cutoff=cutoff, start=end - 1, end=end, kind=kind, rule=rule, highest_negative=highest_negative
+    )
+    growing = Growing(
+        objective=objective,
+        norm=norm,
+        params=params or {},
+        measure=f"ndcg@{cutoff}",
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    forest = (
+        as_forest(model)
+        if model is not None
+        else growing.train(
+            data, validation, rounds=end, early_stopping_rounds=early_stopping_rounds, progress=progress
+        )
+    )
+    detector = watch_last(data, forest, window, n_jobs=n_jobs, evidence=evidence)
+    return detector.table(data, forest.predict(data.X))
+
+
+def as_peers(peers: Peers | float | None, seed: int) -> Peers | None:
+    """Expected peers from a bare alpha."""
+    if peers is None or isinstance(peers, Peers):
+        return peers
+    return Peers(float(peers), kind="expected", seed=seed)
+
+
+def as_forest(model: TreeRanker | str | Path) -> TreeRanker:
+    """The forest, or the one saved in the file."""
+    return model if isinstance(model, TreeRanker) else load_trees(model)
+
+
+DETECTORS: dict[str, Callable[..., DoubtTable]] = {
+    "sour": find_sour,
+    "last-sour": find_last_sour,
+    "isolation": find_isolated,
+}

@@ -1,0 +1,341 @@
+"""SOUR as a ranker: train, find consistent outliers, leave them out, train again (Marcuzzi et al. 2022)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from cleanrank import checks
+from cleanrank.clean import Cleaned, clean
+from cleanrank.data.arrays import from_arrays
+from cleanrank.doubt.sour import KINDS, SOUR, BoolArray, Window
+from cleanrank.doubt.table import DoubtTable
+from cleanrank.losses.peers import Peers
+from cleanrank.pipelines.issues import as_peers
+from cleanrank.pipelines.phases import ENDS, grow_in_phases, grow_while_filtering
+from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_training
+from cleanrank.rankers.trees import TreeRanker
+from cleanrank.types import FloatArray, Progress, RankingData
+
+AUTO = "auto"
+STARTS = 10
+"""With start="auto" so many starts are tried, at equal steps from 0."""
+
+
+class SOURRanker(BaseEstimator):  # type: ignore[misc]
+    """A ranker that trains a base forest, leaves its consistent outliers out and trains again on the rest.
+
+    Args:
+        cutoff: k of the measure NDCG@k; outliers cross this rank, and early stopping looks at it.
+        start: s; a list to choose from on validation data; "auto" for ten starts at equal steps from 0.
+        end: e, trees of the base forest.
+        kind: "neg", "pos" or "all"; a list to choose from on validation data; "auto" for all three.
+        rule: "paper" or "reference", see ``doubt/kernels.py``.
+        min_frequency: share of the forests that must flag a document; less than 1 is p-SOUR.
+        include_f0: look at the empty forest too.
+        highest_negative: the highest grade that is not relevant.
+        variant: one of VARIANTS.
+        ends: of "curr", the trees at which documents come back; shares of the paper's when not given.
+        patience: of "fly", forests in a row that must flag a document before it is left out.
+        folds: detect out of fold, in so many folds; 0 means by the base forest itself.
+        peers: the peer objective inside; a number is its alpha, with expected peers.
+        n_estimators: trees of the final forest, at the most.
+        early_stopping_rounds: rounds without gain on validation data before the final forest stops.
+        learning_rate: of both forests.
+        num_leaves: of both forests.
+        min_child_samples: documents per leaf at the least.
+        objective: "exact", "parity" or "builtin".
+        norm: on is lambda-LGBM, off lambda-MART.
+        random_state: for everything random.
+        n_jobs: threads.
+        params: further LightGBM parameters.
+
+    Attributes:
+        model_: the final forest.
+        base_: the base forest; None where the variant needs none.
+        cleaned_: what was left out, with its audit trail; None where nothing was left out for good.
+        issues_: the DoubtTable behind it.
+        chosen_: start, kind, trees and the validation value.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(30, 5, docs_per_query=20, seed=0)
+    >>> model = cr.SOURRanker(start=10, end=20, n_estimators=20).fit(data.X, data.y, qid=data.qid)
+    >>> model.predict(data.X).shape == data.y.shape
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        cutoff: int = 10,
+        start: int | str | Sequence[int] = 0,
+        end: int = 1000,
+        kind: str | Sequence[str] = "neg",
+        rule: str = "paper",
+        min_frequency: float = 1.0,
+        include_f0: bool = False,
+        highest_negative: int = 0,
+        variant: str = "sour",
+        ends: Sequence[int] | None = None,
+        patience: int = 50,
+        folds: int = 0,
+        peers: Peers | float | None = None,
+        n_estimators: int = 1000,
+        early_stopping_rounds: int = 100,
+        learning_rate: float = 0.05,
+        num_leaves: int = 31,
+        min_child_samples: int = 20,
+        objective: str = "exact",
+        norm: bool = True,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.cutoff = cutoff
+        self.start = start
+        self.end = end
+        self.kind = kind
+        self.rule = rule
+        self.min_frequency = min_frequency
+        self.include_f0 = include_f0
+        self.highest_negative = highest_negative
+        self.variant = variant
+        self.ends = ends
+        self.patience = patience
+        self.folds = folds
+        self.peers = peers
+        self.n_estimators = n_estimators
+        self.early_stopping_rounds = early_stopping_rounds
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.objective = objective
+        self.norm = norm
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.params = params
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        position: npt.ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Trains on rows in any order.
+
+        Args:
+            X: features.
+            y: grades.
+            qid: the query of every row.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            sample_weight: a weight per row.
+            position: ignored; clicks are not what this ranker learns from.
+            eval_set: (X, y) of validation data, or a list with that one pair, as in LightGBM.
+            eval_qid: their queries.
+            progress: called with (round, rounds) while a forest grows.
+        """
+        train = from_arrays(X, y, qid=qid, group=group, weights=sample_weight)
+        return self.fit_data(train, _validation(eval_set, eval_qid), progress=progress)
+
+    def fit_data(
+        self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Trains on a RankingData."""
+        checks.known("variant of SOUR", self.variant, VARIANTS)
+        if self._chooses():
+            self._check_choosing(validation)
+        self.base_: TreeRanker | None = None
+        self.cleaned_: Cleaned | None = None
+        self.issues_: DoubtTable | None = None
+        VARIANTS[self.variant](self, train, validation, progress)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """One score per row, in input order; higher ranks first."""
+        if not hasattr(self, "model_"):
+            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+        return self.model_.predict(X)
+
+    def growing(self) -> Growing:
+        """How the forests are grown."""
+        return Growing(
+            objective=self.objective,
+            norm=self.norm,
+            peers=as_peers(self.peers, self.random_state),
+            params={
+                "learning_rate": self.learning_rate,
+                "num_leaves": self.num_leaves,
+                "min_data_in_leaf": self.min_child_samples,
+                **(self.params or {}),
+            },
+            measure=f"ndcg@{self.cutoff}",
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def window(self, **changes: Any) -> Window:
+        """What is looked for."""
+        return Window(
+            **{
+                "cutoff": self.cutoff,
+                "start": self.starts()[0] if len(self.starts()) == 1 else 0,
+                "end": self.end,
+                "kind": self.kinds()[0] if len(self.kinds()) == 1 else "all",
+                "rule": self.rule,
+                "min_frequency": self.min_frequency,
+                "include_f0": self.include_f0,
+                "highest_negative": self.highest_negative,
+                **changes,
+            }
+        )
+
+    def starts(self) -> list[int]:
+        """The starts that are open."""
+        if isinstance(self.start, str):
+            if self.start != AUTO:
+                checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+            return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
+        return [int(s) for s in np.atleast_1d(self.start)]
+
+    def kinds(self) -> list[str]:
+        """The kinds that are open."""
+        if self.kind == AUTO:
+            return list(KINDS)
+        named = [self.kind] if isinstance(self.kind, str) else self.kind
+        return [checks.known("kind of outlier", kind, KINDS) for kind in named]
+
+    def _chooses(self) -> bool:
+        return len(self.starts()) * len(self.kinds()) > 1
+
+    def _final(
+        self, train: RankingData, validation: RankingData | None, progress: Progress | None = None
+    ) -> TreeRanker:
+        return self.growing().train(
+            train, validation, rounds=self.n_estimators, early_stopping_rounds=self.early_stopping_rounds,
+            progress=progress,
+        )  # fmt: skip
+
+    def _finish(self, model: TreeRanker, **chosen: Any) -> None:
+        self.model_ = model
+        self.chosen_ = {**chosen, "trees": model.best_iteration, "validation": model.validation_value}
+
+    def _check_choosing(self, validation: RankingData | None) -> None:
+        choice = "a choice of start and kind"
+        if validation is None:
+            checks.fail(choice, "needs validation data", "none", remedy="Give eval_set= and eval_qid=.")
+        if self.variant != "sour" or self.min_frequency != 1.0 or self.folds:
+            checks.fail(
+                choice,
+                "goes with variant 'sour', min_frequency 1 and folds 0",
+                f"{self.variant}, {self.min_frequency}, {self.folds}",
+            )
+
+
+def fit_sour(
+    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
+) -> None:
+    """Base forest, consistent outliers, final forest; choices share the base forest."""
+    if ranker.folds:
+        detector, _ = watch_folds(train, ranker.window(), ranker.growing(), n_folds=ranker.folds)
+    else:
+        detector, ranker.base_ = watch_training(
+            train,
+            ranker.window(),
+            ranker.growing(),
+            progress=progress,
+            keep="streak" if ranker._chooses() else "count",
+        )
+    best: tuple[float, TreeRanker, Cleaned, dict[str, Any]] | None = None
+    tried: dict[bytes, TreeRanker] = {}
+    for start, kind, outliers in _choices(ranker, detector):
+        key = np.packbits(outliers).tobytes()
+        cleaned = clean(train, detector.table(train, chosen=outliers), by="SOUR")
+        if key not in tried:
+            tried[key] = ranker._final(cleaned.data, validation, progress)
+        value = tried[key].validation_value or 0.0
+        if best is None or value > best[0]:
+            best = value, tried[key], cleaned, {"start": start, "kind": kind}
+    assert best is not None  # there is at least one choice
+    ranker.cleaned_, ranker.issues_ = best[2], best[2].issues
+    ranker._finish(best[1], **best[3], removed=int(best[2].acted.sum()))
+
+
+def _choices(ranker: SOURRanker, detector: SOUR) -> Iterator[tuple[int, str, BoolArray]]:
+    """(start, kind, outliers) of every choice that is open, in order."""
+    for start in ranker.starts():
+        for kind in ranker.kinds():
+            yield start, kind, detector.outliers(start=start, kind=kind)
+
+
+def fit_last(
+    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
+) -> None:
+    """last-SOUR: outliers of the base forest that validation data find best, else of all its trees."""
+    ranker.base_ = ranker.growing().train(
+        train, validation, rounds=ranker.end, early_stopping_rounds=ranker.early_stopping_rounds,
+        progress=progress,
+    )  # fmt: skip
+    detector = watch_last(train, ranker.base_, ranker.window(start=0), n_jobs=ranker.n_jobs)
+    ranker.cleaned_ = clean(train, detector.table(train), by="last-SOUR")
+    ranker.issues_ = ranker.cleaned_.issues
+    model = ranker._final(ranker.cleaned_.data, validation, progress)
+    last = ranker.base_.best_iteration
+    ranker._finish(model, start=last - 1, kind=ranker.kinds()[0], removed=int(ranker.cleaned_.acted.sum()))
+
+
+def fit_curriculum(
+    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
+) -> None:
+    """curr-SOUR: documents that stay outliers up to a tree count come back when the forest exceeds it."""
+    ends = tuple(ranker.ends or (max(1, e * ranker.n_estimators // 1000) for e in ENDS))
+    window = ranker.window(start=0, end=max(ends), min_frequency=1.0)
+    detector, ranker.base_ = watch_training(train, window, ranker.growing(), progress=progress, keep="lead")
+    model, removed = grow_in_phases(
+        train, validation, detector, ends, ranker.growing(), rounds=ranker.n_estimators,
+        early_stopping_rounds=ranker.early_stopping_rounds,
+    )  # fmt: skip
+    ranker.issues_ = detector.table(train, chosen=detector.outliers(end=ends[0]))
+    ranker._finish(model, ends=list(ends), kind=ranker.kinds()[0], removed_in_phases=removed)
+
+
+def fit_while_filtering(
+    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
+) -> None:
+    """One training run: documents give no gradients while the last forests all flag them."""
+    window = ranker.window(end=ranker.n_estimators, min_frequency=1.0)
+    model, detector, left_out = grow_while_filtering(
+        train, validation, window, ranker.growing(), patience=ranker.patience, rounds=ranker.n_estimators,
+        early_stopping_rounds=ranker.early_stopping_rounds, progress=progress,
+    )  # fmt: skip
+    ranker.issues_ = detector.table(train, chosen=left_out) if detector.seen else None
+    ranker._finish(model, start=window.start, kind=ranker.kinds()[0], removed=int(left_out.sum()))
+
+
+def _validation(eval_set: Any, eval_qid: Any) -> RankingData | None:
+    if eval_set is None:
+        return None
+    if isinstance(eval_set, list):
+        if len(eval_set) != 1:
+            checks.fail("eval_set", "must be one pair (X, y)", f"{len(eval_set)} pairs")
+        eval_set = eval_set[0]
+        eval_qid = eval_qid[0] if isinstance(eval_qid, list) and len(eval_qid) == 1 else eval_qid
+    if eval_qid is None:
+        checks.fail("eval_qid", "must be given with eval_set", "none")
+    return from_arrays(eval_set[0], eval_set[1], qid=eval_qid)
+
+
+VARIANTS = {
+    "sour": fit_sour,
+    "last": fit_last,
+    "curr": fit_curriculum,
+    "fly": fit_while_filtering,
+}

@@ -1,0 +1,161 @@
+"""Forests and the detector that watches them: while they train, from a saved model, or out of fold."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.data.split import fold_of_query
+from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.evaluate.measures import Measure
+from cleanrank.losses.objectives import LambdaRankObjective, Observer
+from cleanrank.losses.peers import Peers
+from cleanrank.rankers.prefixes import prefix_scores
+from cleanrank.rankers.trees import TreeRanker, train_lambdarank
+from cleanrank.types import FloatArray, Progress, RankingData
+
+
+@dataclass(frozen=True)
+class Growing:
+    """How forests are grown; one value for base and final forest.
+
+    Attributes:
+        objective: "exact", "parity" or "builtin", see ``rankers/trees.py``.
+        norm: on is lambda-LGBM, off lambda-MART.
+        peers: subtract the gradients of permuted labels.
+        params: LightGBM parameters.
+        measure: what early stopping looks at.
+        seed: for everything random.
+        n_jobs: threads.
+    """
+
+    objective: str = "exact"
+    norm: bool = True
+    peers: Peers | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    measure: str | Measure = "ndcg@10"
+    seed: int = 0
+    n_jobs: int = 1
+
+    def train(
+        self,
+        train: RankingData,
+        validation: RankingData | None = None,
+        *,
+        rounds: int,
+        early_stopping_rounds: int = 0,
+        observer: Observer | None = None,
+        objective: LambdaRankObjective | None = None,
+        init_model: TreeRanker | None = None,
+        progress: Progress | None = None,
+    ) -> TreeRanker:
+        """Grows one forest; ``objective`` stands in for the one named."""
+        return train_lambdarank(
+            train,
+            validation,
+            norm=self.norm,
+            objective=self.objective if objective is None else objective,
+            peers=self.peers,
+            params=self.params,
+            measure=self.measure,
+            rounds=rounds,
+            early_stopping_rounds=early_stopping_rounds,
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+            observer=observer,
+            init_model=init_model,
+            progress=progress,
+        )
+
+
+def watch_training(
+    data: RankingData,
+    window: Window,
+    growing: Growing | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[SOUR, TreeRanker]:
+    """Grows the base forest on all of ``data``, ``window.end`` trees without early stopping, and watches it.
+
+    With our objectives the detector reads the rankings that the objective has sorted anyway; with LightGBM's
+    own a callback reads the scores.
+
+    Args:
+        data: rows to learn from and to doubt.
+        window: what is looked for.
+        growing: how.
+        progress: called with (round, rounds).
+        options: further arguments of ``SOUR``.
+    """
+    growing = growing or Growing()
+    detector = SOUR.of(data, window, **{"n_jobs": growing.n_jobs, **options})
+    model = growing.train(data, rounds=window.end, observer=detector, progress=progress)
+    return detector, model
+
+
+def watch_model(
+    data: RankingData, model: TreeRanker, window: Window, *, n_jobs: int = 1, **options: Any
+) -> SOUR:
+    """Watches the prefixes of a trained forest; what it finds is what watching the training finds.
+
+    Args:
+        data: rows to doubt, those the forest was trained on or others.
+        model: a forest; one shorter than ``window.end`` is watched to its end.
+        window: what is looked for.
+        n_jobs: threads.
+        options: further arguments of ``SOUR``.
+    """
+    return SOUR.of(data, window, n_jobs=n_jobs, **options).watch(_prefixes(data, model, window, n_jobs))
+
+
+def _prefixes(
+    data: RankingData, model: TreeRanker, window: Window, n_jobs: int
+) -> Iterator[tuple[int, FloatArray]]:
+    if window.include_f0:
+        yield 0, np.zeros(data.n_docs)
+    yield from prefix_scores(model, data.X, end=window.end, n_jobs=n_jobs)
+
+
+def watch_folds(
+    data: RankingData, window: Window, growing: Growing | None = None, *, n_folds: int = 5, **options: Any
+) -> tuple[SOUR, FloatArray]:
+    """Watches, for every query, a forest that never saw it; gives the detector and the last scores.
+
+    A forest cannot excuse outliers that it has not memorised.
+
+    Args:
+        data: rows to learn from and to doubt.
+        window: what is looked for.
+        growing: how forests are grown.
+        n_folds: parts that the queries are cut into.
+        options: further arguments of ``SOUR``.
+    """
+    growing = growing or Growing()
+    whole = SOUR.of(data, window, **{"n_jobs": growing.n_jobs, **options})
+    last = np.zeros(data.n_docs)
+    fold = fold_of_query(data, n_folds, growing.seed)
+    for part in range(n_folds):
+        rows = np.repeat(fold == part, data.lengths)
+        held = data.select(rows)
+        model = growing.train(data.drop(rows), rounds=window.end)
+        found = watch_model(held, model, window, n_jobs=growing.n_jobs, **options)
+        if part and found.seen != whole.seen:
+            checks.fail(
+                "forests of all folds",
+                f"must have as many trees ({whole.seen} in the window)",
+                found.seen,
+                remedy="A forest that stops growing is too strictly limited: lower min_data_in_leaf or end.",
+            )
+        whole.take(rows, found)
+        last[rows] = model.predict(held.X)
+    return whole, last
+
+
+def watch_last(data: RankingData, model: TreeRanker, window: Window, **options: Any) -> SOUR:
+    """last-SOUR: the ranking of one forest alone, that of the trees in use (Marcuzzi et al. 2022)."""
+    trees = model.best_iteration
+    single = replace(window, start=trees - 1, end=trees, min_frequency=1.0, include_f0=False)
+    return SOUR.of(data, single, **options).watch([(trees, model.predict(data.X))])

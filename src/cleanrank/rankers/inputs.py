@@ -1,0 +1,65 @@
+"""What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries by id or size."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.data.arrays import from_arrays
+from cleanrank.types import RankingData
+
+QID = "qid"
+
+
+def training_data(
+    X: Any,
+    y: npt.ArrayLike,
+    *,
+    qid: npt.ArrayLike | None = None,
+    group: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    position: npt.ArrayLike | None = None,
+) -> RankingData:
+    """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does.
+
+    >>> import pandas as pd
+    >>> training_data(pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.1, 0.2, 0.3]}), [1, 0, 2])
+    RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
+    """
+    names, features = None, X
+    if is_frame(X):
+        names = tuple(str(name) for name in X.columns if name != QID)
+        if qid is None and group is None and QID in X.columns:
+            qid = np.asarray(X[QID])
+        features = feature_matrix(X)
+    return from_arrays(
+        features, y, qid=qid, group=group, weights=sample_weight, positions=position, feature_names=names
+    )
+
+
+def validation_data(eval_set: Any, eval_qid: Any, eval_group: Any = None) -> RankingData | None:
+    """The pair (X, y) of validation rows, alone or as the only one of a list, as LightGBM takes it."""
+    if eval_set is None:
+        return None
+    if isinstance(eval_set, list):
+        if len(eval_set) != 1:
+            checks.fail("eval_set", "must be one pair (X, y)", f"{len(eval_set)} of them")
+        eval_set = eval_set[0]
+        eval_qid = eval_qid[0] if isinstance(eval_qid, list) and np.ndim(eval_qid[0]) == 1 else eval_qid
+    if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
+        checks.fail("eval_set", "must be a pair (X, y)", type(eval_set).__name__)
+    return training_data(*eval_set, qid=eval_qid, group=eval_group)
+
+
+def feature_matrix(X: Any) -> Any:
+    """Features alone: a frame loses its column "qid" and becomes float32."""
+    if not is_frame(X):
+        return X
+    names = [name for name in X.columns if name != QID]
+    return np.asarray(X[names].to_numpy(), dtype=np.float32)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars data frame."""
+    return hasattr(X, "columns") and hasattr(X, "to_numpy")

@@ -1,0 +1,102 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.doubt.table import read_doubts
+
+QUICK = ("--start", "3", "--end", "8")
+
+
+@pytest.fixture
+def noisy(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cr.write_letor(cr.make_ranking(30, 6, docs_per_query=20, seed=0), tmp_path / "clean.txt")
+    assert cli("corrupt", "clean.txt", "--rate", ".2", "-o", "noisy.txt").code == 0
+    return cr.read_any("noisy.txt")
+
+
+def test_find_issues_writes_what_the_function_finds(cli, noisy, tmp_path):
+    done = cli("find-issues", "noisy.txt", "--method", "sour", *QUICK, "-o", "issues.csv")
+    assert done.code == 0, done.err
+    found = read_doubts("issues.csv")
+    wanted = cr.find_label_issues(noisy, start=3, end=8)
+    np.testing.assert_array_equal(found.doubt, wanted.doubt)
+    np.testing.assert_array_equal(found.is_label_issue, wanted.is_label_issue)
+    assert f"{wanted.n_issues} of {len(wanted)} labels are doubted" in done.err
+    assert "given grade" in done.out
+
+
+def test_find_issues_measures_against_the_truth(cli, noisy):
+    done = cli(
+        "find-issues", "noisy.txt", *QUICK, "-o", "issues.parquet", "--truth", "noisy.txt.truth.csv", "--json"
+    )
+    assert done.code == 0, done.err
+    quality = json.loads(done.out)["quality"]
+    changed = pd.read_csv("noisy.txt.truth.csv").eval("true_grade != given_grade")
+    assert quality["all"]["base_rate"] == pytest.approx(changed.mean())
+    shown = cli("find-issues", "noisy.txt", *QUICK, "-o", "b.csv", "--truth", "noisy.txt.truth.csv")
+    assert "average precision" in shown.out
+
+
+@pytest.mark.parametrize(
+    "words", ["--method isolation", "--method last-sour --end 5", "--option rule=reference"]
+)
+def test_other_detectors_and_options(cli, noisy, words):
+    done = cli(
+        "find-issues", "noisy.txt", *words.split(), *(QUICK if "option" in words else ()), "-o", "i.csv"
+    )
+    assert done.code == 0, done.err
+    assert len(read_doubts("i.csv")) == noisy.n_docs
+
+
+@pytest.mark.parametrize("mode", ["drop", "relabel", "reweight"])
+@pytest.mark.parametrize("out", ["out.txt", "out.parquet", "out.csv"])
+def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
+    assert cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv").code == 0
+    done = cli("clean", "noisy.txt", "issues.csv", "-o", out, "--mode", mode, "--by", "ada")
+    assert done.code == 0, done.err
+    wanted = cr.clean(noisy, cr.find_label_issues(noisy, start=3, end=8), mode)
+    found = cr.read_any(out)
+    np.testing.assert_array_equal(found.y, wanted.data.y)
+    if mode == "reweight" and out != "out.csv":
+        np.testing.assert_allclose(found.weights, wanted.data.weights, rtol=1e-6)
+    audit = json.loads((tmp_path / f"{out}.audit.json").read_text())
+    assert audit["by"] == "ada"
+    assert audit["changed"] == len(audit["changes"]) == len(wanted.removed)
+
+
+def test_emptied_queries_are_reported(cli, noisy):
+    table = cr.find_label_issues(noisy, start=3, end=8).to_frame().reset_index()
+    table["is_label_issue"] = table.query_id == table.query_id[0]
+    table.to_csv("issues.csv", index=False)
+    done = cli("clean", "noisy.txt", "issues.csv", "-o", "out.txt")
+    assert done.code == 0, done.err
+    assert "lost all its documents" in done.err
+    assert cr.read_any("out.txt").n_queries == noisy.n_queries - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("find-issues noisy.txt --method sourr -o a.csv", "Did you mean 'sour'"),
+        ("find-issues noisy.txt -o issues.csv", "must not be there yet"),
+        ("find-issues noisy.txt --option rul=paper -o a.csv", "unknown option of detector 'sour' 'rul'"),
+        ("find-issues none.txt -o a.csv", "none.txt"),
+        ("clean noisy.txt issues.csv -o a.txt --mode dorp", "Did you mean 'drop'"),
+        ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from the data"),
+        ("clean clean.txt issues.csv -o a.txt", "must be the grade in data"),
+        ("clean noisy.txt noisy.txt.truth.csv -o a.txt", "must have the column"),
+        ("clean noisy.txt issues.csv -o none/a.txt", "does not exist"),
+    ],
+)
+def test_mistakes_are_named_and_leave_nothing(cli, noisy, tmp_path, words, message):
+    assert cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv").code == 0
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()}
+    done = cli(*words.split())
+    assert done.code == 2
+    assert message in done.err
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before

@@ -1,0 +1,89 @@
+import json
+
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from cleanrank.data.split import split
+from cleanrank.rankers.trees import load_trees, train_lambdarank
+
+FEW = ("--trees", "12", "--leaves", "7", "--min-docs", "5")
+
+
+@pytest.fixture
+def files(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    train, valid = split(toy, (0.7, 0.3), seed=0)
+    cr.write_letor(train, tmp_path / "train.txt")
+    cr.write_letor(valid, tmp_path / "valid.txt")
+    return tmp_path
+
+
+def test_train_saves_the_forest_and_predict_scores_rows(cli, files):
+    done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "model.txt", "--json", *FEW)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    data, valid = cr.read_any("train.txt"), cr.read_any("valid.txt")
+    wanted = train_lambdarank(
+        data, valid, objective="exact", params={"num_leaves": 7, "min_data_in_leaf": 5}, rounds=12
+    )
+    assert record["trees"] == wanted.best_iteration
+    assert record["validation"] == pytest.approx(wanted.validation_value)
+    assert record["documents"] == data.n_docs
+    done = cli("predict", "model.txt", "valid.txt", "-o", "scores.txt", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["documents"] == valid.n_docs
+    np.testing.assert_array_equal(np.loadtxt("scores.txt"), wanted.predict(valid.X))
+    assert cli("predict", "model.txt", "valid.txt", "-o", "scores.npy").code == 0
+    np.testing.assert_array_equal(np.load("scores.npy"), wanted.predict(valid.X))
+    done = cli("evaluate", "valid.txt", "scores.txt", "--json")
+    assert done.code == 0, done.err
+
+
+def test_scores_follow_the_rows_of_the_file(cli, files):
+    assert cli("train", "train.txt", "-o", "model.txt", *FEW).code == 0
+    lines = (files / "valid.txt").read_text().splitlines()
+    place = np.random.default_rng(0).permutation(len(lines))
+    (files / "mixed.txt").write_text("\n".join(lines[k] for k in place) + "\n")
+    for name in ("valid", "mixed"):
+        assert cli("predict", "model.txt", f"{name}.txt", "-o", f"{name}.scores").code == 0
+    np.testing.assert_array_equal(np.loadtxt("mixed.scores"), np.loadtxt("valid.scores")[place])
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [
+        ("lambdamart", ()),
+        ("gbdt", ()),
+        ("peer", ("--option", "alpha=.1", "--option", "peers=expected")),
+        ("sour", ("--option", "end=10", "--option", "start=5")),
+    ],
+)
+def test_every_model_can_be_trained_and_read_back(cli, files, model, more):
+    done = cli("train", "train.txt", "--model", model, "-o", "model.txt", *FEW, *more)
+    assert done.code == 0, done.err
+    assert "wrote model.txt" in done.err
+    assert load_trees("model.txt").best_iteration > 0
+
+
+def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
+    done = cli("train", "train.txt", "--model", "lamdamart", "-o", "model.txt")
+    assert done.code == 2
+    assert "Did you mean 'lambdamart'?" in done.err
+    done = cli("train", "train.txt", "--model", "peer", "--option", "alhpa=.1", "-o", "model.txt")
+    assert done.code == 2
+    assert "Did you mean 'alpha'?" in done.err
+    assert not (files / "model.txt").exists()
+    done = cli("predict", "train.txt", "valid.txt", "-o", "scores.txt")
+    assert done.code == 2
+    assert "must be LightGBM's text" in done.err
+    cli("train", "train.txt", "-o", "model.txt", *FEW)
+    done = cli("train", "train.txt", "-o", "model.txt", *FEW)
+    assert done.code == 2
+    assert "--force" in done.err
+    (files / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
+    done = cli("predict", "model.txt", "narrow.txt", "-o", "scores.txt")
+    assert done.code == 2
+    assert "features that model.txt was trained on" in done.err
+    assert not (files / "scores.txt").exists()
