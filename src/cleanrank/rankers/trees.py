@@ -15,7 +15,7 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
-from cleanrank.evaluate.compare import evaluate_arrays
+from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking
 from cleanrank.losses.peers import PeerObjective, Peers
@@ -351,9 +351,7 @@ class Watched:
 
         def value(scores: FloatArray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
             assert validation is not None
-            found = evaluate_arrays(
-                validation.y, scores, validation.indptr, [parsed], validation.gains, n_jobs=n_jobs
-            )
+            found = evaluate(scores, validation, [parsed], n_jobs=n_jobs)
             return self.name, float(found.means[self.name]), True
 
         self.feval = value
