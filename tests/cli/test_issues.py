@@ -6,6 +6,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.doubt.table import read_doubts
+from cleanrank.rankers.trees import train_lambdarank
 
 QUICK = ("--start", "3", "--end", "8")
 
@@ -100,3 +101,26 @@ def test_mistakes_are_named_and_leave_nothing(cli, noisy, tmp_path, words, messa
     assert done.code == 2
     assert message in done.err
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
+
+
+def test_a_saved_forest_is_drawn_and_the_picture_needs_one(cli, tmp_path, toy):
+    cr.write_letor(toy, tmp_path / "toy.txt")
+    model = train_lambdarank(toy, rounds=20, params={"num_leaves": 7, "min_data_in_leaf": 5})
+    model.save(tmp_path / "model.txt")
+    words = (
+        "find-issues",
+        tmp_path / "toy.txt",
+        "-o",
+        tmp_path / "issues.csv",
+        "--cutoff",
+        "3",
+        "--end",
+        "20",
+    )
+    picture = ("--picture", tmp_path / "history.png")
+    refused = cli(*words, *picture)
+    assert refused.code == 2
+    assert "--model" in refused.err
+    done = cli(*words, *picture, "--model", tmp_path / "model.txt")
+    assert done.code == 0, done.err
+    assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")

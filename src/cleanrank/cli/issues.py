@@ -8,6 +8,7 @@ import typer
 from cleanrank import checks
 from cleanrank.cli import screen
 from cleanrank.cli.noise import parse_options
+from cleanrank.types import RankingData
 
 Source = Annotated[Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
@@ -49,6 +50,10 @@ def find_issues(
             help="Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
         ),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="PNG|SVG", help="With --model: also draw which outliers last, tree by tree."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same forest.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Threads.")] = 1,
     force: Force = False,
@@ -60,7 +65,9 @@ def find_issues(
     from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
 
     checks.known("detector", method, DETECTORS)
-    refuse_overwriting(out, force=force)
+    refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
+    if picture is not None and (model is None or method != "sour"):
+        checks.fail("--picture", "goes with --method sour and a saved forest (--model)", str(picture))
     judged = read_any(data)
     given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     given |= {"model": model} if model is not None else {}
@@ -71,6 +78,8 @@ def find_issues(
             options["progress"] = tick
         found = find_label_issues(judged, method, seed=seed, **options)
     found.save(out)
+    if picture is not None and model is not None:
+        _draw_history(judged, model, picture, kind, cutoff, start, end, jobs)
     record: dict[str, Any] = {
         "method": method,
         "documents": len(found),
@@ -87,6 +96,32 @@ def find_issues(
     _show_issues(found, record)
     screen.note(f"{found.n_issues:,} of {len(found):,} labels are doubted ({found.share:.2%})")
     screen.note(f"wrote {out}")
+
+
+def _draw_history(
+    judged: RankingData,
+    model: Path,
+    picture: Path,
+    kind: str,
+    cutoff: int,
+    start: int | None,
+    end: int,
+    jobs: int,
+) -> None:
+    from cleanrank.doubt.sour import Window
+    from cleanrank.pipelines.history import outlier_history
+    from cleanrank.rankers.trees import load_trees
+    from cleanrank.report.outliers import plot_outlier_history
+    from cleanrank.report.plots import save_figure
+
+    forest = load_trees(model)
+    last = min(end, forest.best_iteration)
+    first = min(last // 2 if start is None else start, last - 1)
+    window = Window(cutoff=cutoff, kind=kind, start=first, end=last)
+    shares, sizes = outlier_history(judged, forest, window, n_jobs=jobs)
+    title = f"{kind} outliers of the top {cutoff}"
+    save_figure(plot_outlier_history(shares, sizes, first=first + 1, last=last, title=title), picture)
+    screen.note(f"wrote {picture}")
 
 
 def clean(
