@@ -1,7 +1,6 @@
 """One report on one data set: its shape, its contradictions, its fragility, and what to do about it."""
 
 import json
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -93,8 +92,10 @@ class Diagnosis:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; what is not a finite number becomes None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        from cleanrank.report.tables import plain
+
+        values: dict[str, Any] = plain(asdict(self))
+        return values
 
     def to_json(self) -> str:
         """Everything as JSON text."""
@@ -175,11 +176,3 @@ def _check(
         checks.fail("new_weight", "must lie in [0, 1]", new_weight)
     if not 0 < turning_point <= 0.5:
         checks.fail("turning_point", "must lie in (0, 1/2]", turning_point)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -68,8 +68,10 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        from cleanrank.report.tables import plain
+
+        values: dict[str, Any] = plain(asdict(self))
+        return values
 
     def to_json(self) -> str:
         """Everything as JSON text."""
@@ -279,13 +281,3 @@ def _two_grade_rate(error: Mapping[int, float | npt.ArrayLike]) -> float:
         return float(given)
     matrix = np.asarray(given, dtype=np.float64)
     return float((matrix[0, 1] + matrix[1, 0]) / 2)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -6,7 +6,10 @@ correction where there is one. Below it stands the convention of each measure.
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from cleanrank.evaluate.compare import Comparison, Evaluation
 
@@ -148,8 +151,10 @@ def plain(value: Any) -> Any:
     >>> plain({1: (0.5, float("nan"))})
     {'1': [0.5, None]}
     """
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
