@@ -1,0 +1,263 @@
+"""Losses of a logit and a target, written once for NumPy arrays and torch tensors.
+
+A logit a is a score (points) or a difference of scores s_i - s_j (pairs). A target t in [0, 1] is a label or
+a preference; between its ends a loss is linear, l(a, t) = t l(a, 1) + (1 - t) l(a, 0). A *margin loss* has
+l(a, 1) = phi(a) and l(a, 0) = phi(-a).
+
+A loss is *label-symmetric* when l(a, 1) + l(a, 0) = c for every a (Haddad 2022): equal flips of the labels
+then change its risk by a positive factor and a constant alone. The ten losses here, with m the margin:
+
+    zero_one       1[m < 0], 1/2 at 0 as a tie counts in AUC    c = 1
+    logistic       log(1 + exp(-m)), cross-entropy of a log-odds; for pairs RankNet
+    exponential    exp(-m); beyond m = -50 its tangent, so that it stays finite
+    hinge          max(0, 1 - m)
+    squared_hinge  max(0, 1 - m)^2
+    l1             |1 - m|
+    ramp           clip((1 - m) / 2, 0, 1)                      c = 1
+    unhinged       1 - m                                        c = 2
+    sigmoid        1 / (1 + exp(m))                             c = 1
+    squared        (1 - m)^2
+
+``sigmoid`` is also the symmetrised logistic loss and the soft zero-one loss; see ALIASES. Where a slope jumps
+(kinks) the gradient is the one that torch's automatic differentiation takes.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cleanrank import checks
+
+# A NumPy array or a torch tensor: the formulas use what both have.
+Values: TypeAlias = Any
+Formula: TypeAlias = Callable[[Values], Values]
+
+STEEPEST = 50.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function of the logit with its first two derivatives."""
+
+    value: Formula
+    slope: Formula
+    curvature: Formula
+
+
+@dataclass(frozen=True)
+class BinaryLoss:
+    """A loss l(a, t) of a logit a and a target t in [0, 1].
+
+    Attributes:
+        name: how messages call it.
+        one: l(a, 1) as a curve.
+        zero: l(a, 0) as a curve.
+        constant: c with l(a, 1) + l(a, 0) = c for every a, None when there is none.
+        bounded: whether its values stay within bounds.
+        log_odds: whether 1 / (1 + exp(-a)) is the model's probability of target 1.
+        kinks: logits where a slope is not smooth.
+        trainable: whether its gradient can train a model.
+
+    >>> hinge = LOSSES["hinge"]
+    >>> float(hinge.value(0.25, 1)), float(hinge.gradient(0.25, 0)), hinge.constant
+    (0.75, 1.0, None)
+    """
+
+    name: str
+    one: Curve
+    zero: Curve
+    constant: float | None = None
+    bounded: bool = False
+    log_odds: bool = False
+    kinks: tuple[float, ...] = ()
+    trainable: bool = True
+
+    def value(self, logit: Values, target: Values) -> Values:
+        """l(a, t), elementwise."""
+        return _between(self.one.value, self.zero.value, logit, target)
+
+    def gradient(self, logit: Values, target: Values) -> Values:
+        """The derivative of l(a, t) by a."""
+        return _between(self.one.slope, self.zero.slope, logit, target)
+
+    def curvature(self, logit: Values, target: Values) -> Values:
+        """The second derivative of l(a, t) by a, which may be 0 or negative; 0 at kinks."""
+        return _between(self.one.curvature, self.zero.curvature, logit, target)
+
+
+def _between(one: Formula, zero: Formula, logit: Values, target: Values) -> Values:
+    a = as_floats(logit)
+    if is_tensor(a):
+        t = target.to(a.dtype) if is_tensor(target) else a.new_tensor(target)
+    else:
+        t = np.asarray(target)
+    return t * one(a) + (1 - t) * zero(a)
+
+
+def margin_loss(
+    name: str,
+    value: Formula,
+    slope: Formula,
+    curvature: Formula,
+    *,
+    constant: float | None = None,
+    bounded: bool = False,
+    log_odds: bool = False,
+    kinks: tuple[float, ...] = (),
+    trainable: bool = True,
+) -> BinaryLoss:
+    """A loss phi of the margin from phi and its first two derivatives; ``kinks`` are margins.
+
+    >>> halved = margin_loss("halved", lambda m: (1 - m) / 2, lambda m: 0 * m - 0.5, lambda m: 0 * m)
+    >>> float(halved.value(-1.0, 0))
+    0.0
+    """
+    return BinaryLoss(
+        name,
+        Curve(value, slope, curvature),
+        Curve(lambda a: value(-a), lambda a: -slope(-a), lambda a: curvature(-a)),
+        constant,
+        bounded,
+        log_odds,
+        tuple(sorted({x for k in kinks for x in (k, -k)})),
+        trainable,
+    )
+
+
+def is_tensor(values: Values) -> bool:
+    """Whether the values are a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def namespace(values: Values) -> Any:
+    """The module whose functions take these values: torch or NumPy."""
+    return sys.modules["torch"] if is_tensor(values) else np
+
+
+def as_floats(values: Values) -> Values:
+    """The values with a floating type, as a tensor or an array."""
+    if is_tensor(values):
+        return values if values.is_floating_point() else values.double()
+    found = np.asarray(values)
+    return found if found.dtype.kind == "f" else found.astype(np.float64)
+
+
+def logistic_value(m: Values) -> Values:
+    """log(1 + exp(-m)) without overflow.
+
+    >>> logistic_value(np.array([-1e4, 0.0])).round(4).tolist()
+    [10000.0, 0.6931]
+    """
+    if is_tensor(m):
+        return -sys.modules["torch"].nn.functional.logsigmoid(m)
+    return np.logaddexp(0.0, -m)
+
+
+def probability(a: Values) -> Values:
+    """1 / (1 + exp(-a)) without overflow.
+
+    >>> probability(np.array([-1e4, 0.0, 1e4])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    if is_tensor(a):
+        return a.sigmoid()
+    small = np.exp(-np.abs(a))
+    return np.where(a >= 0, 1.0, small) / (1.0 + small)
+
+
+def _flat(m: Values) -> Values:
+    return m * 0
+
+
+def _as_type(condition: Values, m: Values) -> Values:
+    return condition.to(m.dtype) if is_tensor(m) else np.asarray(condition, m.dtype)
+
+
+def _zero_one(m: Values) -> Values:
+    return _as_type(m < 0, m) + 0.5 * _as_type(m == 0, m)
+
+
+def _bell(m: Values) -> Values:
+    return probability(m) * probability(-m)
+
+
+def _exponential(m: Values) -> Values:
+    # Beyond the steepest slope the tangent: finite and, in single precision too, still rising.
+    near = namespace(m).clip(m, -STEEPEST, None)
+    return namespace(m).exp(-near) * (1.0 + (near - m))
+
+
+def _exponential_slope(m: Values) -> Values:
+    return -namespace(m).exp(-namespace(m).clip(m, -STEEPEST, None))
+
+
+def _short(m: Values) -> Values:
+    """max(0, 1 - m)."""
+    return namespace(m).clip(1 - m, 0, None)
+
+
+LOSSES: dict[str, BinaryLoss] = {
+    "zero_one": margin_loss(
+        "zero_one", _zero_one, _flat, _flat, constant=1.0, bounded=True, kinks=(0.0,), trainable=False
+    ),
+    "logistic": margin_loss("logistic", logistic_value, lambda m: -probability(-m), _bell, log_odds=True),
+    "exponential": margin_loss(
+        "exponential",
+        _exponential,
+        _exponential_slope,
+        lambda m: -_exponential_slope(m) * _as_type(m >= -STEEPEST, m),
+        kinks=(-STEEPEST,),
+    ),
+    "hinge": margin_loss("hinge", _short, lambda m: -_as_type(m <= 1, m), _flat, kinks=(1.0,)),
+    "squared_hinge": margin_loss(
+        "squared_hinge",
+        lambda m: _short(m) ** 2,
+        lambda m: -2 * _short(m),
+        lambda m: 2 * _as_type(m < 1, m),
+        kinks=(1.0,),
+    ),
+    "l1": margin_loss("l1", lambda m: abs(1 - m), lambda m: namespace(m).sign(m - 1), _flat, kinks=(1.0,)),
+    "ramp": margin_loss(
+        "ramp",
+        lambda m: namespace(m).clip((1 - m) / 2, 0, 1),
+        lambda m: -0.5 * _as_type(abs(m) <= 1, m),
+        _flat,
+        constant=1.0,
+        bounded=True,
+        kinks=(-1.0, 1.0),
+    ),
+    "unhinged": margin_loss("unhinged", lambda m: 1 - m, lambda m: m * 0 - 1, _flat, constant=2.0),
+    "sigmoid": margin_loss(
+        "sigmoid",
+        lambda m: probability(-m),
+        lambda m: -_bell(m),
+        lambda m: _bell(m) * (2 * probability(m) - 1),
+        constant=1.0,
+        bounded=True,
+    ),
+    "squared": margin_loss("squared", lambda m: (1 - m) ** 2, lambda m: 2 * (m - 1), lambda m: m * 0 + 2),
+}
+
+ALIASES: dict[str, str] = {
+    "0-1": "zero_one",
+    "cross_entropy": "logistic",
+    "ranknet": "logistic",
+    "symmetrised_logistic": "sigmoid",
+    "soft_zero_one": "sigmoid",
+    "absolute": "l1",
+}
+
+
+def binary_loss(loss: str | BinaryLoss) -> BinaryLoss:
+    """The loss of a name, of an alias, or the loss itself.
+
+    >>> binary_loss("soft_zero_one").name
+    'sigmoid'
+    """
+    if isinstance(loss, BinaryLoss):
+        return loss
+    return LOSSES[checks.known("loss", ALIASES.get(loss, loss), LOSSES)]
