@@ -136,3 +136,10 @@ def test_searched_words_are_listed_beside_numbers():
     from cleanrank.experiments.document import _settings
 
     assert "neg, pos" in _settings({"kind": ("neg", "pos"), "start": (0, 50)})
+
+
+def test_options_of_options_are_listed_in_brackets():
+    from cleanrank.experiments.document import _settings
+
+    given = {"detector": "sour", "options": {"end": 9, "norm": True}, "given": [], "grade": -1}
+    assert _settings(given) == "detector sour, options (end 9, norm true), grade -1"

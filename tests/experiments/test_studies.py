@@ -39,6 +39,8 @@ def test_every_study_gives_its_measures_for_every_query_the_same_twice(asked, na
 
 
 def small(name):
+    if name == "detection":
+        return {"options": {"end": 20, "params": {"min_data_in_leaf": 5}}}
     # Studies of forests look at every tenth of the trees and at the first fifty.
     return {"rounds": 50, "min_data_in_leaf": 5} if "rounds" in STUDIES[name].params else {}
 

@@ -145,5 +145,12 @@ def _list(values: tuple[Any, ...]) -> str:
 
 
 def _settings(values: Any) -> str:
-    shown = ((k, _list(v) if isinstance(v, tuple) else v) for k, v in values.items())
-    return ", ".join(f"{k} {str(v).lower() if isinstance(v, bool) else v}" for k, v in shown)
+    return ", ".join(f"{key} {_setting(value)}" for key, value in values.items() if value not in ({}, []))
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return f"({_settings(value)})"
+    return _list(tuple(value)) if isinstance(value, list | tuple) else str(value)

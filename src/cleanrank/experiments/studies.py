@@ -148,6 +148,13 @@ def curve(asked: Inquiry) -> Measured:
     return forests.curve(asked)
 
 
+def detection(asked: Inquiry) -> Measured:
+    """How well a detector finds the labels that were changed."""
+    from cleanrank.experiments import detection as found
+
+    return found.detection(asked)
+
+
 def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
     """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
     query = query_of_row(data.indptr)
@@ -243,5 +250,22 @@ STUDIES: dict[str, Study] = {
             f"validation at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS
         },
         about="a ranker on validation data as its forest grows",
+    ),
+    "detection": Study(
+        version=1,
+        run=detection,
+        params={"detector": "sour", "options": {}, "given": [], "grade": -1},
+        measures={
+            "average precision": "average precision of the rows by descending doubt; ties share a threshold",
+            "precision": "the share of issues whose grade was changed",
+            "recall": "the share of changed grades that are issues",
+            "base rate": "the share of changed grades, about what a random order has as average precision",
+            "issues": "issues as a share of the rows",
+            "average precision within grades": "the mean over given grades of the average precision among "
+            "the rows of that grade, each grade weighing its changed rows",
+            "base rate within grades": "the same mean of the grades' base rates",
+        },
+        about="a detector of label issues with its options against known noise in the training labels; "
+        "given: validation, noise; grade: only rows with that given grade, -1 all",
     ),
 }
