@@ -41,7 +41,7 @@ def _curves(found: Mapping[str, Any]) -> dict[str, Any]:
     words = "pNoise against the label error rate. " + " ".join(
         f"{c['profile']}: {c['pnoise'][-1]:.3f} at {c['rates'][-1]:.0%}." for c in found["curves"]
     )
-    return _picture("curves", "pNoise of these data, by kind of error", words, _lines(rows, lines, at, 1))
+    return picture("curves", "pNoise of these data, by kind of error", words, _lines(rows, lines, at, 1))
 
 
 def _known(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _known(found: Mapping[str, Any]) -> dict[str, Any]:
     )
     at = found["curves"][0]["limits"]["at"]
     title = f"Beside published data sets ({profile} errors, overall shares)"
-    return _picture("known", title, words, _lines(rows, [k["dataset"] for k in every], at, 0))
+    return picture("known", title, words, _lines(rows, [k["dataset"] for k in every], at, 0))
 
 
 def _lines(rows: list[dict[str, Any]], lines: Sequence[str], at: float, first: int) -> dict[str, Any]:
@@ -150,8 +150,8 @@ def _shares(found: Mapping[str, Any]) -> dict[str, Any]:
     ]
     words = "Shares of the grades. " + " ".join(f"Grade {r['grade']}: {r['shown']}." for r in rows)
     tooltip = [{"field": "grade", "title": "Grade"}, {"field": "documents", "title": "Documents"}]
-    spec = _bars(rows, "grade", "share", None, tooltip=tooltip, step=30, form=".0%")
-    return _picture("grade-shares", "Documents by grade", words, spec)
+    spec = bars(rows, "grade", "share", None, tooltip=tooltip, step=30, form=".0%")
+    return picture("grade-shares", "Documents by grade", words, spec)
 
 
 def _lengths(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _lengths(found: Mapping[str, Any]) -> dict[str, Any]:
             "tooltip": [{"field": "shown", "title": "Documents"}, {"field": "queries", "title": "Queries"}],
         },
     }
-    return _picture("lengths", "Queries by length", words, spec)
+    return picture("lengths", "Queries by length", words, spec)
 
 
 def _worth(found: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -206,8 +206,8 @@ def _worth(found: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> di
     ]
     words = "Effective pairs. " + " ".join(f"{r['way']}: {r['shown']}." for r in rows)
     tooltip = [{"field": "way", "title": "Way"}, {"field": "shown", "title": "Effective pairs"}]
-    spec = _bars(rows, "way", "value", "effective pairs", tooltip=tooltip, step=24, label_limit=230)
-    return _picture("worth", "What each way is worth", words, spec)
+    spec = bars(rows, "way", "value", "effective pairs", tooltip=tooltip, step=24, label_limit=230)
+    return picture("worth", "What each way is worth", words, spec)
 
 
 def _wrong(found: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _wrong(found: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> di
         "symbolType": "square",
     }
     words = "pNoise. " + " ".join(f"{o['name']}: {o['pnoise']:.3f}, floor {o['floor']:.3f}." for o in options)
-    spec = _bars(
+    spec = bars(
         rows,
         "way",
         "value",
@@ -246,10 +246,10 @@ def _wrong(found: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> di
         "legend": legend,
     }
     spec["layer"][0]["encoding"]["order"] = {"field": "part", "type": "nominal", "sort": "descending"}
-    return _picture("wrong", "Where wrong pairs come from", words, spec)
+    return picture("wrong", "Where wrong pairs come from", words, spec)
 
 
-def _bars(
+def bars(
     rows: list[dict[str, Any]],
     name: str,
     value: str,
@@ -289,7 +289,6 @@ def _bars(
     }
 
 
-def _picture(
-    name: str, title: str, words: str, spec: dict[str, Any], *, wide: bool = False
-) -> dict[str, Any]:
+def picture(name: str, title: str, words: str, spec: dict[str, Any], *, wide: bool = False) -> dict[str, Any]:
+    """What a page needs of a picture: its place, title, words for who cannot see it, description, width."""
     return {"id": name, "title": title, "words": words, "spec": spec, "wide": wide}

@@ -1,31 +1,15 @@
 """The pages of a diagnosis and of a plan, made from their plain values (``to_dict``) alone."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from cleanrank import __version__
-from cleanrank.report import curves, vega
-from cleanrank.report.page import Safe, Td, asset, data_block, joined, number, page, table, tag, write_page
-from cleanrank.report.sections import theme_button
+from cleanrank.report import curves
+from cleanrank.report.article import Section, drawn, write_article
+from cleanrank.report.page import Safe, Td, joined, number, table, tag
 
-Section: TypeAlias = tuple[str, str, Sequence[object]]
 PILLS = {"act": ("bad", "act"), "know": ("none", "know"), "fine": ("ok", "fine")}
-STYLE = """
-.advice{list-style:none;padding:0;margin:.6rem 0;max-width:112ch}
-.advice li{display:grid;grid-template-columns:4.2em 1fr;gap:.2rem .6rem;padding:.5rem 0;
-border-bottom:1px solid var(--line)}
-.advice .pill{justify-self:start;align-self:start;margin-top:.1em}
-.advice details{font-size:.87rem;color:var(--muted);margin:.1rem 0 0}
-.advice dl{margin:.2rem 0 .2rem .9rem}
-.facts{display:flex;flex-wrap:wrap;gap:.6rem 2.6rem;list-style:none;padding:0;margin:1rem 0 .2rem}
-.facts strong{display:block;font-size:1.55rem;line-height:1.2;font-weight:650;letter-spacing:-.015em;
-font-variant-numeric:tabular-nums}
-.facts span{color:var(--muted);font-size:.87rem}
-tr.chosen>*{background:var(--ok-bg)}
-@media print{.advice li{break-inside:avoid}.advice details{display:none}}
-"""
 
 
 def write_diagnosis(found: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -44,7 +28,7 @@ def write_diagnosis(found: Mapping[str, Any], path: str | os.PathLike[str]) -> P
         f"{found['queries']:,} queries · {found['documents']:,} documents · {found['features']:,} "
         f"features · {found['pairs']['different']:,} pairs of different grades"
     )
-    return _write(path, title, lede, _key_figures(found), sections, pictures)
+    return write_article(path, title, lede, _key_figures(found), sections, pictures)
 
 
 def write_plan(found: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
@@ -61,7 +45,7 @@ def write_plan(found: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
         ]
     sections: list[Section] = [
         ("reasons", "Why", [_advice(found["reasons"])]),
-        ("options", "All ways compared", [*_figures(pictures), _options(found)]),
+        ("options", "All ways compared", [*drawn(pictures), _options(found)]),
         ("changes", "What would change it", _changes(found)),
         ("granted", "Taken for granted", [tag("ul", *(tag("li", c) for c in found["caveats"]))]),
     ]
@@ -70,35 +54,7 @@ def write_plan(found: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
         f"Budget {order['budget']:,g} · {order['cost']:,g} a judgement · {order['documents']} documents a "
         f"query · grades {shares} %"
     )
-    return _write(path, "Which labels to buy", lede, figures, sections, pictures)
-
-
-def _write(
-    path: str | os.PathLike[str],
-    title: str,
-    lede: str,
-    figures: Iterable[tuple[str, str]],
-    sections: Sequence[Section],
-    pictures: Sequence[Mapping[str, Any]],
-) -> Path:
-    there = [(name, words, [p for p in parts if p is not None]) for name, words, parts in sections]
-    there = [s for s in there if s[2]]
-    body = [
-        tag(
-            "header",
-            tag("div", tag("h1", title), theme_button(), class_="top"),
-            tag("p", lede, class_="lede"),
-            tag("ul", *(tag("li", tag("strong", v), tag("span", w)) for v, w in figures), class_="facts"),
-            tag(
-                "nav", *(tag("a", words, href=f"#{name}") for name, words, _ in there), aria_label="Sections"
-            ),
-        ),
-        tag("main", *(tag("section", tag("h2", words), *parts, id=name) for name, words, parts in there)),
-        tag("footer", tag("p", f"Made with cleanrank {__version__}.", class_="hint")),
-        data_block("pictures-data", {"pictures": [{"id": p["id"], "spec": p["spec"]} for p in pictures]}),
-    ]
-    scripts = [vega.library(), asset("report.js"), asset("pictures.js")]
-    return write_page(path, page(title, body, scripts=scripts, extra_style=STYLE + curves.COLOURS))
+    return write_article(path, "Which labels to buy", lede, figures, sections, pictures)
 
 
 def _advice(advice: Sequence[Mapping[str, Any]]) -> Safe:
@@ -130,22 +86,6 @@ def _key_figures(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return figures
 
 
-def _figures(pictures: Sequence[Mapping[str, Any]], *names: str) -> list[Safe]:
-    chosen = [p for p in pictures if not names or p["id"] in names]
-    if not chosen:
-        return []
-    drawn = [
-        tag(
-            "figure",
-            tag("figcaption", p["title"]),
-            tag("div", id=p["id"], class_="plot", role="img", aria_label=p["words"]),
-            class_="wide" if p["wide"] else None,
-        )
-        for p in chosen
-    ]
-    return [tag("div", *drawn, class_="figures")]
-
-
 def _fragility(found: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> list[object]:
     if not found["curves"]:
         return [tag("p", "All documents have one grade: there are no pairs to spoil.")]
@@ -175,7 +115,7 @@ def _fragility(found: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) 
     full = tag(
         "details", tag("summary", "All figures"), table(head, rows, caption="pNoise by error rate", headed=2)
     )
-    return [tag("p", words, class_="hint"), *_figures(pictures, "curves", "known"), _limits(found), full]
+    return [tag("p", words, class_="hint"), *drawn(pictures, "curves", "known"), _limits(found), full]
 
 
 def _limits(found: Mapping[str, Any]) -> Safe:
@@ -224,7 +164,7 @@ def _shape(found: Mapping[str, Any], pictures: Sequence[Mapping[str, Any]]) -> l
         f"{q['100']:g}, median {q['50']:g}, mean {found['lengths']['mean']:.1f}."
     )
     return [
-        *_figures(pictures, "grade-shares", "lengths"),
+        *drawn(pictures, "grade-shares", "lengths"),
         table(head, rows, caption="Grades"),
         tag("p", words),
     ]
