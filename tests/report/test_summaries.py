@@ -84,6 +84,19 @@ def test_a_measure_that_is_nowhere_defined_has_no_mean():
     assert (row.mean, row.low, row.seed_sd) == (None, None, None)
 
 
+def test_queries_that_count_for_some_seeds_alone_leave_each_cell_its_mean():
+    """A precision whose issues lie in other queries for every seed: .5 and 1, not the one query they share."""
+    nan = math.nan
+    records = [
+        record(seed=1, values={"precision": [0.0, 1.0, nan]}),
+        record(seed=2, values={"precision": [nan, 1.0, 1.0]}),
+        record(seed=3, values={"precision": [nan, nan, nan]}),
+    ]
+    (row,) = summarise(records, **FAST).rows
+    assert row.mean == pytest.approx(0.75)
+    assert (row.low, row.own_mean) == (None, True)
+
+
 def test_a_failed_cell_makes_the_mean_incomplete():
     records = [*two_folds_two_seeds()[:3], record(fold=2, seed=1, status="failed", error="no")]
     (row,) = summarise(records, **FAST).rows

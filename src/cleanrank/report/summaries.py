@@ -13,7 +13,9 @@ noise level, a method and a measure:
   correction over all comparisons of one measure.
 
 A measure whose mean is not the plain mean of its per-query values (one weighted by pairs, say) keeps its
-own: the average of the cells' means, weighted by the queries of each fold; it gets no interval and no test.
+own: the average of the cells' means, weighted by the queries of each fold (a cell without a mean, such as
+the precision of no findings, does not count); it gets no interval and no test. The same holds where a query
+counts for one seed and not for another.
 
 Failed and missing cells are never numbers. A row that lacks cells is incomplete: it shows the mean of what
 ran, says so, and is not tested.
@@ -282,12 +284,26 @@ def _row(
         return row
     values, queries = _pooled(done, measure)
     row = replace(row, values=values, queries=queries, seed_sd=_seed_sd(cells, done, measure))
-    if any(_weighs_its_own_way(r, measure) for r in done.values()):
-        sizes = [len(r.values[measure]) for r in done.values()]
-        own = float(np.average([_cell_mean(r, measure) for r in done.values()], weights=sizes))
+    if any(_weighs_its_own_way(r, measure) for r in done.values()) or _counts_vary(done, measure):
+        own = _mean_of_cells(done.values(), measure)
         return replace(row, mean=None if math.isnan(own) else own, n_queries=len(values), own_mean=True)
     counted = values[~np.isnan(values)]
     return replace(row, n_queries=len(counted), mean=_plain_mean(counted) if len(counted) else None)
+
+
+def _counts_vary(done: Mapping[CellId, RunRecord], measure: str) -> bool:
+    """Whether a query of a fold is NaN for one seed and not for another."""
+    first: dict[str, Array] = {}
+    return any(
+        not np.array_equal(first.setdefault(name[2], gaps), gaps)
+        for name, record in done.items()
+        for gaps in [np.isnan(record.values[measure])]
+    )
+
+
+def _mean_of_cells(records: Iterable[RunRecord], measure: str) -> float:
+    known = [(m, len(r.values[measure])) for r in records if not math.isnan(m := _cell_mean(r, measure))]
+    return float(np.average([m for m, _ in known], weights=[n for _, n in known])) if known else math.nan
 
 
 def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, seed: int) -> list[Row]:
