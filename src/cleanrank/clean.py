@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cleanrank import checks
 from cleanrank.data.files import written_whole
 from cleanrank.doubt.table import DoubtTable
-from cleanrank.types import Array, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.verbs import make_callable
 
 BoolArray = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Cleaned:
         before: the rows as they were.
         issues: the table that was acted on, in the order of ``before``.
         acted: which rows of ``before`` were changed or dropped.
-        mode: "drop", "relabel" or "reweight".
+        mode: one of MODES.
         by: who or what decided.
         at: when, ISO 8601, UTC.
         emptied: ids of queries that lost all their documents.
@@ -66,6 +66,7 @@ class Cleaned:
             "new_label": self._after("y", part.given_label),
             "old_weight": self._before_weights(),
             "new_weight": self._after("weights", np.ones(len(part))),
+            **self._gains(),
             "doubt": part.doubt,
             "why": reasons,
             "by": self.by,
@@ -122,7 +123,7 @@ class Cleaned:
                 part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
-        words = {"drop": "dropped", "relabel": "relabelled", "reweight": "reweighted"}[self.mode]
+        words = WORDS[self.mode]
         empty = f", {len(self.emptied)} queries emptied" if self.emptied else ""
         return f"Cleaned({self.acted.sum():,} of {self.before.n_docs:,} documents {words}{empty})"
 
@@ -134,6 +135,13 @@ class Cleaned:
         if self.mode == "drop":
             return np.full(len(missing), np.nan)
         return np.asarray(column[self.acted])
+
+    def _gains(self) -> dict[str, Array]:
+        """Gains before and after, where the mode changes them."""
+        if self.mode != "posterior":
+            return {}
+        given = _given_gains(self.before, self.options)
+        return {"old_gain": given[self.acted], "new_gain": self._after("gains", given[self.acted])}
 
     def _before_weights(self) -> Array:
         n = int(self.acted.sum())
@@ -147,19 +155,27 @@ def clean(
     *,
     min_doubt: float | None = None,
     weight: float | None = None,
+    label_gain: Sequence[float] | None = None,
     by: str = "cleanrank",
     at: str | None = None,
 ) -> Cleaned:
-    """Drops, relabels or reweights the doubted documents; ``data`` stays untouched.
+    """Drops, relabels or reweights the doubted documents, or gives all expected gains.
+
+    ``data`` stays untouched. With "posterior" the gain of a document becomes
+    sum_c P(true grade c | features, given grade) g_c, with g_c = 2^c - 1 or ``label_gain``; the objectives
+    "exact" and "parity" train on it. Grades and weights stay.
 
     Queries that lose all their documents go too, and are named in the result.
 
     Args:
         data: rows to clean.
         issues: what a detector found in them; rows are matched by id, so their order does not matter.
-        mode: "drop"; "relabel" to the suggested grade; "reweight" by 1 - doubt (or ``weight``).
+        mode: "drop"; "relabel" to the suggested grade; "reweight" by 1 - doubt (or ``weight``);
+            "posterior", which needs the probabilities of ``find_posterior`` and acts on every row whose gain
+            changes unless ``min_doubt`` is given.
         min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
         weight: with "reweight", the factor for every issue.
+        label_gain: with "posterior", the gain of each grade, else 2^c - 1.
         by: who decides, for the audit trail.
         at: when, for the audit trail; now unless given.
 
@@ -175,13 +191,19 @@ def clean(
         checks.fail("min_doubt", "must lie in (0, 1]", min_doubt)
     if weight is not None and (mode != "reweight" or not 0 <= weight <= 1):
         checks.fail("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
+    if label_gain is not None and mode != "posterior":
+        checks.fail("label_gain", "goes with mode='posterior'", mode)
     table = issues.aligned(data)
     acted = table.is_label_issue if min_doubt is None else table.doubt >= min_doubt
     if mode == "relabel":
         acted = acted & (table.suggested_label != table.given_label)
     if acted.all() and mode == "drop" and data.n_docs:
         checks.fail("issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt.")
-    options = {k: v for k, v in (("min_doubt", min_doubt), ("weight", weight)) if v is not None}
+    given: dict[str, Any] = {"min_doubt": min_doubt, "weight": weight}
+    given["label_gain"] = None if label_gain is None else [float(gain) for gain in label_gain]
+    options = {name: value for name, value in given.items() if value is not None}
+    if mode == "posterior" and min_doubt is None:
+        acted = _expected_gains(table, options) != _given_gains(data, options)
     now = at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return _cleaned(data, table, acted, mode, by, now, options)
 
@@ -223,10 +245,49 @@ def _reweight(
     return replace(data, weights=(old * factor).astype(np.float32))
 
 
+def _posterior(
+    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+) -> RankingData:
+    given = _given_gains(data, options)
+    return replace(data, gains=np.where(acted, _expected_gains(table, options), given))
+
+
+def _expected_gains(table: DoubtTable, options: Mapping[str, Any]) -> FloatArray:
+    # Imported here: its grade models bring LightGBM along, which the other modes do without.
+    from cleanrank.doubt.posterior import table_probabilities
+
+    probabilities = table_probabilities(table)
+    found: FloatArray = probabilities @ _label_gains(probabilities.shape[1], options)
+    return found
+
+
+def _given_gains(data: RankingData, options: Mapping[str, Any]) -> FloatArray:
+    if data.gains is not None:
+        checks.fail("data", "must have grades only to be given expected gains", "real-valued gains")
+    return _label_gains(data.n_grades, options)[data.y]
+
+
+def _label_gains(n_grades: int, options: Mapping[str, Any]) -> FloatArray:
+    if "label_gain" not in options:
+        return np.ldexp(1.0, np.arange(n_grades)) - 1.0
+    table = np.asarray(options["label_gain"], dtype=np.float64)
+    if len(table) < n_grades or not (np.isfinite(table) & (table >= 0)).all():
+        rule = f"must list a finite gain >= 0 for grades 0..{n_grades - 1}"
+        checks.fail("label_gain", rule, table.tolist())
+    return table[:n_grades]
+
+
 MODES: dict[str, Callable[[RankingData, DoubtTable, BoolArray, Mapping[str, Any]], RankingData]] = {
     "drop": _drop,
     "relabel": _relabel,
     "reweight": _reweight,
+    "posterior": _posterior,
+}
+WORDS = {
+    "drop": "dropped",
+    "relabel": "relabelled",
+    "reweight": "reweighted",
+    "posterior": "given expected gains",
 }
 
 make_callable(__name__, clean)
