@@ -59,6 +59,24 @@ def test_the_two_parts_of_a_breakdown_make_the_whole():
     assert len(plain["ndcg@3"]) == len(found.query_ids)
 
 
+def test_the_best_round_alone_can_part_the_queries():
+    """Queries by hand: a non-relevant document in the top 3 of that round, a relevant one below."""
+    asked = inquiry("breakdown", best_round=True, rounds=40, early_stopping_rounds=5)
+    found = STUDIES["breakdown"].run(asked)
+    stopped = Growing(objective="builtin", params={"min_data_in_leaf": 5}, measure="ndcg@3", seed=1).train(
+        made(1), made(2), rounds=40, early_stopping_rounds=5
+    )
+    assert 1 < stopped.best_iteration < 40
+    test = made(3)
+    scores = stopped.booster.predict(test.X, num_iteration=stopped.best_iteration)
+    wanted = []
+    for a, b in zip(test.indptr, test.indptr[1:], strict=False):
+        ranked = test.y[a:b][np.argsort(-scores[a:b], kind="stable")]
+        wanted.append((ranked[:3] == 0).any() and (ranked[3:] > 0).any())
+    np.testing.assert_array_equal(found.values["share with outliers"], wanted)
+    assert 0 < np.mean(wanted) < 1
+
+
 @pytest.mark.parametrize(("ranker_start", "wanted"), [(-1, 4), (0, 0), (9, 9)])
 def test_sour_may_filter_from_another_start_than_the_one_that_parts_the_queries(
     monkeypatch, ranker_start, wanted

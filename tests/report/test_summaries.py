@@ -85,7 +85,7 @@ def test_a_measure_that_is_nowhere_defined_has_no_mean():
 
 
 def test_queries_that_count_for_some_seeds_alone_leave_each_cell_its_mean():
-    """A precision whose issues lie in other queries for every seed: .5 and 1, not the one query they share."""
+    """A precision whose issues lie in other queries for each seed: .5 and 1, not their one common query."""
     nan = math.nan
     records = [
         record(seed=1, values={"precision": [0.0, 1.0, nan]}),

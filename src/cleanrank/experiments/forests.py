@@ -13,7 +13,7 @@ from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.denoising import forest_of
 from cleanrank.experiments.studies import Inquiry, Measured
 from cleanrank.groups import ranks, segment_sum
-from cleanrank.pipelines.watching import Growing, watch_model
+from cleanrank.pipelines.watching import Growing, watch_last, watch_model
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import Array, FloatArray, RankingData
@@ -48,14 +48,22 @@ def outliers(asked: Inquiry) -> Measured:
 
 
 def breakdown(asked: Inquiry) -> Measured:
-    """NDCG of a ranker over test queries with outliers of the base forest, and over those without."""
+    """NDCG of a ranker over test queries with outliers of the base forest, and over those without.
+
+    With ``best_round`` the base forest stops on validation data, and the one round that they like best says
+    what is an outlier (the paper's s = e).
+    """
     window, growing, rounds = _setting(asked)
     test = asked.clean.test
-    base = growing.train(asked.train, rounds=rounds)
-    found = watch_model(test, base, window).outliers()
-    with_outliers = _per_query(found, test) > 0
     params = dict(asked.params)
-    filtered_from = params.pop("ranker_start")
+    filtered_from, best_round = params.pop("ranker_start"), params.pop("best_round")
+    if best_round:
+        stop = params["early_stopping_rounds"]
+        base = growing.train(asked.train, asked.validation, rounds=rounds, early_stopping_rounds=stop)
+        found = watch_last(test, base, window).outliers()
+    else:
+        found = watch_model(test, growing.train(asked.train, rounds=rounds), window).outliers()
+    with_outliers = _per_query(found, test) > 0
     params["start"] = params["start"] if filtered_from < 0 else filtered_from
     model = forest_of(params, asked.train, asked.validation, asked.select, asked.seed)
     measure = str(Measure.parse(asked.select))

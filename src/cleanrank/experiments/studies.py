@@ -222,14 +222,15 @@ STUDIES: dict[str, Study] = {
     "breakdown": Study(
         version=1,
         run=breakdown,
-        params={"ranker": "lambdarank", "ranker_start": -1, **WATCHED},
+        params={"ranker": "lambdarank", "ranker_start": -1, "best_round": False, **WATCHED},
         measures={
             "all queries": "the measure of the choice, over all test queries",
             "queries with outliers": "over test queries in which the base forest has outliers",
             "queries without outliers": "over the other test queries",
             "share with outliers": "the share of test queries with outliers",
         },
-        about="a ranker over test queries with and without outliers; ranker_start: of SOUR, -1 as start",
+        about="a ranker over test queries with and without outliers; ranker_start: of SOUR, -1 as start; "
+        "best_round: outliers of the best round on validation data alone, as in last-SOUR",
     ),
     "exit_leaves": Study(
         version=1,
