@@ -1,0 +1,171 @@
+"""Sums of a binary loss over the pairs of padded lists, with memory linear in their length.
+
+Scores s, labels y and weights w are (B, L) tensors with a mask. A list has
+
+    S = sum over its pairs (i, j) of  w_i w_j delta_ij l(sigma (s_i - s_j), 1[y_i > y_j])
+
+and the pairs are (``pairs``)
+
+    strict       y_i > y_j
+    strict_both  y_i != y_j, in both orders
+    all_ordered  i != j, in both orders, ties included: their target is 0
+
+S and dS/ds are computed together, some rows of the n x n table at a time, and dS/ds (B, L) is all that is
+kept for the backward pass. The second derivative is not available.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.swaps import Swap
+
+# Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
+BLOCK = {"cpu": 1 << 17, "cuda": 1 << 24}
+PAIRS: dict[str, str] = {
+    "strict": "pairs of different grades, the better document first",
+    "strict_both": "pairs of different grades in both orders",
+    "all_ordered": "all pairs in both orders, ties included",
+}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of padded lists and the loss on them.
+
+    Attributes:
+        labels: (B, L), of the type of the scores; only their order counts.
+        mask: (B, L), False at padding.
+        kind: one of PAIRS.
+        loss: l(logit, target).
+        sigma: factor of score differences.
+        weights: (B, L) or None.
+        swap: delta_ij or None.
+        block: pairs in memory at a time; None for the default of the device.
+    """
+
+    labels: Tensor
+    mask: Tensor
+    kind: str
+    loss: BinaryLoss
+    sigma: float = 1.0
+    weights: Tensor | None = None
+    swap: Swap | None = None
+    block: int | None = None
+
+
+def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
+    """S of every list (B,).
+
+    >>> from cleanrank.losses.binary import LOSSES
+    >>> s = torch.tensor([[2.0, 1.5, 9.0]])
+    >>> mask = torch.tensor([[True, True, False]])
+    >>> pair_sums(s, Pairs(torch.tensor([[0.0, 1.0, 9.0]]), mask, "strict", LOSSES["hinge"])).tolist()
+    [1.5]
+    """
+    return _PairSums.apply(scores, pairs)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _PairSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> Tensor:
+        sums, gradient = sums_and_gradient(scores, pairs, ctx.needs_input_grad[0])
+        if gradient is not None:
+            ctx.save_for_backward(gradient)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return given[:, None] * gradient, None
+
+
+def sums_and_gradient(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+    """S (B,) and dS/ds (B, L), block by block of rows."""
+    s = scores.masked_fill(~pairs.mask, 0.0)
+    sums = s.new_zeros(len(s))
+    gradient = torch.zeros_like(s) if with_gradient else None
+    for start, stop in row_blocks(s.shape, pairs.block or BLOCK.get(s.device.type, BLOCK["cpu"])):
+        chosen, target = choose(pairs, start, stop)
+        weight = _pair_weights(pairs, start, stop, s)
+        logit = pairs.sigma * (s[:, start:stop, None] - s[:, None, :])
+        value = pairs.loss.one.value(logit) if target is None else pairs.loss.value(logit, target)
+        sums += _weighted(value, weight, chosen).sum((1, 2))
+        if gradient is not None:
+            slope = pairs.loss.one.slope(logit) if target is None else pairs.loss.gradient(logit, target)
+            slope = _weighted(slope, weight, chosen)
+            gradient[:, start:stop] += slope.sum(2)
+            gradient -= slope.sum(1)
+    return sums, None if gradient is None else gradient.mul_(pairs.sigma)
+
+
+def row_blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:
+    """Cuts L rows into blocks of at most about ``most`` pairs over all B lists.
+
+    >>> list(row_blocks((2, 5), 20))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    lists, length = shape
+    rows = max(1, most // max(1, lists * length))
+    for start in range(0, length, rows):
+        yield start, min(start + rows, length)
+
+
+def choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
+    """Which pairs of rows start..stop-1 count, and their targets; None for targets that are all 1."""
+    y, mask = pairs.labels, pairs.mask
+    better = y[:, start:stop, None] > y[:, None, :]
+    inside = mask[:, start:stop, None] & mask[:, None, :]
+    if pairs.kind == "strict":
+        return inside & better, None
+    if pairs.kind == "strict_both":
+        return inside & (y[:, start:stop, None] != y[:, None, :]), better
+    rows = torch.arange(start, stop, device=y.device)
+    inside[:, rows - start, rows] = False
+    return inside, better
+
+
+def _pair_weights(pairs: Pairs, start: int, stop: int, like: Tensor) -> Tensor | None:
+    found = None if pairs.swap is None else pairs.swap.rows(start, stop)
+    if pairs.weights is not None:
+        w = pairs.weights.to(like.dtype)
+        both = w[:, start:stop, None] * w[:, None, :]
+        found = both if found is None else found.mul_(both)
+    return found
+
+
+def _weighted(values: Tensor, weight: Tensor | None, chosen: Tensor) -> Tensor:
+    values = values if weight is None else values * weight
+    # Not a product with the mask: an unchosen pair may have an infinite value.
+    return values.masked_fill_(~chosen, 0.0)
+
+
+class _Elementwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(loss.gradient(logit, target))
+        found: Tensor = loss.value(logit, target)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return given * gradient, None, None
+
+
+def elementwise(logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
+    """l(logit, target) whose backward pass uses the loss's own gradient.
+
+    >>> from cleanrank.losses.binary import LOSSES
+    >>> elementwise(torch.tensor([0.25]), torch.tensor([1.0]), LOSSES["hinge"]).tolist()
+    [0.75]
+    """
+    return _Elementwise.apply(logit, target, loss)  # type: ignore[no-any-return, no-untyped-call]
