@@ -231,12 +231,17 @@ def find_by_loss(
 ) -> DoubtTable:
     """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
 
-    For probabilities that is 1 - the geometric mean of p_given over the run. Further arguments are those of
-    ``watch_run``.
-
+    For probabilities that is 1 - the geometric mean of p_given over the run.
     Args:
         data: judged rows.
         share: of the rows, those of highest loss, that are issues where the run prefers another grade.
+        run: predictions at hand, see ``watch_run``.
+        objective: "grades" or "ranking", what the forests learn.
+        folds: watch every query in forests that never saw it; 0 watches the training rows.
+        rounds: rounds of boosting.
+        params: LightGBM parameters.
+        seed: for the folds and the forests.
+        n_jobs: threads.
 
     >>> import cleanrank as cr
     >>> noisy = cr.corrupt(cr.make_ranking(40, 5, docs_per_query=20, seed=0), rate=0.1, seed=1)
@@ -266,12 +271,19 @@ def find_forgotten(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> DoubtTable:
-    """Doubts labels that a run forgets or never learns; further arguments are those of ``watch_run``.
+    """Doubts labels that a run forgets or never learns.
 
     Args:
         data: judged rows.
         least: rows forgotten at least so much, as a share of the most that can be, are issues where the run
             prefers another grade.
+        run: predictions at hand, see ``watch_run``.
+        objective: "grades" or "ranking", what the forests learn.
+        folds: watch every query in forests that never saw it; 0 watches the training rows.
+        rounds: rounds of boosting.
+        params: LightGBM parameters.
+        seed: for the folds and the forests.
+        n_jobs: threads.
     """
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
