@@ -173,12 +173,13 @@ def _flat(m: Values) -> Values:
     return m * 0
 
 
-def _as_type(condition: Values, m: Values) -> Values:
+def as_type(condition: Values, m: Values) -> Values:
+    """A condition as 0 and 1 in the type of ``m``."""
     return condition.to(m.dtype) if is_tensor(m) else np.asarray(condition, m.dtype)
 
 
 def _zero_one(m: Values) -> Values:
-    return _as_type(m < 0, m) + 0.5 * _as_type(m == 0, m)
+    return as_type(m < 0, m) + 0.5 * as_type(m == 0, m)
 
 
 def _bell(m: Values) -> Values:
@@ -209,22 +210,22 @@ LOSSES: dict[str, BinaryLoss] = {
         "exponential",
         _exponential,
         _exponential_slope,
-        lambda m: -_exponential_slope(m) * _as_type(m >= -STEEPEST, m),
+        lambda m: -_exponential_slope(m) * as_type(m >= -STEEPEST, m),
         kinks=(-STEEPEST,),
     ),
-    "hinge": margin_loss("hinge", _short, lambda m: -_as_type(m <= 1, m), _flat, kinks=(1.0,)),
+    "hinge": margin_loss("hinge", _short, lambda m: -as_type(m <= 1, m), _flat, kinks=(1.0,)),
     "squared_hinge": margin_loss(
         "squared_hinge",
         lambda m: _short(m) ** 2,
         lambda m: -2 * _short(m),
-        lambda m: 2 * _as_type(m < 1, m),
+        lambda m: 2 * as_type(m < 1, m),
         kinks=(1.0,),
     ),
     "l1": margin_loss("l1", lambda m: abs(1 - m), lambda m: namespace(m).sign(m - 1), _flat, kinks=(1.0,)),
     "ramp": margin_loss(
         "ramp",
         lambda m: namespace(m).clip((1 - m) / 2, 0, 1),
-        lambda m: -0.5 * _as_type(abs(m) <= 1, m),
+        lambda m: -0.5 * as_type(abs(m) <= 1, m),
         _flat,
         constant=1.0,
         bounded=True,
