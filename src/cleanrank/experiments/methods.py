@@ -11,11 +11,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from cleanrank.types import Features, FloatArray, IntArray, RankingData
+from cleanrank import checks
+from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 
 if TYPE_CHECKING:
+    from cleanrank.noise.profiles import NoiseProfile
     from cleanrank.rankers.trees import TreeRanker
+
+# The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
+BUDGET = "gold"
+# The parameter that says where a method has the noise from, and its value for a method that is told.
+NOISE, TOLD = "noise", "true"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,35 @@ class Unjudged:
         return int(self.X.shape[0])
 
 
+class Judge:
+    """Someone who is right: tells the true grades of training rows, up to a budget, and counts the rows.
+
+    >>> judge = Judge([2, 0, 1], budget=2)
+    >>> judge([0, 2]).tolist(), judge([0]).tolist(), judge.told
+    ([2, 1], [2], 2)
+    """
+
+    def __init__(self, truth: npt.ArrayLike, budget: int) -> None:
+        self._truth = np.asarray(truth)
+        self._asked = np.zeros(len(self._truth), dtype=np.bool_)
+        self.budget = len(self._truth) if budget < 0 else budget
+
+    def __call__(self, rows: npt.ArrayLike) -> Array:
+        """The true grades of rows, by their places in the training data; a row is paid for once."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        asked = self._asked.copy()
+        asked[chosen] = True
+        if asked.sum() > self.budget:
+            checks.fail("rows to judge", f"must be {self.budget:,} at the most", int(asked.sum()))
+        self._asked = asked
+        return self._truth[chosen].copy()
+
+    @property
+    def told(self) -> int:
+        """How many rows were judged."""
+        return int(self._asked.sum())
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What a method gets.
@@ -44,6 +81,8 @@ class Task:
         select: the measure of that choice.
         seed: for everything random.
         n_jobs: threads.
+        judge: tells true grades of training rows; its budget is the parameter ``gold``.
+        profile: the noise of the labels, for methods that are told it (``noise = "true"``).
     """
 
     train: RankingData
@@ -54,6 +93,8 @@ class Task:
     select: str = "ndcg@10"
     seed: int = 0
     n_jobs: int = 1
+    judge: Judge = field(default_factory=lambda: Judge((), 0))
+    profile: "NoiseProfile | None" = None
 
     def choices(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid, in its order; one empty one without a grid."""

@@ -28,15 +28,14 @@ from typing import Any
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.methods import METHODS
+from cleanrank.experiments.noises import NOISES, SPLITS
 from cleanrank.experiments.sources import check_data
 from cleanrank.experiments.strict import Table
 from cleanrank.experiments.studies import STUDIES, contender
 from cleanrank.noise.grades import DERIVED
-from cleanrank.noise.profiles import PROFILES
 from cleanrank.report.published import Published
 
 COMMAND = "cleanrank reproduce"
-SPLITS = ("train", "validation")
 LAST_SEED = 2**31 - 1  # LightGBM's
 TOP = (
     "title",
@@ -308,7 +307,7 @@ def _noise(table: Table) -> Noise:
     on = table.many("on", str, SPLITS)
     for split in on:
         table.known("on", "split", split, SPLITS)
-    return Noise(table.among("profile", "noise profile", PROFILES), rates, on)
+    return Noise(table.among("profile", "noise profile", NOISES), rates, on)
 
 
 def _contender(table: Table) -> Contender:
@@ -364,7 +363,7 @@ def _published(
         measure=table.known("measure", "measure of this recipe", measure, measures),
         value=table.get("value", float),
         source=table.get("source", str),
-        noise=None if "noise" not in table else table.among("noise", "noise profile", PROFILES),
+        noise=None if "noise" not in table else table.among("noise", "noise profile", NOISES),
         rate=table.get("rate", float, None),
         fold=table.get("fold", int, None),
         context=context,

@@ -20,13 +20,13 @@ from cleanrank import checks
 from cleanrank.data.split import Splits
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.experiments.derived import derived_splits
-from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
+from cleanrank.experiments.methods import BUDGET, METHODS, NOISE, TOLD, Judge, Scored, Task, Unjudged
+from cleanrank.experiments.noises import give_labels, profile_between
 from cleanrank.experiments.realised import realised
 from cleanrank.experiments.results import Result, failure, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.studies import STUDIES, Inquiry, Measured, contender
-from cleanrank.noise.inject import corrupt
-from cleanrank.noise.profiles import NoiseProfile, make_profile
+from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import RankingData
 
 PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba")
@@ -92,7 +92,7 @@ def inquire(cell: Mapping[str, Any], splits: Splits) -> Measured:
             clean=splits,
             train=train,
             validation=validation,
-            profile=_profile(cell, splits),
+            profile=_profile(cell, splits, train),
             params=cell["params"],
             select=cell["select"],
             seed=cell["seed"],
@@ -103,51 +103,45 @@ def inquire(cell: Mapping[str, Any], splits: Splits) -> Measured:
 def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
     """Runs the cell's method on what it may see: labels of train and validation, features of test.
 
-    Where the training labels are noisy, how noisy they came out is noted beside what the method chose.
+    A method whose parameters say so is told the noise matrix, or may ask a judge for the true grades of some
+    training rows; what it asked is counted. Where the training labels are noisy, how noisy they came out is
+    noted beside what the method chose.
     """
     train, validation = noisy(cell, splits.train, splits.validation)
+    profile = _profile(cell, splits, train)
+    params = cell["params"]
+    judge = Judge(splits.train.y, params.get(BUDGET, 0))
     scored = METHODS[cell["algorithm"]].run(
         Task(
             train=train,
             validation=validation,
             test=Unjudged(splits.test.X, splits.test.indptr),
-            params=cell["params"],
+            params=params,
             grid=cell["grid"],
             select=cell["select"],
             seed=cell["seed"],
+            judge=judge,
+            profile=profile if params.get(NOISE) == TOLD else None,
         )
     )
+    if BUDGET in params:
+        scored = replace(scored, chosen={**scored.chosen, "judgements": judge.told})
     if train is splits.train:
         return scored
-    return replace(scored, chosen={**scored.chosen, **realised(splits.train, train, _profile(cell, splits))})
+    return replace(scored, chosen={**scored.chosen, **realised(splits.train, train, profile)})
 
 
-def _profile(cell: Mapping[str, Any], splits: Splits) -> NoiseProfile:
+def _profile(cell: Mapping[str, Any], splits: Splits, train: RankingData) -> NoiseProfile:
     """The noise of a cell's training labels as a matrix; the identity where there is none."""
     C = max(2, splits.train.n_grades, splits.validation.n_grades)
-    if not cell["rate"] or "train" not in cell["on"]:
-        return NoiseProfile(np.eye(C), "none")
-    return make_profile(cell["noise"], cell["rate"], C)
+    return profile_between(cell["noise"], cell["rate"], splits.train, train, C)
 
 
 def noisy(
     cell: Mapping[str, Any], train: RankingData, validation: RankingData
 ) -> tuple[RankingData, RankingData]:
-    """Train and validation data with the noise of the cell.
-
-    Draws depend on the seed and the split alone, so all methods of a seed learn from the same labels, and a
-    higher rate changes what a lower one changed, and more.
-    """
-    if not cell["rate"]:
-        return train, validation
-    n_grades = max(train.n_grades, validation.n_grades)
-    given = []
-    for place, (name, data) in enumerate((("train", train), ("validation", validation))):
-        seed = int(np.random.SeedSequence([cell["seed"], place]).generate_state(1)[0])
-        if name in cell["on"]:
-            data = corrupt(data, cell["noise"], cell["rate"], n_grades=n_grades, seed=seed).data
-        given.append(data)
-    return given[0], given[1]
+    """Train and validation data with the noise of the cell."""
+    return give_labels(cell["noise"], cell["rate"], (train, validation), cell["on"], cell["seed"])
 
 
 @functools.lru_cache(maxsize=2)
