@@ -1,0 +1,179 @@
+"""Which documents are seen together: batches of queries of like length, features on one scale.
+
+Queries are drawn in a new order in every epoch and cut into batches of queries of about the same length, so
+that padding scores to the longest of a batch wastes little; documents themselves are never padded.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.types import Array, IntArray
+
+# Lengths are compared after a random change of up to this share, so that batches differ between epochs.
+JITTER = 0.1
+# Pairs of documents (B x L x L) that a batch may hold: what pairwise losses allocate, 64 MiB an array.
+MOST_PAIRS = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Queries that are seen together.
+
+    Attributes:
+        queries: (B,), which they are.
+        rows: (N,), their documents.
+        places: (N,), where each document's score goes among the B x L places of the padded batch.
+        lengths: (B,), documents per query.
+    """
+
+    queries: IntArray
+    rows: IntArray
+    places: IntArray
+    lengths: IntArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, L)."""
+        return len(self.queries), int(self.lengths.max(initial=0))
+
+
+def batch_of(indptr: IntArray, queries: IntArray) -> Batch:
+    """The batch of the given queries.
+
+    >>> batch = batch_of(np.array([0, 2, 5]), np.array([1, 0]))
+    >>> batch.rows.tolist(), batch.places.tolist(), batch.shape
+    ([2, 3, 4, 0, 1], [0, 1, 2, 3, 4], (2, 3))
+    """
+    starts, lengths = indptr[queries], indptr[queries + 1] - indptr[queries]
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    longest = int(lengths.max(initial=0))
+    return Batch(
+        queries,
+        np.repeat(starts, lengths) + within,
+        np.repeat(np.arange(len(queries)) * longest, lengths) + within,
+        lengths,
+    )
+
+
+def bucketed(
+    lengths: IntArray, batch_queries: int, rng: np.random.Generator, *, most_pairs: int = MOST_PAIRS
+) -> list[IntArray]:
+    """All queries with documents, cut into batches of about one length, batches in random order.
+
+    Args:
+        lengths: documents per query.
+        batch_queries: queries of a batch at the most.
+        rng: where the order comes from.
+        most_pairs: B x L x L of a batch at the most; a single query may exceed it.
+
+    >>> sizes = np.array([3, 30, 3, 30])
+    >>> sorted(sorted(b.tolist()) for b in bucketed(sizes, 2, np.random.default_rng(0)))
+    [[0, 2], [1, 3]]
+    """
+    if not checks.is_whole(batch_queries) or batch_queries < 1:
+        checks.fail("batch_queries", "must be a whole number from 1 on", repr(batch_queries))
+    present = rng.permutation(np.flatnonzero(lengths > 0))
+    shaken = lengths[present] * rng.uniform(1 - JITTER, 1 + JITTER, len(present))
+    present = present[np.argsort(shaken, kind="stable")]
+    cut = list(_cut(lengths[present], batch_queries, most_pairs))
+    return [present[cut[k][0] : cut[k][1]] for k in rng.permutation(len(cut))]
+
+
+def _cut(lengths: IntArray, batch_queries: int, most_pairs: int) -> Iterator[tuple[int, int]]:
+    start, longest = 0, 0
+    for at, length in enumerate(lengths.tolist()):
+        longest = max(longest, length)
+        full = at - start == batch_queries
+        if at > start and (full or (at - start + 1) * longest**2 > most_pairs):
+            yield start, at
+            start, longest = at, length
+    if start < len(lengths):
+        yield start, len(lengths)
+
+
+def chunks(indptr: IntArray, documents: int) -> Iterator[IntArray]:
+    """Queries in their order, as many at a time as have about ``documents`` documents; for scoring.
+
+    >>> [q.tolist() for q in chunks(np.array([0, 2, 4, 9]), 4)]
+    [[0, 1], [2]]
+    """
+    start, total = 0, len(indptr) - 1
+    while start < total:
+        stop = int(np.searchsorted(indptr, indptr[start] + documents, side="right")) - 1
+        stop = min(max(stop, start + 1), total)
+        yield np.arange(start, stop)
+        start = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A scale for each feature, learnt on training rows: (x - shift) x factor; a missing value becomes 0.
+
+    Attributes:
+        kind: one of SCALINGS.
+        shift: (F,) float32.
+        factor: (F,) float32; 0 for a column that never changed in training.
+    """
+
+    kind: str
+    shift: Array
+    factor: Array
+
+    def apply(self, X: Any) -> Array:
+        """Scaled features, dense float32; a new array."""
+        dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        wanted = self.shift.shape[0]
+        if dense.ndim != 2 or dense.shape[1] != wanted:
+            shape = f"shape {dense.shape}"
+            checks.fail("X", f"must have the {wanted} columns that the model was trained on", shape)
+        found = np.array(dense, dtype=np.float32)
+        if self.kind != "none":
+            found -= self.shift
+            found *= self.factor
+        np.nan_to_num(found, copy=False, nan=0.0)
+        return found
+
+
+def fit_scaling(X: Any, kind: str = "zscore") -> Scaling:
+    """Learns the scale of every column; missing values are passed over.
+
+    Args:
+        X: training features, dense or sparse.
+        kind: "zscore" (mean 0, deviation 1), "minmax" (the range becomes [-1, 1], as in ULTRA) or "none".
+
+    >>> fit_scaling(np.array([[0.0], [10.0]]), "minmax").apply([[5.0], [10.0]]).ravel().tolist()
+    [0.0, 1.0]
+    """
+    checks.known("scaling", kind, SCALINGS)
+    dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    n_features = dense.shape[1]
+    if kind == "none" or not len(dense):
+        return Scaling(kind, np.zeros(n_features, np.float32), np.ones(n_features, np.float32))
+    columns = [SCALINGS[kind](dense[:, f].astype(np.float64)) for f in range(n_features)]
+    shift, spread = np.array(columns).reshape(-1, 2).T
+    factor = np.divide(1.0, spread, out=np.zeros(n_features), where=spread > 0)
+    return Scaling(kind, shift.astype(np.float32), factor.astype(np.float32))
+
+
+def _zscore(column: Array) -> tuple[float, float]:
+    known = column[~np.isnan(column)]
+    return (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+
+
+def _minmax(column: Array) -> tuple[float, float]:
+    known = column[~np.isnan(column)]
+    if not len(known):
+        return 0.0, 0.0
+    low, high = float(known.min()), float(known.max())
+    return (low + high) / 2, (high - low) / 2
+
+
+def _none(column: Array) -> tuple[float, float]:
+    return 0.0, 1.0
+
+
+SCALINGS = {"zscore": _zscore, "minmax": _minmax, "none": _none}

@@ -1,0 +1,142 @@
+"""Where training runs: on which device, on how many threads, alone or among processes that torchrun started.
+
+Whatever of torch's settings is changed for a training is put back after it.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as distributed
+
+from cleanrank import checks
+from cleanrank.types import IntArray
+
+PRECISIONS: dict[str, str] = {
+    "float32": "single precision throughout",
+    "tf32": "single precision, products of matrices on a GPU in 19 bits",
+    "bfloat16": "products of matrices in 16 bits; weights, scores and losses in single precision",
+}
+CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes that train one model together.
+
+    Attributes:
+        rank: the number of this one, from 0.
+        world: how many there are.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that validates, writes and reports."""
+        return self.rank == 0
+
+    def share(self, batch: IntArray) -> tuple[IntArray, float]:
+        """This process's part of a batch, and its weight in the mean over processes.
+
+        With weights n_r W / n the mean over W processes is the mean over the whole batch.
+
+        >>> import numpy as np
+        >>> [(p.tolist(), w) for p, w in (Processes(r, 2).share(np.arange(3)) for r in (0, 1))]
+        [([0, 2], 1.3333333333333333), ([1], 0.6666666666666666)]
+        """
+        part = batch[self.rank :: self.world]
+        if not len(part):
+            # Every process takes part in every step; this one has nothing to say.
+            return batch[:1], 0.0
+        return part, len(part) * self.world / len(batch)
+
+    def agree(self, value: float, device: torch.device) -> float:
+        """The first process's value, known to all."""
+        if self.world == 1:
+            return value
+        shared = torch.tensor([value], dtype=torch.float64, device=device)
+        distributed.broadcast(shared, src=0)
+        return float(shared.item())
+
+    def wait(self) -> None:
+        """Returns when all have come here."""
+        if self.world > 1:
+            distributed.barrier()
+
+
+def device_of(name: str = "auto") -> torch.device:
+    """The device of a name; "auto" is this process's GPU where there is one.
+
+    >>> device_of("cpu")
+    device(type='cpu')
+    """
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if name == "auto":
+        return torch.device("cuda", local) if torch.cuda.is_available() else torch.device("cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        checks.fail("device", "must be 'auto', 'cpu', 'cuda' or 'cuda:N'", repr(name))
+    if device.type == "cuda" and not torch.cuda.is_available():
+        checks.fail("device", "must be there", repr(name), remedy="Use device='auto' or 'cpu'.")
+    return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device
+
+
+@contextlib.contextmanager
+def joined(device: torch.device) -> Iterator[Processes]:
+    """Joins the processes of torchrun, if it started this one; leaves them in the end."""
+    if distributed.is_available() and distributed.is_initialized():
+        yield Processes(distributed.get_rank(), distributed.get_world_size())
+        return
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
+        yield Processes()
+        return
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Processes(distributed.get_rank(), distributed.get_world_size())
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def own_streams(device: torch.device) -> Iterator[None]:
+    """Lets a block seed torch's streams of random numbers; they go on as before after it."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        yield
+
+
+@contextlib.contextmanager
+def settings(*, n_jobs: int | None = None, deterministic: bool = False, tf32: bool = False) -> Iterator[None]:
+    """Threads, determinism and the precision of products, for a block."""
+    checks.check_n_jobs(n_jobs)
+    threads = torch.get_num_threads()
+    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    precision, workspace = torch.get_float32_matmul_precision(), os.environ.get(CUBLAS)
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
+    try:
+        if n_jobs is not None and n_jobs > 0:
+            torch.set_num_threads(n_jobs)
+        if tf32:
+            torch.set_float32_matmul_precision("high")
+        if deterministic:
+            # Without a workspace of fixed size cuBLAS may choose another algorithm in the next run.
+            os.environ.setdefault(CUBLAS, ":4096:8")
+            memory.fill_uninitialized_memory = False
+            torch.use_deterministic_algorithms(True)
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(precision)
+        torch.use_deterministic_algorithms(was[0], warn_only=was[1])
+        memory.fill_uninitialized_memory = filled
+        if workspace is None:
+            os.environ.pop(CUBLAS, None)
