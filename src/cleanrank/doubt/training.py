@@ -232,6 +232,7 @@ def find_by_loss(
     """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
 
     For probabilities that is 1 - the geometric mean of p_given over the run.
+
     Args:
         data: judged rows.
         share: of the rows, those of highest loss, that are issues where the run prefers another grade.
