@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.losses.binary import LOSSES
+from cleanrank.losses.robust import ROBUST, SampledPeer, clipped, gce, peer, robust_loss, robust_part
+
+LOGITS = np.linspace(-6, 6, 25)
+
+
+def test_a_spec_is_nothing_a_name_a_mapping_or_several() -> None:
+    assert robust_loss(None, "hinge") is LOSSES["hinge"]
+    assert robust_loss("gce").name == gce().name
+    assert robust_loss({"name": "gce", "q": 0.25}).name == "gce(q=0.25)"
+    several = robust_loss([{"name": "peer", "alpha": 0.3}, {"name": "clipped", "at": 1.5}], "hinge")
+    expected = clipped(peer("hinge", 0.3), 1.5)
+    np.testing.assert_array_equal(several.value(LOGITS, 1), expected.value(LOGITS, 1))
+
+
+def test_a_mapping_can_name_its_own_loss() -> None:
+    assert robust_loss({"name": "peer", "alpha": 0.5, "loss": "ramp"}).constant == 0.5
+
+
+def test_a_mapping_is_not_changed() -> None:
+    spec = {"name": "gce", "q": 0.25}
+    robust_loss(spec)
+    assert spec == {"name": "gce", "q": 0.25}
+
+
+def test_sampled_peers_come_last_and_need_a_batch() -> None:
+    spec = {"name": "peer", "alpha": 0.1, "mode": "sampled"}
+    assert isinstance(robust_part(spec), SampledPeer)
+    with pytest.raises(InvalidInputError, match="peers must be expected where there is no batch"):
+        robust_loss(spec)
+    with pytest.raises(InvalidInputError, match="sampled peers must come last"):
+        robust_part([spec, "clipped"])
+
+
+@pytest.mark.parametrize("name", [n for n, entry in ROBUST.items() if entry.replaces])
+def test_what_is_made_of_probabilities_stands_for_the_logistic_loss_alone(name: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{name} is made of probabilities.*loss 'hinge'"):
+        robust_loss(name, "hinge")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("gcee", "unknown robust loss 'gcee'. Did you mean 'gce'"),
+        ({"name": "gce", "Q": 0.5}, "unknown option of gce 'Q'"),
+        ({"name": "peer", "alhpa": 0.5}, "unknown option of peer 'alhpa'. Did you mean 'alpha'"),
+    ],
+)
+def test_unknown_names_list_the_known_ones(spec: object, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        robust_loss(spec)  # type: ignore[arg-type]
+
+
+def test_missing_parts_are_named() -> None:
+    with pytest.raises(InvalidInputError, match="backward needs the matrix of the noise"):
+        robust_loss("backward")
+    with pytest.raises(InvalidInputError, match="a robust loss must have a name"):
+        robust_loss({"q": 0.5})
