@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.diagnose import duplicates as module
-from cleanrank.diagnose.duplicates import duplicates_of, first_rows, implied_rate
+from cleanrank.data import identical as module
+from cleanrank.data.identical import first_rows
+from cleanrank.diagnose.duplicates import duplicates_of, implied_rate
 from cleanrank.noise.profiles import uniform
 
 from .sets import plain, repeated
@@ -93,12 +94,12 @@ def test_sparse_and_dense_rows_find_the_same():
 
 
 def test_a_collision_of_hashes_never_makes_rows_identical(monkeypatch):
-    from cleanrank.diagnose import kernels
+    from cleanrank.data import row_hashes
 
     def same_for_all(bits, out):
         out[:] = 7
 
-    monkeypatch.setattr(kernels, "hash_dense", same_for_all)
+    monkeypatch.setattr(row_hashes, "hash_dense", same_for_all)
     data = plain(queries=5)
     first, _ = first_rows(data)
     assert np.array_equal(first, np.arange(data.n_docs))

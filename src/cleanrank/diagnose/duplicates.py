@@ -12,14 +12,21 @@ share of disagreeing duplicates estimates e.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from cleanrank.data.identical import (
+    across_queries,
+    changes,
+    first_rows,
+    same_ids,
+    shared_rows,
+    starts_of,
+    within_queries,
+)
 from cleanrank.groups import query_of_row
-from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.types import IntArray, RankingData
 
-BLOCK_VALUES = 1 << 22
 SHOWN = 5
 
 
@@ -90,8 +97,8 @@ def duplicates_of(data: RankingData) -> Duplicates:
     """
     first, blank = first_rows(data)
     query = query_of_row(data.indptr)
-    shared = _shared(first)
-    within = _within(first, query, shared)
+    shared = shared_rows(first)
+    within = within_queries(first, query, shared)
     empty = blank & (within >= 0)
     filled = repeats(np.where(empty, -1, within), data)
     used = int((np.bincount(data.y) > 0).sum())
@@ -99,8 +106,8 @@ def duplicates_of(data: RankingData) -> Duplicates:
     return Duplicates(
         filled,
         repeats(np.where(empty, within, -1), data),
-        repeats(_across(first, query, shared), data),
-        None if data.doc_ids is None else repeats(_same_ids(data.doc_ids, query), data),
+        repeats(across_queries(first, query, shared), data),
+        None if data.doc_ids is None else repeats(same_ids(data.doc_ids, query), data),
         filled.least_wrong / data.n_docs,
         None if disagreeing is None else implied_rate(disagreeing, max(used, 2)),
     )
@@ -121,9 +128,9 @@ def repeats(group: IntArray, data: RankingData) -> Repeats:
     rows = np.flatnonzero(group >= 0)
     order = rows[np.lexsort((data.y[rows], group[rows]))]
     g, y = group[order], data.y[order]
-    starts = _starts(g)
+    starts = starts_of(g)
     sizes = np.diff(np.append(starts, len(g)))
-    cells = np.flatnonzero(_new(g) | _new(y))
+    cells = np.flatnonzero(changes(g) | changes(y))
     cell_sizes = np.diff(np.append(cells, len(g)))
     cell_group = np.searchsorted(starts, cells, side="right") - 1
     largest = np.zeros(len(starts), dtype=np.int64)
@@ -140,87 +147,6 @@ def repeats(group: IntArray, data: RankingData) -> Repeats:
         pairs - int((cell_sizes * (cell_sizes - 1) // 2).sum()),
         _examples(order, starts, sizes, wrong, data),
     )
-
-
-def first_rows(data: RankingData) -> tuple[IntArray, Array]:
-    """For every row the first row with the same features, and whether its features are all 0."""
-    from cleanrank.diagnose.kernels import first_of_hash, hash_dense, hash_sparse
-
-    X: Any = data.X
-    dense = isinstance(X, np.ndarray)
-    hashes = np.empty(data.n_docs, dtype=np.uint64)
-    rows = max(1, BLOCK_VALUES // max(1, data.n_features if dense else X.nnz // max(1, data.n_docs)))
-    for start in range(0, data.n_docs, rows):
-        part = X[start : start + rows]
-        out = hashes[start : start + rows]
-        if dense:
-            hash_dense(np.ascontiguousarray(part).view(np.uint32), out)
-        else:
-            hash_sparse(part.data.view(np.uint32), part.indices, part.indptr, out)
-    first = np.empty(data.n_docs, dtype=np.int64)
-    first_of_hash(hashes, first)
-    again = np.flatnonzero(first != np.arange(data.n_docs))
-    for start in range(0, len(again), rows):
-        here = again[start : start + rows]
-        same = (_same_dense if dense else _same_sparse)(X[here], X[first[here]])
-        first[here[~same]] = here[~same]
-    return first, hashes == 0
-
-
-def _same_dense(a: Array, b: Array) -> Array:
-    same: Array = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
-    return same
-
-
-def _same_sparse(a: Any, b: Any) -> Array:
-    for part in (a, b):  # copies: the caller's data stay as they are
-        part.eliminate_zeros()
-    same: Array = np.diff(a.indptr) == np.diff(b.indptr)
-    a, b = a[same], b[same]
-    differs = (a.indices != b.indices) | ((a.data != b.data) & ~(np.isnan(a.data) & np.isnan(b.data)))
-    before = np.concatenate(([0], np.cumsum(differs)))
-    same[same] = before[a.indptr[1:]] == before[a.indptr[:-1]]
-    return same
-
-
-def _shared(first: IntArray) -> Array:
-    """Rows whose features occur twice or more."""
-    found: Array = np.bincount(first, minlength=len(first))[first] > 1
-    return found
-
-
-def _within(first: IntArray, query: IntArray, shared: Array) -> IntArray:
-    """A code per group of identical rows of one query."""
-    rows = np.flatnonzero(shared)
-    return _placed(rows, query, first[rows])
-
-
-def _across(first: IntArray, query: IntArray, shared: Array) -> IntArray:
-    """A code per group of identical rows that spans queries."""
-    group = np.full(len(first), -1, dtype=np.int64)
-    rows = np.flatnonzero(shared)
-    elsewhere = np.zeros(len(first), dtype=bool)
-    elsewhere[first[rows[query[rows] != query[first[rows]]]]] = True
-    chosen = rows[elsewhere[first[rows]]]
-    group[chosen] = first[chosen]
-    return group
-
-
-def _same_ids(doc_ids: Array, query: IntArray) -> IntArray:
-    """A code per document id that a query holds twice; rows without an id stand alone."""
-    rows = np.flatnonzero(doc_ids.astype(str) != "")
-    _, ids = np.unique(doc_ids[rows], return_inverse=True)
-    return _placed(rows, query, ids)
-
-
-def _placed(rows: IntArray, query: IntArray, ids: IntArray) -> IntArray:
-    """A code per group of ``rows`` that share query and id; -1 for rows on their own and all others."""
-    group = np.full(len(query), -1, dtype=np.int64)
-    order = np.lexsort((ids, query[rows]))
-    codes = np.cumsum(_new(query[rows[order]]) | _new(ids[order])) - 1
-    many = np.bincount(codes)[codes] > 1 if len(codes) else np.zeros(0, dtype=bool)
-    group[rows[order[many]]] = codes[many]
-    return group
 
 
 def _examples(
@@ -240,15 +166,3 @@ def _examples(
             )
         )
     return tuple(found)
-
-
-def _new(values: Array) -> Array:
-    """Where a value differs from the one before."""
-    found: Array = (
-        np.concatenate(([True], values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=bool)
-    )
-    return found
-
-
-def _starts(values: Array) -> IntArray:
-    return np.flatnonzero(_new(values))

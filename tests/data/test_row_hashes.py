@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse
 
-from cleanrank.diagnose.kernels import first_of_hash, hash_dense, hash_sparse
+from cleanrank.data.row_hashes import first_of_hash, hash_dense, hash_sparse
 
 
 def hashed(X):
