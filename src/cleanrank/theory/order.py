@@ -4,12 +4,17 @@ Labels are 0 or 1. gamma0 and gamma1 are the probabilities that a label 0 or 1 i
 the share of ones. Where noisy = slope * clean + constant, rankers keep their order if the slope is positive.
 """
 
+import numpy as np
+
 from cleanrank import checks
+from cleanrank.types import FloatArray
 
-WEIGHTINGS = ("macro", "micro")
+SLOPE_WEIGHTINGS = ("macro", "micro")
 
 
-def auc_slope(*, prevalence: float, gamma0: float, gamma1: float, weighting: str = "macro") -> float:
+def auc_slope(
+    *, prevalence: float, gamma0: float, gamma1: float, weighting: str = "macro", n_docs: int | None = None
+) -> float:
     """The share of AUC's signal that survives class-conditional noise: noisy - 1/2 = slope * (clean - 1/2).
 
     With p' = gamma1 p + (1 - gamma0)(1 - p), the share of ones after the noise, the ratio per query has
@@ -22,10 +27,21 @@ def auc_slope(*, prevalence: float, gamma0: float, gamma1: float, weighting: str
     prevalence. The macro slope equals 1 - 2 pNoise of two grades in long lists (Niu et al. 2015). NaN when
     noise leaves one class only.
 
+    Args:
+        prevalence: p.
+        gamma0: probability that a 0 is kept.
+        gamma1: probability that a 1 is kept.
+        weighting: "macro" or "micro".
+        n_docs: the length n of the list, for the exact macro slope of n p relevant documents among n; long
+            lists without it. With A the noisy ones among the other n - 2 documents of a pair, it is
+            (gamma0 + gamma1 - 1) n1 n0 E[1 / ((A + 1)(n - 1 - A))] / P(both classes are left).
+
     >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9), 4)
     0.4878
+    >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9, n_docs=50), 4)
+    0.5114
     """
-    checks.known("weighting", weighting, WEIGHTINGS)
+    checks.known("weighting", weighting, SLOPE_WEIGHTINGS)
     for name, value in (("gamma0", gamma0), ("gamma1", gamma1)):
         if not 0 <= value <= 1:
             checks.fail(name, "must be the probability that a label is kept, in [0, 1]", value)
@@ -34,7 +50,30 @@ def auc_slope(*, prevalence: float, gamma0: float, gamma1: float, weighting: str
     kept = gamma0 + gamma1 - 1
     if weighting == "micro":
         return kept
+    if n_docs is not None:
+        return kept * _short_list(n_docs, prevalence, gamma0, gamma1)
     noisy = gamma1 * prevalence + (1 - gamma0) * (1 - prevalence)
     if noisy * (1 - noisy) <= 0:
         return float("nan")
     return kept * prevalence * (1 - prevalence) / (noisy * (1 - noisy))
+
+
+def _short_list(n: int, prevalence: float, gamma0: float, gamma1: float) -> float:
+    n1 = round(prevalence * n)
+    if not checks.is_whole(n) or not 0 < n1 < n:
+        checks.fail("n_docs", "must leave both classes in the list", f"{n} with {n1} relevant")
+    others = _ones(n1 - 1, n - n1 - 1, gamma0, gamma1)
+    a = np.arange(n - 1)
+    share = float((others / ((a + 1.0) * (n - 1.0 - a))).sum())
+    every = _ones(n1, n - n1, gamma0, gamma1)
+    left = 1.0 - float(every[0]) - float(every[-1])
+    return n1 * (n - n1) * share / left if left > 0 else float("nan")
+
+
+def _ones(n1: int, n0: int, gamma0: float, gamma1: float) -> FloatArray:
+    """The distribution of noisy ones among n1 ones and n0 zeros."""
+    from scipy import stats
+
+    kept = stats.binom.pmf(np.arange(n1 + 1), n1, gamma1)
+    false = stats.binom.pmf(np.arange(n0 + 1), n0, 1 - gamma0)
+    return np.convolve(kept, false)

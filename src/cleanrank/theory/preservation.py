@@ -1,0 +1,342 @@
+"""Which losses and measures keep the order of rankers when labels are noisy, by simulation.
+
+A loss is *order preserving* if noisy(f) - noisy(g) = (gamma0 + gamma1 - 1) (clean(f) - clean(g)) for all
+scorers f and g (Haddad 2022, Def. 3.1). The trial fits noisy = slope * clean + constant over many scorers:
+
+    strict  R2 >= .9995, Kendall's tau >= .98, slope within 2 % of gamma0 + gamma1 - 1
+    affine  the same with another positive slope: these scorers keep their order, others may not
+    no      anything else
+
+A trial can only refute. ``scorers="even"`` is the paper's own set, equally good on every query, on which any
+mean over queries looks affine; ``scorers="tilted"`` are better on some queries than on others, as real
+rankers are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank import checks
+from cleanrank.evaluate.compare import aligned
+from cleanrank.evaluate.measures import ALIASES as MEASURE_ALIASES
+from cleanrank.evaluate.measures import MEASURES, Measure
+from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
+from cleanrank.theory import simulate
+from cleanrank.theory.order import auc_slope
+from cleanrank.theory.simulate import WEIGHTINGS, Trial, make_labels, make_trial
+from cleanrank.types import Array, FloatArray, IntArray
+
+LEAST_R2, LEAST_TAU, SLOPE_SLACK = 0.9995, 0.98, 0.02
+VERDICTS: dict[str, str] = {
+    "strict": "order preserving: an affine function of the clean risk with the slope gamma0 + gamma1 - 1",
+    "affine": "an affine function of the clean risk on these scorers, with another slope",
+    "no": "not a function of the clean risk: scorers change places",
+}
+PAIRED: dict[str, tuple[str, str]] = {
+    "ranknet": ("logistic", "macro"),
+    "sym-ranknet": ("sigmoid", "macro"),
+    "lambdarank": ("logistic", "lambdarank"),
+}
+POINTED: dict[str, str] = {"sym-logistic": "sigmoid"}
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A loss, what it reads (points or pairs) and how pairs are weighted.
+
+    >>> Risk.parse("ranknet:micro")
+    Risk(loss='logistic', pairs='micro')
+    """
+
+    loss: "str | BinaryLoss"
+    pairs: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Risk | None":
+        """Reads ``hinge``, ``pair-hinge:micro``, ``ranknet:macro``; None if it names no loss."""
+        head, _, weighting = text.strip().lower().partition(":")
+        if head in PAIRED:
+            loss, default = PAIRED[head]
+        elif head.startswith("pair-"):
+            loss, default = head.removeprefix("pair-"), "macro"
+            loss = checks.known("loss", POINTED.get(loss, ALIASES.get(loss, loss)), LOSSES)
+        else:
+            loss = POINTED.get(head, ALIASES.get(head, head))
+            return cls(loss) if loss in LOSSES and not weighting else None
+        return cls(loss, checks.known("pair weighting", weighting or default, WEIGHTINGS))
+
+
+RiskLike: TypeAlias = "str | Risk | Measure | BinaryLoss"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderPreservation:
+    """How the noisy values of one loss or measure depend on the clean ones.
+
+    Attributes:
+        name: what was tried.
+        verdict: "strict", "affine" or "no"; see VERDICTS.
+        slope: of the fit over scorers.
+        r2: of the fit.
+        tau: Kendall's, between clean and noisy values.
+        signal: gamma0 + gamma1 - 1, what Def. 3.1 asks of the slope; for grades (trace(T) - 1) / (C - 1).
+        expected: the slope that theory gives for this trial, None where it gives none.
+        clean: (S,) values on true labels.
+        noisy: (S,) means over the draws of the noise.
+    """
+
+    name: str
+    verdict: str
+    slope: float
+    r2: float
+    tau: float
+    signal: float
+    expected: float | None
+    clean: FloatArray
+    noisy: FloatArray
+
+    def row(self) -> tuple[str, ...]:
+        """The line of a table."""
+        expected = "" if self.expected is None else f"{self.expected:.4f}"
+        return self.name, f"{self.slope:.4f}", expected, f"{self.r2:.5f}", f"{self.tau:.3f}", self.verdict
+
+    def __repr__(self) -> str:
+        return aligned([HEAD, self.row()])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderTable(Mapping[str, OrderPreservation]):
+    """Several losses and measures tried on the same scorers and the same noise, by name."""
+
+    rows: tuple[OrderPreservation, ...]
+
+    def __getitem__(self, name: str) -> OrderPreservation:
+        names = [r.name for r in self.rows]
+        return self.rows[names.index(checks.known("row", name, names))]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return (r.name for r in self.rows)
+
+    def __repr__(self) -> str:
+        return aligned([HEAD, *(r.row() for r in self.rows)])
+
+
+HEAD = ("loss or measure", "slope", "theory", "R2", "tau", "verdict")
+
+
+def order_preservation(
+    loss_or_measure: RiskLike,
+    gamma: "float | tuple[float, float]" = 0.9,
+    prevalence: Any = (0.1, 0.9),
+    **options: Any,
+) -> OrderPreservation:
+    """Tries whether one loss or measure keeps the order of scorers under noise; see ``order_table``.
+
+    >>> found = order_preservation("hinge", 0.9, draws=100)
+    >>> found.verdict, order_preservation("ramp", 0.9, draws=100).verdict
+    ('no', 'strict')
+    """
+    return order_table([loss_or_measure], gamma, prevalence, **options).rows[0]
+
+
+def order_table(
+    losses_or_measures: Iterable[RiskLike],
+    gamma: "float | tuple[float, float]" = 0.9,
+    prevalence: Any = (0.1, 0.9),
+    *,
+    noise: Any = None,
+    noise_ratio: float | None = None,
+    n_grades: int = 2,
+    scorers: str = "even",
+    n_scorers: int = 100,
+    n_queries: int = 100,
+    n_docs: int = 50,
+    draws: int = 1000,
+    labels: tuple[Array, IntArray] | None = None,
+    seed: int = 0,
+) -> OrderTable:
+    """Tries several losses and measures on the same scorers and noise.
+
+    Args:
+        losses_or_measures: names of losses for points ("logistic", "sym-logistic"), for pairs ("ranknet",
+            "sym-ranknet:micro", "pair-hinge:prevalence", "lambdarank"), or measures ("auc:micro", "ndcg@10").
+        gamma: the probability that a label is kept, or two of them: of label 0 and of label 1.
+        prevalence: the share of relevant documents: the ends of an even range over queries, or one number.
+        noise: a matrix T, or an object that has one, in place of ``gamma``; needed for grades whose noise is
+            not uniform.
+        noise_ratio: in place of ``gamma``; labels of a query flip with probability noise_ratio x prevalence.
+        n_grades: C; grades from 1 on are equally likely among relevant documents, and ``gamma`` is the
+            probability that a grade is kept.
+        scorers: "even" or "tilted"; see the module.
+        n_scorers: how many.
+        n_queries: how many.
+        n_docs: documents of each.
+        draws: of the noise.
+        labels: true grades and row offsets of real queries in place of made-up ones.
+        seed: of scorers and noise.
+
+    >>> print(order_table(["zero_one", "logistic", "auc"], 0.9, draws=50, n_scorers=30))
+    loss or measure  slope   theory  R2       tau    verdict
+    zero_one         0.8003  0.8000  0.99999  1.000  strict
+    logistic         1.0810          0.99032  0.825  no
+    auc              0.7240  0.7247  0.99988  0.990  affine
+    """
+    named = {_name(each): _read(each) for each in losses_or_measures}
+    _check_sizes(n_scorers=n_scorers, n_queries=n_queries, n_docs=n_docs, draws=draws)
+    checks.check_seed(seed)
+    if labels is None:
+        shares = _shares(prevalence, n_queries)
+        y, indptr = make_labels(shares, n_docs, np.random.default_rng([seed, 1]), n_grades)
+    else:
+        y, indptr = np.asarray(labels[0], dtype=np.int32), np.asarray(labels[1], dtype=np.int64)
+        n_grades = max(n_grades, int(y.max(initial=1)) + 1)
+    matrices = _matrices(gamma, noise, noise_ratio, n_grades, simulate.shares(y, indptr))
+    trial = make_trial(y, indptr, matrices, scorers=scorers, n_scorers=n_scorers, draws=draws, seed=[seed, 2])
+    measures = tuple(dict.fromkeys(t for t in named.values() if isinstance(t, Measure)))
+    clean, noisy = simulate.measure_values(trial, measures) if measures else (np.empty(0), np.empty(0))
+    values: dict[Any, tuple[FloatArray, FloatArray]] = {
+        m: (c, n) for m, c, n in zip(measures, clean, noisy, strict=True)
+    }
+    return OrderTable(
+        tuple(
+            _judged(
+                name,
+                *(values[tried] if isinstance(tried, Measure) else _risks(trial, tried)),
+                _signal(matrices),
+                _expected(tried, trial, matrices),
+            )
+            for name, tried in named.items()
+        )
+    )
+
+
+def _check_sizes(**sizes: Any) -> None:
+    for name, value in sizes.items():
+        least = {"n_scorers": 3, "n_docs": 2}.get(name, 1)
+        if not checks.is_whole(value) or value < least:
+            checks.fail(name, f"must be a whole number from {least} on", repr(value))
+
+
+def _name(given: RiskLike) -> str:
+    if isinstance(given, Risk):
+        loss = given.loss if isinstance(given.loss, str) else given.loss.name
+        return loss if given.pairs is None else f"pair-{loss}:{given.pairs}"
+    return given.name if isinstance(given, BinaryLoss) else str(given)
+
+
+def _read(given: RiskLike) -> "Risk | Measure":
+    if isinstance(given, Risk | Measure):
+        return given
+    if isinstance(given, BinaryLoss):
+        return Risk(given)
+    if (risk := Risk.parse(given)) is not None:
+        return risk
+    head = given.partition(":")[0].partition("@")[0].strip().lower()
+    if MEASURE_ALIASES.get(head, head) not in MEASURES:
+        checks.known(
+            "loss or measure", given, [*LOSSES, *POINTED, *PAIRED, *(f"pair-{n}" for n in LOSSES), *MEASURES]
+        )
+    return Measure.parse(given)
+
+
+def _shares(prevalence: Any, n_queries: int) -> FloatArray:
+    ends = np.atleast_1d(np.asarray(prevalence, dtype=np.float64))
+    if ends.shape not in ((1,), (2,)) or not ((ends > 0) & (ends < 1)).all():
+        checks.fail("prevalence", "must be one or two shares strictly between 0 and 1", prevalence)
+    return np.linspace(ends[0], ends[-1], n_queries)
+
+
+def _matrices(
+    gamma: Any, noise: Any, noise_ratio: float | None, n_grades: int, prevalence: FloatArray
+) -> FloatArray:
+    """One T for every query, (Q, C, C)."""
+    Q = len(prevalence)
+    if noise is not None:
+        T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+        if T.shape != (n_grades, n_grades) or (abs(T.sum(axis=1) - 1) > 1e-9).any() or (T < 0).any():
+            checks.fail(
+                "noise", f"must be a matrix of probabilities for {n_grades} grades", f"shape {T.shape}"
+            )
+        return np.tile(T, (Q, 1, 1))
+    if noise_ratio is not None:
+        flips = noise_ratio * prevalence
+        if n_grades != 2 or not ((flips >= 0) & (flips <= 1)).all():
+            checks.fail("noise_ratio", "must leave flips in [0, 1] of two grades", noise_ratio)
+        return np.stack([np.stack([1 - flips, flips], 1), np.stack([flips, 1 - flips], 1)], 1)
+    kept = np.broadcast_to(np.asarray(gamma, dtype=np.float64), (2,) if n_grades == 2 else (n_grades,))
+    if not ((kept >= 0) & (kept <= 1)).all():
+        checks.fail("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
+    T = np.repeat((1 - kept)[:, None] / (n_grades - 1), n_grades, axis=1)
+    np.fill_diagonal(T, kept)
+    return np.tile(T, (Q, 1, 1))
+
+
+def _signal(matrices: FloatArray) -> float:
+    C = matrices.shape[-1]
+    return float(((np.trace(matrices, axis1=1, axis2=2) - 1) / (C - 1)).mean())
+
+
+def _risks(trial: Trial, risk: Risk) -> tuple[FloatArray, FloatArray]:
+    loss = LOSSES[risk.loss] if isinstance(risk.loss, str) else risk.loss
+    return (
+        simulate.point_risks(trial, loss)
+        if risk.pairs is None
+        else simulate.pair_risks(trial, loss, risk.pairs)
+    )
+
+
+def _judged(
+    name: str, clean: FloatArray, noisy: FloatArray, signal: float, expected: float | None
+) -> OrderPreservation:
+    from scipy import stats
+
+    slope = float(np.polyfit(clean, noisy, 1)[0])
+    r2 = float(np.corrcoef(clean, noisy)[0, 1] ** 2)
+    tau = float(stats.kendalltau(clean, noisy).statistic)
+    verdict = "no"
+    if r2 >= LEAST_R2 and tau >= LEAST_TAU and slope > 0:
+        verdict = "strict" if abs(slope - signal) <= SLOPE_SLACK * abs(signal) else "affine"
+    return OrderPreservation(name, verdict, slope, r2, tau, signal, expected, clean, noisy)
+
+
+def _expected(tried: "Risk | Measure", trial: Trial, matrices: FloatArray) -> float | None:
+    """The slope that theory gives; None where there is none, or none for these queries."""
+    T, C = matrices[0], trial.n_grades
+    if not np.array_equal(matrices, np.broadcast_to(T, matrices.shape)):
+        return None
+    if isinstance(tried, Measure):
+        if tried.name == "dcg" and tried.empty == "zero":
+            grades = np.arange(C, dtype=np.float64)
+            return _affine(T, np.exp2(grades) - 1 if tried.gain == "exp" else grades)
+        symmetric, weighting = tried.name == "auc", tried.weighting
+    else:
+        loss = LOSSES[tried.loss] if isinstance(tried.loss, str) else tried.loss
+        symmetric, weighting = loss.constant is not None, tried.pairs
+        if weighting is None:
+            equal = C == 2 and abs(T[0, 0] - T[1, 1]) < 1e-12
+            return float(2 * T[0, 0] - 1) if symmetric and equal else None
+    if not symmetric or (C > 2 and weighting != "gain"):
+        return None
+    if weighting == "gain":
+        return _affine(T, np.exp2(np.arange(C, dtype=np.float64)))
+    if weighting in ("micro", "prevalence"):
+        return float(T[0, 0] + T[1, 1] - 1)
+    if weighting != "macro":
+        return None
+    lists = zip(simulate.shares(trial.y, trial.indptr).tolist(), np.diff(trial.indptr).tolist(), strict=True)
+    kept0, kept1 = float(T[0, 0]), float(T[1, 1])
+    slopes = [auc_slope(prevalence=p, gamma0=kept0, gamma1=kept1, n_docs=n) for p, n in lists if 0 < p < 1]
+    return float(np.mean(slopes))
+
+
+def _affine(T: FloatArray, gains: npt.NDArray[np.float64]) -> float | None:
+    """B with T gains = a + b gains, None if there is no such b."""
+    seen = T @ gains
+    b = (seen[-1] - seen[0]) / (gains[-1] - gains[0])
+    return float(b) if np.allclose(seen - b * gains, seen[0] - b * gains[0], atol=1e-12) else None
