@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from cleanrank.doubt.sour import Window
 from cleanrank.experiments.forests import TREES
 from cleanrank.experiments.studies import STUDIES, Inquiry
 from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.pipelines.history import outlier_history
 from cleanrank.pipelines.watching import Growing, watch_model
 from tests.experiments.test_methods import made
 
@@ -44,6 +47,17 @@ def test_outliers_are_counted_as_the_detector_counts_them(kind):
     last = watch_model(data, base(), Window(3, 9, 10, kind))
     assert found.means["flagged at 100%"] == pytest.approx(last.outliers().mean())
     assert found.means["ever flagged"] >= found.means["flagged by half"] >= found.means["removed"]
+
+
+def test_outliers_bring_the_table_of_their_heat_map_along():
+    found = STUDIES["outliers"].run(inquiry("outliers", start=0, kind="all"))
+    told = found.chosen["history"]
+    shares, sizes = outlier_history(made(1), base(), Window(3, 0, 10, "all"))
+    assert (told["sizes"], told["first"], told["last"]) == (sizes.tolist(), 1, 10)
+    given = np.array(told["shares"], dtype=float)
+    np.testing.assert_allclose(given, shares, atol=5e-5)
+    assert found.means["ever flagged"] == pytest.approx(sum(told["sizes"]) / made(1).n_docs)
+    json.dumps(told, allow_nan=False)
 
 
 def test_the_two_parts_of_a_breakdown_make_the_whole():

@@ -13,6 +13,7 @@ from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.denoising import forest_of
 from cleanrank.experiments.studies import Inquiry, Measured
 from cleanrank.groups import ranks, segment_sum
+from cleanrank.pipelines.history import outlier_history
 from cleanrank.pipelines.watching import Growing, watch_last, watch_model
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import TreeRanker
@@ -44,7 +45,17 @@ def outliers(asked: Inquiry) -> Measured:
     values = {name: counts / train.lengths for name, counts in per_query.items()}
     with np.errstate(invalid="ignore", divide="ignore"):
         values["removed of kind"] = per_query["removed"] / _per_query(of_kind, train)
-    return Measured(values, means, train.query_ids.tolist(), {"removed": int(detector.outliers().sum())})
+    chosen = {"removed": int(detector.outliers().sum()), "history": _history(detector, model, train)}
+    return Measured(values, means, train.query_ids.tolist(), chosen)
+
+
+def _history(detector: SOUR, model: TreeRanker, train: RankingData) -> dict[str, Any]:
+    """The table behind the heat map of outliers, for JSON; None where a band has no document."""
+    window = detector.window
+    shares, sizes = outlier_history(train, model, window, steps=min(STEPS, detector.seen), whole=detector)
+    rows = [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in shares]
+    last = window.first + detector.seen - 1
+    return {"shares": rows, "sizes": sizes.tolist(), "first": window.first, "last": last}
 
 
 def breakdown(asked: Inquiry) -> Measured:

@@ -205,7 +205,7 @@ STUDIES: dict[str, Study] = {
         about="a ranker's opinion on pairs of equal grade",
     ),
     "outliers": Study(
-        version=1,
+        version=2,
         run=outliers,
         params=WATCHED,
         measures={

@@ -108,12 +108,13 @@ def watch_model(
         n_jobs: threads.
         options: further arguments of ``SOUR``.
     """
-    return SOUR.of(data, window, n_jobs=n_jobs, **options).watch(_prefixes(data, model, window, n_jobs))
+    return SOUR.of(data, window, n_jobs=n_jobs, **options).watch(watched(data, model, window, n_jobs))
 
 
-def _prefixes(
-    data: RankingData, model: TreeRanker, window: Window, n_jobs: int
+def watched(
+    data: RankingData, model: TreeRanker, window: Window, n_jobs: int = 1
 ) -> Iterator[tuple[int, FloatArray]]:
+    """The prefixes of a forest up to the window's end as (trees, scores), the empty one where it counts."""
     if window.include_f0:
         yield 0, np.zeros(data.n_docs)
     yield from prefix_scores(model, data.X, end=window.end, n_jobs=n_jobs)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanrank.report import details, panels, sections, traces, vega
+from cleanrank.report import details, outliers, panels, sections, traces, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.matrix import write_matrix
 from cleanrank.report.page import Safe, asset, data_block, page, tag, write_page
@@ -87,6 +87,8 @@ def _charts(summary: Summary, noise_axis: str | None) -> list[dict[str, Any]]:
         for key, panel in drawn:
             if panel.points:  # where nothing ran, the tables say why
                 _add(found, key, panel, summary)
+    for method, panel in outliers.history_panels(summary):
+        _add(found, method, panel, summary)
     return list(found.values())
 
 
@@ -115,14 +117,14 @@ def _add(
             "kind": panel.kind,
             "title": name,
             "only": key.partition(" | ")[2],
-            "measured": panel.measure.startswith(key.partition(" | ")[0]),
+            "measured": panel.kind == "history" or panel.measure.startswith(key.partition(" | ")[0]),
             "data": {},
             "words": {},
-            "step": None if panel.kind in ("curves", "traces") else vega.STEP,
+            "step": None if panel.kind in ("curves", "traces", "history") else vega.STEP,
             "spec": vega.description(
                 panel,
                 many_looks(panel.methods)
-                if panel.kind == "traces"
+                if panel.kind in ("traces", "history")
                 else looks(summary.methods, summary.baseline),
             ),
         },
@@ -143,6 +145,12 @@ KINDS: dict[str, tuple[str, str]] = {
         "Lines fall together where the axis explains the loss. dNoise and pNoise are those of the training "
         "labels; of pNoise, points are counted and lines the closed form.",
     ),
+    "history": (
+        "Outliers as the forest grows",
+        "Of the documents flagged at least once, a row holds those that such a share of the forests flags; "
+        "in brackets, how many. A cell is the percentage of them that the forests of that stretch flag, on "
+        "average.",
+    ),
 }
 
 
@@ -160,6 +168,7 @@ def _pictures(summary: Summary, charts: Sequence[Mapping[str, Any]]) -> Safe:
             note = words.format(confidence=summary.confidence, what=what, gaps=hollow)
             figures = [_figure(c, summary) for c in mine]
             tools = _level_choice(summary) if kind == "bars" and len(summary.levels) > 1 else None
+            tools = _outlier_choice(mine) if kind == "history" else tools
             head = tag("div", tag("h3", heading), tools, class_="bar")
             drawn = tag("div", *figures, class_="figures")
             groups.append(tag("div", head, tag("p", note, class_="hint"), drawn, class_="group"))
@@ -191,6 +200,13 @@ def _measure_choice(summary: Summary) -> Safe:
 def _level_choice(summary: Summary) -> Safe:
     options = [tag("option", v.label, value=v.label) for v in _distinct(summary.levels)]
     return tag("label", "Noise ", tag("select", *options, id="level"))
+
+
+def _outlier_choice(charts: Sequence[Mapping[str, Any]]) -> Safe:
+    names = dict.fromkeys(name for chart in charts for name in chart["data"])
+    return tag(
+        "label", "Outliers ", tag("select", *(tag("option", n, value=n) for n in names), id="outliers")
+    )
 
 
 def _distinct(levels: Iterable[Level]) -> list[Level]:

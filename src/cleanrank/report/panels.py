@@ -37,10 +37,10 @@ class Gap:
 
 @dataclass(frozen=True)
 class Panel:
-    """One data set's picture of one measure: ``kind`` is "curves", "bars", "heat" or "traces".
+    """One data set's picture of one measure: ``kind`` is "curves", "bars", "heat", "traces" or "history".
 
     In traces, the series (``methods``) are data sets, and ``lines``, where given, are drawn instead of
-    joining the points.
+    joining the points. In a history, they are bands of documents.
     """
 
     kind: str
@@ -61,13 +61,16 @@ class Panel:
         for method in self.methods:
             mine = [p for p in self.points if p.method == method]
             if not mine:
-                lines.append(f"{method}: nothing ran.")
+                lines.append(f"{method}: {'no documents' if self.kind == 'history' else 'nothing ran'}.")
+            elif self.kind == "history":
+                ends = f"{mine[0].mean:.0%} at {mine[0].x}, {mine[-1].mean:.0%} at {mine[-1].x} trees"
+                lines.append(f"{method}: {ends}.")
             elif self.kind in ("curves", "traces") and len(mine) > 1:
                 first, last = mine[0], mine[-1]
                 lines.append(f"{method}: {first.mean:.3f} at {first.x:.3g}, {last.mean:.3f} at {last.x:.3g}.")
             else:
                 lines.append(f"{method}: " + ", ".join(_place(p) for p in mine) + ".")
-        lines += [f"{g.method} at {g.x}: {g.state}." for g in self.gaps]
+        lines += [f"{g.method} at {g.x}: {g.state}." for g in self.gaps if g.state]
         return " ".join(lines)
 
 

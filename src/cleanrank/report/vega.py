@@ -14,6 +14,7 @@ from cleanrank.report.panels import Panel, Point
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 SERIES = len(LOOKS)  # colours of data sets, --d0 and on
+BAND = 25  # height of a band in the history of outliers
 STEP = 36  # height of a method's row in bars and heat maps
 FITTING = "bandwidth('x') < 30 ? 0 : bandwidth('x') < 60 ? 9 : 11.5"  # size of a heat map's words
 CONFIG: dict[str, Any] = {
@@ -53,7 +54,8 @@ def library() -> str:
 
 def description(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
     """The Vega-Lite description of a panel, without its data."""
-    return {"curves": _curves, "bars": _bars, "heat": _heat, "traces": _traces}[panel.kind](panel, looks)
+    drawing = {"curves": _curves, "bars": _bars, "heat": _heat, "traces": _traces, "history": _history}
+    return drawing[panel.kind](panel, looks)
 
 
 def data(panel: Panel) -> list[dict[str, Any]]:
@@ -64,11 +66,17 @@ def data(panel: Panel) -> list[dict[str, Any]]:
     ]
     lines = [{"method": p.method, "x": p.x, "line": p.mean} for p in panel.lines]
     points = [_datum(panel, p) for p in panel.points]
-    return sorted(points + gaps + lines, key=lambda d: panel.xs.index(d["x"]))
+    ordered = sorted(points + gaps + lines, key=lambda d: panel.xs.index(d["x"]))
+    # A history is drawn in the order of its data, and its first column names the bands.
+    return (
+        sorted(ordered, key=lambda d: panel.methods.index(d["method"]))
+        if panel.kind == "history"
+        else ordered
+    )
 
 
 def _datum(panel: Panel, point: Point) -> dict[str, Any]:
-    shown = f"{point.mean:.4f}"
+    shown = f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}"
     if panel.kind == "heat" and point.difference is not None:
         shown = _signed(point.difference, 3)
     return {
@@ -329,6 +337,66 @@ def _heat(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
                         "field": "shown",
                     }
                 },
+            },
+        ],
+    }
+
+
+def _history(panel: Panel, looks: dict[str, Look]) -> dict[str, Any]:
+    """Bands and stretches come in the order of the data, because both differ from choice to choice."""
+    label = {"domain": False, "ticks": False, "labelFontSize": 11, "labelLimit": 180}
+    tooltip = [
+        {"field": "method", "title": "Flagged by (documents)"},
+        {"field": "x", "title": "Trees"},
+        {"field": "mean", "title": "Share flagged", "format": ".1%"},
+    ]
+    return {
+        "width": "container",
+        "height": BAND * len(panel.methods),
+        "config": CONFIG,
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "nominal",
+                "title": panel.x_title,
+                "sort": None,
+                "axis": {**label, "labelAngle": -35},
+                "scale": {"paddingInner": 0.03},
+            },
+            "y": {
+                "field": "method",
+                "type": "nominal",
+                "title": None,
+                "sort": None,
+                "axis": {**label, "labelColor": "var(--ink)"},
+                "scale": {"paddingInner": 0.06},
+            },
+            "tooltip": tooltip,
+        },
+        "layer": [
+            {
+                "mark": {"type": "rect", "cornerRadius": 2},
+                "encoding": {
+                    "fill": {
+                        "condition": {"test": "datum.gap", "value": "var(--none-bg)"},
+                        "value": "var(--better)",
+                    },
+                    "fillOpacity": {
+                        "condition": {"test": "datum.gap", "value": 0.5},
+                        "field": "mean",
+                        "type": "quantitative",
+                        "legend": None,
+                        "scale": {"domain": [0, 1], "range": [0.05, 0.6]},
+                    },
+                },
+            },
+            {
+                "mark": {
+                    "type": "text",
+                    "fontSize": {"expr": "bandwidth('x') < 24 ? 0 : 10"},
+                    "color": "var(--ink)",
+                },
+                "encoding": {"text": {"field": "shown"}},
             },
         ],
     }

@@ -75,18 +75,21 @@
   if (!block || !measure || !window.vegaEmbed) return;
   const { charts } = JSON.parse(block.textContent);
   const level = document.getElementById("level");
+  const outliers = document.getElementById("outliers");
   const legend = [...document.querySelectorAll(".legend button")];
   const turn = new Map();
 
   async function draw(chart) {
-    const key = chart.kind === "bars" ? measure.value + " | " + (level ? level.value : chart.only) : measure.value;
+    const keys = { bars: () => measure.value + " | " + (level ? level.value : chart.only), history: () => outliers.value };
+    const key = chart.kind in keys ? keys[chart.kind]() : measure.value;
+    const all = ["traces", "history"].includes(chart.kind);  // their series are no methods
     const shown = new Set(legend.filter((b) => b.getAttribute("aria-pressed") === "true").map((b) => b.dataset.method));
     const place = document.getElementById(chart.id);
     const figure = place.closest("figure");
     figure.hidden = !(key in chart.data);
     if (figure.hidden) return;
     const spec = structuredClone(chart.spec);
-    spec.data = { values: chart.data[key].filter((d) => chart.kind === "traces" || shown.has(d.method)) };
+    spec.data = { values: chart.data[key].filter((d) => all || shown.has(d.method)) };
     if (chart.step) spec.height = chart.step * Math.max(1, new Set(spec.data.values.map((d) => d.method)).size);
     if (chart.measured) figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
     place.setAttribute("aria-label", chart.words[key]);
@@ -111,6 +114,7 @@
     document.getElementById("convention").textContent = measure.selectedOptions[0].dataset.words;
   }
   measure.addEventListener("change", () => { nameMeasure(); drawAll(); });
+  if (outliers) outliers.addEventListener("change", () => drawAll("history"));
   if (level) level.addEventListener("change", () => drawAll("bars"));
   for (const button of legend) {
     button.addEventListener("click", () => {
