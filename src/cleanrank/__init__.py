@@ -59,6 +59,7 @@ PUBLIC: dict[str, str] = {
     "from_repeated": "cleanrank.noise.annotators",
     "train_lambdarank": "cleanrank.rankers.trees",
     "SOURRanker": "cleanrank.pipelines.sour",
+    "RobustRanker": "cleanrank.pipelines.robust",
     "BoostedRanker": "cleanrank.rankers.estimators",
     "PeerRanker": "cleanrank.rankers.estimators",
     "load_trees": "cleanrank.rankers.trees",
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from cleanrank.noise.profiles import Corruption as Corruption
     from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
     from cleanrank.pipelines.issues import find_label_issues as find_label_issues
+    from cleanrank.pipelines.robust import RobustRanker as RobustRanker
     from cleanrank.pipelines.sour import SOURRanker as SOURRanker
     from cleanrank.plan.planning import plan as plan
     from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
@@ -136,6 +138,7 @@ __all__ = [
     "PairNoise",
     "PeerRanker",
     "RankingData",
+    "RobustRanker",
     "SOURRanker",
     "__version__",
     "best_proportions",
