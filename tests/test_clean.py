@@ -6,6 +6,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
+from cleanrank.doubt.posterior import posterior_table
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.types import same_data
 
@@ -123,3 +124,49 @@ def test_all_rows_cannot_go(toy):
     everybody = DoubtTable.of(toy, doubt=np.ones(480), is_label_issue=np.ones(480, bool))
     with pytest.raises(CleanrankError, match="must leave at least one document"):
         cr.clean(toy, everybody)
+
+
+@pytest.fixture
+def probable(toy):
+    p = np.zeros((toy.n_docs, 3))
+    p[np.arange(toy.n_docs), toy.y] = 0.75
+    p[np.arange(toy.n_docs), (toy.y + 1) % 3] += 0.25
+    return posterior_table(toy, p)
+
+
+def test_posterior_gives_expected_gains_and_leaves_grades_and_weights(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior")
+    gains = [0, 1, 3]
+    wanted = [0.75 * gains[g] + 0.25 * gains[(g + 1) % 3] for g in toy.y]
+    assert found.data.gains == pytest.approx(wanted)
+    assert found.data.y.tolist() == toy.y.tolist()
+    assert found.data.weights is toy.weights or found.data.weights.tolist() == toy.weights.tolist()
+    assert found.removed["new_gain"].tolist() == pytest.approx(wanted)
+    assert found.removed["old_gain"].tolist() == [gains[g] for g in toy.y]
+
+
+def test_posterior_respects_other_gains(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior", label_gain=[0, 10, 20])
+    wanted = [0.75 * 10 * g + 0.25 * 10 * ((g + 1) % 3) for g in toy.y]
+    assert found.data.gains == pytest.approx(wanted)
+    with pytest.raises(cr.CleanrankError, match="label_gain must list"):
+        cr.clean(toy, probable, mode="posterior", label_gain=[0, 1])
+    with pytest.raises(cr.CleanrankError, match="goes with mode='posterior'"):
+        cr.clean(toy, probable, label_gain=[0, 1, 2])
+
+
+def test_posterior_can_be_undone_row_by_row(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior")
+    first = int(toy.row_ids[0])
+    partly = found.undo([first])
+    assert partly.data.gains[0] == 2.0 ** toy.y[0] - 1
+    assert partly.data.gains[1:].tolist() == found.data.gains[1:].tolist()
+    assert found.undo() is toy
+
+
+def test_posterior_needs_probabilities_and_plain_grades(toy, issues, probable):
+    with pytest.raises(cr.CleanrankError, match="find_posterior"):
+        cr.clean(toy, issues, mode="posterior")
+    once = cr.clean(toy, probable, mode="posterior").data
+    with pytest.raises(cr.CleanrankError, match="must have grades only"):
+        cr.clean(once, probable, mode="posterior")
