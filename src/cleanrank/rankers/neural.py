@@ -1,0 +1,433 @@
+"""Neural rankers in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters one can search.
+
+NumPy and torch are all it needs, so that it runs on a bare GPU machine. Rows come in any order and scores go
+back in it.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from cleanrank import checks
+from cleanrank.evaluate.compare import evaluate
+from cleanrank.evaluate.measures import Measure
+from cleanrank.rankers.aims import Aim, list_loss, preference_loss, robust_words
+from cleanrank.rankers.alpha import PeerWeight
+from cleanrank.rankers.batches import Scaling, batch_of, bucketed, fit_scaling
+from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data
+from cleanrank.rankers.loop import Batches, Forward, Step, Training, train
+from cleanrank.rankers.networks import Network, build_network
+from cleanrank.rankers.parameters import Estimator
+from cleanrank.rankers.processes import device_of
+from cleanrank.rankers.resume import Progressed
+from cleanrank.rankers.scorers import NeuralModel, load_network
+from cleanrank.rankers.scoring import Documents, documents, on_device, padded_scores, score_all
+from cleanrank.types import FloatArray, IntArray, Progress, RankingData
+
+# (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
+Observer: TypeAlias = Callable[[int, FloatArray], None]
+
+# What may change between the parts of an interrupted training.
+PASSING = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
+
+
+class NeuralRanker(Estimator):  # type: ignore[misc]
+    """A network that ranks.
+
+    Args:
+        loss: a name of ``aims.LOSSES``, or a callable with the arguments of ``losses.ranking``.
+        pairs: "strict", "strict_both" or "all_ordered"; which pairs a pairwise loss sees.
+        robust: None, a robust form such as "peer", "symmetrize" or {"name": "gce", "q": .5}, or several.
+        alpha: weight of peers, or "auto": what ``noise`` asks for.
+        noise: a matrix P(given grade | true grade), a NoiseProfile or a NoiseEstimate; read by "auto".
+        peers: "expected" (no variance) or "sampled" (as published).
+        binary: the loss of "pairwise" and "pointwise"; "hinge" on pairs with network="linear" is SVMRank.
+        loss_options: further arguments of ``ranking_loss``, such as sigma, weighting, measure.
+        network: one of NETWORKS.
+        network_options: its options, such as hidden, dropout, activation.
+        epochs: passes over the data at the most.
+        early_stopping_rounds: epochs without gain on validation data before it stops; 0 never stops.
+        measure: what early stopping looks at; the best epoch is kept.
+        optimizer: "adam", "adamw", "adagrad" or "sgd".
+        learning_rate: its step.
+        weight_decay: of the optimiser.
+        clip_norm: the norm that gradients are cut down to; None leaves them.
+        batch_queries: queries of a step.
+        scaling: "zscore", "minmax" (to [-1, 1]) or "none"; learnt on training rows.
+        precision: "float32", "tf32" or "bfloat16".
+        random_state: for everything random.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        deterministic: the same bits in every run on a GPU too.
+        checkpoint: a file that is rewritten after each epoch and from which a broken training goes on.
+        n_jobs: threads; None leaves torch's number. Sums may round otherwise for another number.
+
+    Attributes:
+        model_: the trained NeuralModel.
+        alpha_: the weight of peers in use (a PeerWeight: whether it is exact, and why not); None without.
+        history_: per epoch its number, mean loss and value on validation data.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = NeuralRanker(epochs=2, network_options={"hidden": (8,)})
+    >>> ranker.fit(data.X, data.y, qid=data.qid).predict(data.X).shape == data.y.shape
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "ranknet",
+        *,
+        pairs: str = "strict",
+        robust: Any = None,
+        alpha: float | str = 0.1,
+        noise: Any = None,
+        peers: str = "expected",
+        binary: Any = "logistic",
+        loss_options: Mapping[str, Any] | None = None,
+        network: str = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        epochs: int = 50,
+        early_stopping_rounds: int = 10,
+        measure: str = "ndcg@10",
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        clip_norm: float | None = 5.0,
+        batch_queries: int = 64,
+        scaling: str = "zscore",
+        precision: str = "float32",
+        random_state: int = 0,
+        device: str = "auto",
+        deterministic: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.pairs = pairs
+        self.robust = robust
+        self.alpha = alpha
+        self.noise = noise
+        self.peers = peers
+        self.binary = binary
+        self.loss_options = loss_options
+        self.network = network
+        self.network_options = network_options
+        self.epochs = epochs
+        self.early_stopping_rounds = early_stopping_rounds
+        self.measure = measure
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.clip_norm = clip_norm
+        self.batch_queries = batch_queries
+        self.scaling = scaling
+        self.precision = precision
+        self.random_state = random_state
+        self.device = device
+        self.deterministic = deterministic
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        position: npt.ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on rows in any order.
+
+        Args:
+            X: features; a column "qid" of a data frame names the queries.
+            y: grades.
+            qid: the query of every row.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            sample_weight: how many copies a row stands for.
+            position: the rank at which a row was shown; kept with the data, no loss here reads it.
+            eval_set: (X, y) of validation rows, or a list with that one pair.
+            eval_qid: their queries.
+            progress: called with (epoch, epochs).
+            observer: called with (epoch, scores of the rows of X) after each epoch.
+        """
+        data = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
+
+        def in_input_order(epoch: int, scores: FloatArray) -> None:
+            back = np.empty_like(scores)
+            back[data.row_ids] = scores
+            assert observer is not None
+            observer(epoch, back)
+
+        seen = None if observer is None else in_input_order
+        return self.fit_data(data, validation_data(eval_set, eval_qid), progress=progress, observer=seen)
+
+    def fit_data(
+        self,
+        data: RankingData,
+        validation: RankingData | None = None,
+        *,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on a RankingData; the observer sees scores in the order of its rows."""
+        if not data.n_docs:
+            checks.fail("training data", "must have documents", "none")
+        loss, self.alpha_ = list_loss(self._aim(), data)
+        task = _Task(self, data.X, data.indptr)
+        labels, extra = _columns(data, task.device)
+
+        def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
+            batch = on_device(batch_of(data.indptr, queries), task.device)
+            scores = padded_scores(forward, task.listwise, task.docs, batch)
+            given = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
+            found: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **given)
+            return found
+
+        def batches(rng: np.random.Generator) -> list[IntArray]:
+            return bucketed(data.lengths, self.batch_queries, rng)
+
+        print_ = _fingerprint(data.y, data.indptr, data.gains, data.weights)
+        return self._train(task, step, batches, print_, validation, progress, observer)
+
+    def fit_preferences(
+        self,
+        X: Any,
+        preferences: npt.ArrayLike,
+        *,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        batch_pairs: int = 1024,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on judged pairs, as top-k judging yields them: which of two documents is better.
+
+        Args:
+            X: features of the documents.
+            preferences: (P, 2), rows of X: the better document, the worse one.
+            eval_set: (X, y) of judged validation rows, or a list with that one pair.
+            eval_qid: their queries.
+            batch_pairs: preferences of a step.
+            progress: called with (epoch, epochs).
+            observer: called with (epoch, scores of the rows of X) after each epoch.
+        """
+        features = feature_matrix(X)
+        pairs = _checked_preferences(preferences, features.shape[0])
+        if not checks.is_whole(batch_pairs) or batch_pairs < 1:
+            checks.fail("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
+        loss, self.alpha_ = preference_loss(self._aim())
+        task = _Task(self, features, np.array([0, features.shape[0]]))
+        if task.listwise:
+            checks.fail("preferences", "train networks that score documents one by one", repr(self.network))
+
+        def step(forward: Forward, chosen: IntArray, generator: torch.Generator) -> Tensor:
+            rows, place = np.unique(pairs[chosen], return_inverse=True)
+            scores = forward(task.docs.rows(torch.from_numpy(rows)))
+            better, worse = torch.from_numpy(place.reshape(-1, 2).T.copy()).to(task.device)
+            return loss(scores[better] - scores[worse], generator)
+
+        def batches(rng: np.random.Generator) -> list[IntArray]:
+            cuts = range(batch_pairs, len(pairs), batch_pairs)
+            return np.split(rng.permutation(len(pairs)), cuts)
+
+        held = validation_data(eval_set, eval_qid)
+        return self._train(task, step, batches, _fingerprint(pairs), held, progress, observer)
+
+    def predict(
+        self, X: Any, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> FloatArray:
+        """One score per row, in input order; networks that see whole lists need the queries."""
+        return self._model().predict(X, qid=qid, group=group, device=self.device, n_jobs=self.n_jobs)
+
+    def score(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+    ) -> float:
+        """The mean of ``measure`` over the queries of judged rows."""
+        data = training_data(X, y, qid=qid, group=group)
+        scores = self._model().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
+        return _mean(data, scores, self.measure)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a safetensors file; ``load`` reads it."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """A fitted ranker from a file; its parameters are the usual ones but for the network's."""
+        model = load_network(path)
+        found = cls(network=model.kind, network_options=model.options)
+        found.model_, found.alpha_, found.history_ = model, None, []
+        return found
+
+    def _model(self) -> NeuralModel:
+        if not hasattr(self, "model_"):
+            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+        model: NeuralModel = self.model_
+        return model
+
+    def _aim(self) -> Aim:
+        return Aim(
+            self.loss,
+            self.binary,
+            self.pairs,
+            self.robust,
+            self.alpha,
+            self.noise,
+            self.peers,
+            self.loss_options,
+        )
+
+    def _training(self) -> Training:
+        return Training(
+            epochs=self.epochs,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip_norm=self.clip_norm,
+            patience=self.early_stopping_rounds,
+            precision=self.precision,
+            device=self.device,
+            deterministic=self.deterministic,
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def _train(
+        self,
+        task: "_Task",
+        step: Step,
+        batches: Batches,
+        print_: int,
+        validation: RankingData | None,
+        progress: Progress | None,
+        observer: Observer | None,
+    ) -> Self:
+        half = self.precision == "bfloat16"
+        validate = None
+        if validation is not None:
+            judged = validation
+            held = documents(task.scaling.apply(judged.X), judged.indptr, task.device)
+
+            def validate(network: nn.Module) -> float:
+                return _mean(judged, score_all(network, held, half=half), self.measure)
+
+            print_ = _fingerprint(judged.X, judged.y, judged.indptr, start=print_)
+
+        def watch(epoch: int, network: nn.Module) -> None:
+            assert observer is not None
+            observer(epoch, score_all(network, task.docs, half=half))
+
+        done = train(
+            task.network,
+            step,
+            batches,
+            self._training(),
+            validate=validate,
+            observer=None if observer is None else watch,
+            progress=progress,
+            checkpoint=self.checkpoint,
+            identity={"data": _fingerprint(task.docs.X.cpu().numpy(), start=print_), **self._settings()},
+        )
+        return self._keep(task, done)
+
+    def _keep(self, task: "_Task", done: Progressed) -> Self:
+        judged = done.best_epoch > 0
+        self.history_ = done.history
+        self.model_ = NeuralModel(
+            task.network,
+            self.network,
+            dict(self.network_options or {}),
+            task.scaling,
+            done.best_epoch if judged else done.epoch,
+            done.best_value if judged else None,
+            self._record(self.alpha_),
+        )
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that decide the weights, as JSON gives them back."""
+        chosen = {name: value for name, value in self.get_params().items() if name not in PASSING}
+        return dict(json.loads(json.dumps(chosen, default=_plain)))
+
+    def _record(self, weight: PeerWeight | None) -> dict[str, Any]:
+        found = self._settings()
+        found["robust"] = robust_words(self._aim().steps) or None
+        found["alpha"] = None if weight is None else weight.alpha
+        return found
+
+
+class _Task:
+    """What every training of a ranker needs: scaled documents, a fresh network, a device."""
+
+    def __init__(self, ranker: NeuralRanker, X: Any, indptr: IntArray) -> None:
+        checks.check_seed(ranker.random_state)
+        Measure.parse(ranker.measure)
+        self.device = device_of(ranker.device)
+        self.scaling: Scaling = fit_scaling(X, ranker.scaling)
+        self.network: Network = build_network(
+            ranker.network, X.shape[1], seed=ranker.random_state, **(ranker.network_options or {})
+        )
+        self.listwise = bool(getattr(self.network, "listwise", False))
+        self.docs: Documents = documents(self.scaling.apply(X), np.asarray(indptr), self.device)
+
+
+def _columns(data: RankingData, device: torch.device) -> tuple[Tensor, dict[str, Tensor]]:
+    def tensor(values: Any) -> Tensor:
+        return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
+
+    given = {"weights": data.weights, "gains": data.gains}
+    return tensor(data.y), {name: tensor(values) for name, values in given.items() if values is not None}
+
+
+def _checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
+    found = np.asarray(preferences)
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu" or not len(found):
+        checks.fail(
+            "preferences", "must be rows (better document, worse document)", f"{found.dtype} {found.shape}"
+        )
+    if found.min() < 0 or found.max() >= n:
+        checks.fail("preferences", f"must name rows from 0 to {n - 1}", int(found.max()))
+    same = found[:, 0] == found[:, 1]
+    if same.any():
+        checks.fail("preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}")
+    return found.astype(np.int64)
+
+
+def _fingerprint(*arrays: Any, start: int = 0) -> int:
+    for values in arrays:
+        if values is None:
+            continue
+        dense = values.toarray() if hasattr(values, "toarray") else values
+        start = zlib.crc32(np.ascontiguousarray(dense).view(np.uint8).data, start)
+    return start
+
+
+def _mean(data: RankingData, scores: FloatArray, measure: str) -> float:
+    found = evaluate(scores, data, [measure])
+    return float(next(iter(found.means.values())))
+
+
+def _plain(value: Any) -> Any:
+    for name in ("tolist", "name"):
+        found = getattr(value, name, None)
+        if found is not None:
+            return found() if callable(found) else found
+    return repr(value)

@@ -1,0 +1,146 @@
+"""A trained network with the scale of its features: predicts, and lives in one safetensors file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from cleanrank import checks
+from cleanrank.checks import BadFileError
+from cleanrank.data.arrays import row_order
+from cleanrank.rankers.batches import Scaling
+from cleanrank.rankers.checkpoints import read_tensors, write_tensors
+from cleanrank.rankers.inputs import QID, feature_matrix, is_frame
+from cleanrank.rankers.networks import Network, build_network
+from cleanrank.rankers.processes import device_of, settings
+from cleanrank.rankers.scoring import documents, score_all
+from cleanrank.types import FloatArray
+
+FORMAT = "cleanrank network"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralModel:
+    """A trained network.
+
+    Attributes:
+        network: the module, in evaluation mode.
+        kind: one of NETWORKS.
+        options: what it was built with.
+        scaling: the scale of the features, learnt on training rows.
+        best_epoch: the epoch whose weights it has.
+        validation_value: the measure on validation data there; None without validation data.
+        record: how it was trained, as plain values.
+    """
+
+    network: Network
+    kind: str
+    options: Mapping[str, Any]
+    scaling: Scaling
+    best_epoch: int
+    validation_value: float | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_features(self) -> int:
+        """Columns that the network was trained on."""
+        return len(self.scaling.shift)
+
+    @property
+    def listwise(self) -> bool:
+        """Whether scores depend on the other documents of the query."""
+        return bool(getattr(self.network, "listwise", False))
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Scores of rows, in input order.
+
+        Args:
+            X: features; a column "qid" of a data frame names the queries.
+            qid: the query of every row; read by networks that see whole lists, which need it.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            device: where it runs.
+            n_jobs: threads; None leaves torch's number.
+        """
+        if is_frame(X):
+            if qid is None and group is None and QID in X.columns:
+                qid = np.asarray(X[QID])
+            X = feature_matrix(X)
+        scaled = self.scaling.apply(X)
+        n = len(scaled)
+        if not self.listwise:
+            order, indptr = np.arange(n), np.array([0, n])
+        elif qid is None and group is None:
+            checks.fail(
+                f"network {self.kind!r}",
+                "sees whole lists and must know the query of every row",
+                "no qid",
+                remedy="Give qid= or group=.",
+            )
+        else:
+            order, indptr, _ = row_order(n, qid, group)
+        where = device_of(device)
+        scores = np.empty(n)
+        with settings(n_jobs=n_jobs):
+            found = documents(scaled[order] if self.listwise else scaled, indptr, where)
+            scores[order] = score_all(self.network.to(where), found)
+        return scores
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes weights and scales as safetensors, with what rebuilds the network in its metadata."""
+        tensors = {f"network/{k}": v.detach().cpu().numpy() for k, v in self.network.state_dict().items()}
+        tensors |= {"scaling/shift": self.scaling.shift, "scaling/factor": self.scaling.factor}
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "network": self.kind,
+            "options": dict(self.options),
+            "scaling": self.scaling.kind,
+            "best_epoch": self.best_epoch,
+            "validation_value": self.validation_value,
+            "record": dict(self.record),
+        }
+        write_tensors(path, tensors, metadata)
+
+
+def load_network(path: str | PathLike[str]) -> NeuralModel:
+    """Reads a network that ``NeuralModel.save`` wrote."""
+    tensors, metadata = read_tensors(path)
+    if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
+        found = f"{metadata.get('format')!r} {metadata.get('version')}"
+        wanted = f"must hold a {FORMAT} of version {VERSION}"
+        raise BadFileError(checks.complaint(f"model file {str(path)!r}", wanted, found), str(path))
+    try:
+        scaling = Scaling(metadata["scaling"], tensors["scaling/shift"], tensors["scaling/factor"])
+        network = build_network(metadata["network"], len(scaling.shift), **metadata["options"])
+        weights = {
+            name.removeprefix("network/"): torch.from_numpy(values)
+            for name, values in tensors.items()
+            if name.startswith("network/")
+        }
+        network.load_state_dict(weights)
+    except (KeyError, RuntimeError) as error:
+        raise BadFileError(
+            f"model file {str(path)!r} must hold a whole network: {error}.", str(path)
+        ) from None
+    return NeuralModel(
+        network.eval(),
+        metadata["network"],
+        metadata["options"],
+        scaling,
+        int(metadata["best_epoch"]),
+        metadata["validation_value"],
+        metadata["record"],
+    )
