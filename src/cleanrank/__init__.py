@@ -47,6 +47,7 @@ PUBLIC: dict[str, str] = {
     "Comparison": "cleanrank.evaluate.compare",
     "evaluate": "cleanrank.evaluate.compare",
     "compare": "cleanrank.evaluate.compare",
+    "select": "cleanrank.evaluate.select",
     "diagnose": "cleanrank.diagnose.diagnosis",
     "plan": "cleanrank.plan.planning",
     "pnoise_expected": "cleanrank.noise.pnoise",
@@ -63,6 +64,7 @@ PUBLIC: dict[str, str] = {
     "BoostedRanker": "cleanrank.rankers.estimators",
     "PeerRanker": "cleanrank.rankers.estimators",
     "load_trees": "cleanrank.rankers.trees",
+    "NeuralRanker": "cleanrank.rankers.neural",
     "clean": "cleanrank.clean",
     "find_label_issues": "cleanrank.pipelines.issues",
     "DoubtTable": "cleanrank.doubt.table",
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
     from cleanrank.evaluate.compare import compare as compare
     from cleanrank.evaluate.compare import evaluate as evaluate
     from cleanrank.evaluate.measures import Measure as Measure
+    from cleanrank.evaluate.select import select as select
     from cleanrank.noise.annotators import from_repeated as from_repeated
     from cleanrank.noise.clicks.simulate import simulate_clicks as simulate_clicks
     from cleanrank.noise.estimate import NoiseEstimate as NoiseEstimate
@@ -121,6 +124,7 @@ if TYPE_CHECKING:
     from cleanrank.plan.planning import plan as plan
     from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
     from cleanrank.rankers.estimators import PeerRanker as PeerRanker
+    from cleanrank.rankers.neural import NeuralRanker as NeuralRanker
     from cleanrank.rankers.trees import load_trees as load_trees
     from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
@@ -133,6 +137,7 @@ __all__ = [
     "DoubtTable",
     "Evaluation",
     "Measure",
+    "NeuralRanker",
     "NoiseEstimate",
     "NoiseProfile",
     "PairNoise",
@@ -171,6 +176,7 @@ __all__ = [
     "read_parquet",
     "read_qrels",
     "read_run",
+    "select",
     "signal_left",
     "simulate_clicks",
     "split",
