@@ -1,5 +1,6 @@
 """``cleanrank train`` and ``cleanrank predict``."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ MODELS: dict[str, str] = {
     "gbdt": "least squares on the grade",
     "peer": "lambdarank less shuffled labels",
     "sour": "lambdarank without consistent outliers",
+    "robust": "lambdarank on expected gains under the noise, tuned",
 }
 
 
@@ -46,6 +48,19 @@ def train(
     objective: Annotated[
         str, typer.Option(help="exact, parity (LightGBM's arithmetic) or builtin (LightGBM's own).")
     ] = "exact",
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="For robust: the noise, as a matrix, an estimate or FAMILY:RATE (uniform:0.1).",
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SHEET", help="For robust: a sheet of rows judged again (cleanrank gold sample)."
+        ),
+    ] = None,
     option: Options = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same trees.")] = 0,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads; the trees stay the same.")] = 1,
@@ -55,7 +70,8 @@ def train(
     """Train a forest that ranks, and save it.
 
     --option sets what belongs to a model: alpha, peers, within, permutations (peer); start, end, kind, rule,
-    min_frequency, variant, ... (sour).
+    min_frequency, variant, ... (sour); rounds, folds (robust). robust chooses leaves and documents per leaf
+    itself and says which road it took and why.
     """
     from cleanrank.data.frames import read_any
     from cleanrank.noise.saved import refuse_overwriting
@@ -75,17 +91,30 @@ def train(
         "random_state": seed,
         "n_jobs": jobs,
     }
-    ranker = _ranker(model, settings, parse_options(option))
-    with screen.progress("trees") as tick:
-        ranker.fit_data(data, held, progress=tick)
+    options = parse_options(option)
+    known: dict[str, Any] = {}
+    if model == "robust":
+        options |= {} if noise is None else {"noise": _noise(noise, data)}
+        known = {"gold": _gold(gold, data)}
+    elif noise is not None or gold is not None:
+        checks.fail("--noise and --gold", "go with --model robust", model)
+    ranker = _ranker(model, settings, options)
+    with screen.progress("trees") as tick, warnings.catch_warnings():
+        # The record below says the same.
+        warnings.filterwarnings("ignore", "RobustRanker fell back")
+        ranker.fit_data(data, held, progress=tick, **known)
     ranker.model_.save(out)
     record = _record(model, out, ranker, data, held)
     if as_json:
         screen.print_json(record)
         return
     screen.note(repr(data))
-    shown = [(name, _text(value)) for name, value in record.items() if value is not None]
+    shown = [
+        (name, _text(value)) for name, value in record.items() if value is not None and name != "reasons"
+    ]
     screen.table(("", model), shown)
+    for reason in getattr(getattr(ranker, "report_", None), "reasons", ()):
+        screen.note(f"{ranker.chosen_['road']}: {reason}")
     screen.note(f"wrote {out}")
 
 
@@ -149,6 +178,12 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
         settings["cutoff"] = int(cutoff)
     elif model == "peer":
         made = PeerRanker
+    elif model == "robust":
+        from cleanrank.pipelines.robust import RobustRanker
+
+        made = RobustRanker
+        theirs = ("objective", "num_leaves", "min_child_samples")
+        settings = {name: value for name, value in settings.items() if name not in theirs}
     else:
         made, settings = BoostedRanker, {**settings, "forest": model}
     for name in options:
@@ -156,9 +191,27 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
     return made(**{**settings, **options})
 
 
+def _noise(text: str, data: Any) -> Any:
+    """An estimate with what it says about itself, else a matrix or a family."""
+    from cleanrank.noise.estimate import FORMAT, NoiseEstimate
+    from cleanrank.noise.matrices import read_noise
+
+    file = Path(text)
+    if file.is_file() and FORMAT in file.read_text(encoding="utf-8", errors="replace")[:200]:
+        return NoiseEstimate.load(file)
+    return read_noise(text, max(data.n_grades, 2))
+
+
+def _gold(sheet: Path | None, data: Any) -> Any:
+    from cleanrank.noise.sheets import read_sheet
+
+    return None if sheet is None else read_sheet(sheet, data)
+
+
 def _record(model: str, out: Path, ranker: Any, data: Any, held: Any) -> dict[str, Any]:
     found = ranker.model_
-    removed = getattr(ranker, "cleaned_", None)
+    robust = model == "robust"
+    removed = None if robust else getattr(ranker, "cleaned_", None)
     return {
         "model": model,
         "file": str(out),
@@ -169,6 +222,7 @@ def _record(model: str, out: Path, ranker: Any, data: Any, held: Any) -> dict[st
         "validation": found.validation_value,
         "alpha": getattr(ranker, "alpha_", None),
         "removed": None if removed is None else data.n_docs - removed.data.n_docs,
+        **({"road": ranker.chosen_["road"], "reasons": list(ranker.report_.reasons)} if robust else {}),
     }
 
 

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+import cleanrank as cr
+from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.rankers.trees import load_trees
+
+FEW = ("--trees", "5", "--option", "folds=2", "--model", "robust", "-o", "model.txt", "--json")
+
+
+@pytest.fixture
+def noisy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = cr.corrupt(cr.make_ranking(30, 4, docs_per_query=15, seed=0), rate=0.2, seed=1)
+    cr.write_letor(found.data, tmp_path / "train.txt")
+    return found
+
+
+def test_robust_takes_noise_as_a_family(cli, noisy):
+    done = cli("train", "train.txt", "--noise", "uniform:0.2", *FEW)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["road"] == "posterior"
+    assert load_trees("model.txt").best_iteration == record["trees"]
+
+
+def test_robust_takes_a_gold_sheet(cli, noisy):
+    sheet = gold_sample(noisy.data, 60, seed=2)
+    truth = noisy.true_labels[sheet.rows]
+    lines = ["row_id,true_grade", *(f"{r},{g}" for r, g in zip(sheet.row_ids, truth, strict=True))]
+    with open("sheet.csv", "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    done = cli("train", "train.txt", "--gold", "sheet.csv", *FEW)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["road"] == "posterior"
+
+
+def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli, noisy):
+    sheet = gold_sample(noisy.data, 10, seed=2)
+    from_gold(noisy.data, sheet.row_ids, noisy.true_labels[sheet.rows]).save("estimate.json")
+    done = cli("train", "train.txt", "--noise", "estimate.json", *FEW)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert record["road"] == "baseline"
+    assert any("too few" in reason for reason in record["reasons"])
+
+
+def test_noise_belongs_to_robust(cli, noisy):
+    done = cli("train", "train.txt", "--noise", "uniform:0.2", "-o", "model.txt")
+    assert done.code == 2
+    assert "go with --model robust" in done.err
