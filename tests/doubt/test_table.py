@@ -36,6 +36,16 @@ def test_measures_agree_with_scikit_learn(corrupted):
         assert line["documents"] == rows.sum()
 
 
+def test_average_precision_within_a_grade_is_that_of_scikit_learn(corrupted):
+    found = table_of(corrupted)
+    by_grade = found.average_precision_by_grade(corrupted)
+    assert set(by_grade) == {0, 1, 2}
+    for grade, value in by_grade.items():
+        rows = found.given_label == grade
+        assert value == pytest.approx(average_precision_score(corrupted.changed[rows], found.doubt[rows]))
+    assert all(np.isnan(v) for v in found.average_precision_by_grade(np.zeros(480, bool)).values())
+
+
 def test_row_ids_travel_with_values(corrupted):
     found = table_of(corrupted)
     shuffled = found.select(np.random.default_rng(1).permutation(len(found)))

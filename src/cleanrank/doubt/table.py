@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from cleanrank import checks
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.noise.profiles import Corruption
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, RowChoice
+
+if TYPE_CHECKING:
+    from cleanrank.doubt.words import Explanation
 
 BoolArray = npt.NDArray[np.bool_]
 COLUMNS = ("row_id", "query_id", "given_label", "doubt", "is_label_issue", "suggested_label")
@@ -158,6 +161,18 @@ class DoubtTable:
         """Average precision of the rows by descending doubt; tied rows share one place."""
         return average_precision(self.doubt, self._wrong(truth))
 
+    def average_precision_by_grade(self, truth: "Corruption | BoolArray") -> dict[int, float]:
+        """Given grade -> average precision among its rows; NaN where none of them is wrong.
+
+        Rare grades are more often wrong, so a detector that knows the given grade alone looks good over all
+        rows; within a grade it has the base rate.
+        """
+        wrong = self._wrong(truth)
+        return {
+            int(g): average_precision(self.doubt[self.given_label == g], wrong[self.given_label == g])
+            for g in np.unique(self.given_label)
+        }
+
     def quality(self, truth: "Corruption | BoolArray") -> dict[str, dict[str, float]]:
         """Precision, recall, average precision and base rate, over all rows and within each given grade.
 
@@ -179,6 +194,20 @@ class DoubtTable:
                 "average_precision": part.average_precision(wrong[rows]),
             }
         return found
+
+    def explain(
+        self,
+        data: RankingData,
+        n: int | None = 20,
+        *,
+        rows: npt.ArrayLike | None = None,
+        scores: npt.ArrayLike | None = None,
+        neighbours: int = 4,
+    ) -> "list[Explanation]":
+        """Reasons in words for the worst ``n`` issues, or for some ``rows``; see ``doubt/words.py``."""
+        from cleanrank.doubt.words import explain
+
+        return explain(self, data, n, rows=rows, scores=scores, neighbours=neighbours)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with cleanlab's column names, indexed by row id."""
