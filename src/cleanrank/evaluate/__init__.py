@@ -13,6 +13,10 @@ from cleanrank.evaluate.measures import CONVENTIONS as CONVENTIONS
 from cleanrank.evaluate.measures import MEASURES as MEASURES
 from cleanrank.evaluate.measures import Measure as Measure
 from cleanrank.evaluate.order import order_probability as order_probability
+from cleanrank.evaluate.risk_control import Cutoff as Cutoff
+from cleanrank.evaluate.risk_control import calibrate as calibrate
+from cleanrank.evaluate.select import Selection as Selection
+from cleanrank.evaluate.select import select as select
 from cleanrank.evaluate.significance import bootstrap_interval as bootstrap_interval
 from cleanrank.evaluate.significance import fisher_test as fisher_test
 from cleanrank.evaluate.significance import holm as holm
