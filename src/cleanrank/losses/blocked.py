@@ -11,22 +11,28 @@ and the pairs are (``pairs``)
     all_ordered  i != j, in both orders, ties included: their target is 0
 
 S and dS/ds are computed together, some rows of the n x n table at a time, and dS/ds (B, L) is all that is
-kept for the backward pass. The second derivative is not available.
+kept for the backward pass. The second derivative is not available. On a processor, mixtures of the logistic
+loss are summed by compiled kernels when numba is there.
 """
 
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cleanrank.losses.binary import BinaryLoss
-from cleanrank.losses.swaps import Swap
+from cleanrank.losses.swaps import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
-BLOCK = {"cpu": 1 << 17, "cuda": 1 << 24}
+BLOCK = {"cpu": 1 << 17, "cuda": 1 << 20}
+# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
+Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
+LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
 PAIRS: dict[str, str] = {
     "strict": "pairs of different grades, the better document first",
     "strict_both": "pairs of different grades in both orders",
@@ -46,6 +52,7 @@ class Pairs:
         sigma: factor of score differences.
         weights: (B, L) or None.
         swap: delta_ij or None.
+        mixture: the loss as a mixture of logistic losses, for the compiled kernels; None if it is none.
         block: pairs in memory at a time; None for the default of the device.
     """
 
@@ -56,6 +63,7 @@ class Pairs:
     sigma: float = 1.0
     weights: Tensor | None = None
     swap: Swap | None = None
+    mixture: Mixture | None = None
     block: int | None = None
 
 
@@ -74,7 +82,8 @@ def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
 class _PairSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> Tensor:
-        sums, gradient = sums_and_gradient(scores, pairs, ctx.needs_input_grad[0])
+        compute = compiled_sums if can_be_compiled(scores, pairs) else blocked_sums
+        sums, gradient = compute(scores, pairs, ctx.needs_input_grad[0])
         if gradient is not None:
             ctx.save_for_backward(gradient)
         return sums
@@ -86,7 +95,7 @@ class _PairSums(torch.autograd.Function):
         return given[:, None] * gradient, None
 
 
-def sums_and_gradient(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
     """S (B,) and dS/ds (B, L), block by block of rows."""
     s = scores.masked_fill(~pairs.mask, 0.0)
     sums = s.new_zeros(len(s))
@@ -103,6 +112,44 @@ def sums_and_gradient(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tupl
             gradient[:, start:stop] += slope.sum(2)
             gradient -= slope.sum(1)
     return sums, None if gradient is None else gradient.mul_(pairs.sigma)
+
+
+def can_be_compiled(scores: Tensor, pairs: Pairs) -> bool:
+    """Whether a compiled kernel computes these pairs."""
+    known = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
+    plain = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    return known and plain and importlib.util.find_spec("numba") is not None
+
+
+def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+    """S (B,) and dS/ds (B, L) of a mixture of logistic losses by a compiled kernel, in double precision."""
+    from cleanrank.compiled import threads
+    from cleanrank.losses import list_pairs
+
+    s = scores.detach().contiguous().numpy()
+    w = np.ones_like(s) if pairs.weights is None else pairs.weights.to(scores.dtype).contiguous().numpy()
+    lengths = pairs.mask.sum(1).numpy()
+    sums, gradient = np.zeros(len(s)), np.zeros_like(s)
+    mix = np.array(_pair_mixture(pairs))
+    with threads(torch.get_num_threads()):
+        if pairs.swap is None:
+            y = pairs.labels.masked_fill(~pairs.mask, -torch.inf)
+            order = y.argsort(dim=1, descending=True, stable=True).numpy()
+            list_pairs.plain_sums(s, y.numpy(), w, lengths, order, pairs.sigma, mix, sums, gradient)
+        else:
+            gain, discount = (c.contiguous().numpy() for c in pairs.swap.columns)
+            order = pairs.swap.order.numpy()
+            list_pairs.swapped_sums(s, w, gain, discount, lengths, order, pairs.sigma, mix, sums, gradient)
+    return torch.from_numpy(sums).to(scores.dtype), torch.from_numpy(gradient) if with_gradient else None
+
+
+def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
+    """(a, c) of pairs of different grades and of ties, as ``list_pairs`` reads them."""
+    (one_f, one_b), (zero_f, zero_b) = pairs.mixture or LOGISTIC
+    if pairs.kind == "strict":
+        return one_f + one_b, one_b, 0.0, 0.0
+    tie = zero_f + zero_b if pairs.kind == "all_ordered" else 0.0
+    return one_f + one_b + zero_f + zero_b, one_b + zero_f, 2.0 * tie, tie
 
 
 def row_blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:

@@ -1,18 +1,22 @@
 """Losses on whole lists, in torch: ListNet, softmax, ListMLE and approximate NDCG.
 
-Scores s and labels y are (B, L) tensors with a mask. Each function gives the loss of every list (B,) and which
-lists count (B,); the others are 0. A document of weight w stands for w copies of itself where that has a
-meaning.
+Scores s and labels y are (B, L) tensors with a mask. Each function gives the loss of every list (B,) and
+which lists count (B,); the others are 0. A document of weight w stands for w copies of itself where that has
+a meaning.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.blocked import BLOCK, row_blocks
+from cleanrank.losses.drawn_peers import needs_generator
+from cleanrank.losses.padded import Batch, read_batch, refuse_gains
 from cleanrank.losses.swaps import discounts, gains_of
 
 TIES = ("random", "index")
@@ -31,9 +35,9 @@ def listnet(scores: Tensor, labels: Tensor, mask: Tensor, weights: Tensor | None
 
 
 def softmax(scores: Tensor, gains: Tensor, mask: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Cross-entropy with graded targets (Bruch 2019): - sum_i (g_i / sum g) log softmax(s)_i.
+    """Cross-entropy with graded targets (Bruch 2019).
 
-    Lists without any gain are left out.
+    - sum_i (g_i / sum g) log q_i,  q = softmax(s). Lists without any gain are left out.
 
     >>> softmax(torch.zeros(1, 2), torch.tensor([[0.0, 3.0]]), torch.ones(1, 2, dtype=torch.bool), None)[0]
     tensor([0.6931])
@@ -150,3 +154,56 @@ def list_gains(labels: Tensor, mask: Tensor, gain: str | None, gains: Tensor | N
     """
     found = gains_of(labels.to(like.dtype).masked_fill(~mask, 0.0), gain) if gains is None else gains
     return found.to(like.dtype).masked_fill(~mask, 0.0)
+
+
+@dataclass(frozen=True)
+class ListLoss:
+    """A loss on whole lists, averaged over the lists that have one; see ``ranking_loss``."""
+
+    name: str
+    gain: str = "linear"
+    ties: str = "random"
+    measure: Measure | None = None
+    temperature: float = 0.1
+    sigma: float = 1.0
+    block: int | None = None
+
+    def __call__(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        weights: Tensor | None = None,
+        gains: Tensor | None = None,
+    ) -> Tensor:
+        """The risk of a batch of lists."""
+        batch = read_batch(scores, labels, mask, weights, gains)
+        value, counts = self._values(batch, generator)
+        return value.sum() / counts.sum().clamp(min=1)
+
+    def _values(self, b: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        s, w = self.sigma * b.scores, b.weights if b.weighted else None
+        if self.name in ("listnet", "listmle"):
+            refuse_gains(self.name, b)
+        if self.name == "listnet":
+            return listnet(s, b.labels, b.mask, w)
+        if self.name == "softmax":
+            return softmax(s, self._gains(b, self.gain), b.mask, w)
+        if w is not None:
+            checks.fail(
+                "weights",
+                f"have no meaning for {self.name}",
+                "a tensor",
+                remedy="Use softmax or a pairwise loss.",
+            )
+        if self.name == "listmle":
+            if self.ties == "random":
+                needs_generator("random ties", generator)
+            return listmle(s, b.labels, b.mask, self.ties, generator)
+        measure = self.measure or Measure("ndcg")
+        return approx_ndcg(s, self._gains(b, measure.gain), b.mask, measure, self.temperature, self.block)
+
+    def _gains(self, b: Batch, gain: str | None) -> Tensor:
+        return list_gains(b.labels, b.mask, gain, b.gains, b.scores)

@@ -1,18 +1,17 @@
 """Ranking losses in torch: pairs, points and whole lists, on padded lists with a mask.
 
-Every loss is a value with settings that is called as
+Every loss is a value with its settings, made by ``ranking_loss`` and called as
 
-    loss(scores (B, L), labels (B, L), mask (B, L) or None, generator=None) -> scalar tensor
+    loss(scores (B, L), labels (B, L), mask (B, L) or None, generator=None, *, weights=None, gains=None)
 
-with the optional tensors ``weights`` (B, L), how many copies a document stands for, and ``gains`` (B, L),
-real-valued gains that stand in for those of the labels. Scores and gradients at padding are never read and 0.
-Half-precision scores are lifted to float32.
+for a scalar: the risk of B lists. ``weights`` (B, L) say how many copies a document stands for; ``gains``
+(B, L) stand in for the gains of labels. Nothing at padding is read, and its gradient is 0. Scores in half
+precision are lifted to single precision. ``generator`` feeds what is drawn: sampled peers and random ties.
 """
 
 import importlib.util
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from cleanrank import checks
@@ -20,134 +19,183 @@ from cleanrank import checks
 if importlib.util.find_spec("torch") is None:
     checks.require("nn")
 
-import torch
 from torch import Tensor
 
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses import lists
-from cleanrank.losses.binary import BinaryLoss, binary_loss
-from cleanrank.losses.blocked import PAIRS, Pairs, elementwise, pair_sums
-from cleanrank.losses.swaps import SWAPS, swap_of
-from cleanrank.losses.weighting import WEIGHTINGS, clean_pair_share, coefficients, noise_matrix, pair_weight
+from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.blocked import PAIRS
+from cleanrank.losses.pairwise import PairwiseLoss
+from cleanrank.losses.pointwise import PointwiseLoss
+from cleanrank.losses.robust import Spec
+from cleanrank.losses.specs import read_robust
+from cleanrank.losses.swaps import SWAPS
+from cleanrank.losses.weighting import WEIGHTINGS, noise_matrix
 
 RankingLoss: TypeAlias = Callable[..., Tensor]
+TARGETS = ("binary", "scaled")
 
 
-@dataclass(frozen=True)
-class PairwiseLoss:
-    """The mean of a binary loss over the pairs of lists; see ``ranking_loss``."""
-
-    name: str
-    loss: BinaryLoss
-    pairs: str = "strict"
-    weighting: str = "macro"
-    measure: Measure | None = None
-    sigma: float = 1.0
-    noise: Tensor | None = None
-    block: int | None = None
-
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-        gains: Tensor | None = None,
-    ) -> Tensor:
-        """The risk of a batch of lists."""
-        s, y, mask, w = _prepared(scores, labels, mask, weights)
-        swap = None if self.measure is None else swap_of(self.measure, s.detach(), y, mask, gains)
-        found = Pairs(
-            y, mask, self.pairs, self.loss, self.sigma, None if weights is None else w, swap, self.block
-        )
-        return (self._coefficients(y, mask, w) * pair_sums(s, found)).sum()
-
-    def _coefficients(self, y: Tensor, mask: Tensor, w: Tensor) -> Tensor:
-        share = None if self.noise is None else clean_pair_share(y, w, self.noise.to(w.device))
-        found = coefficients(self.weighting, pair_weight(self.pairs, y, w), w.sum(1), share)
-        return found.to(y.dtype)
-
-
-@dataclass(frozen=True)
-class PointwiseLoss:
-    """The mean of a binary loss over documents; see ``ranking_loss``."""
-
-    name: str
-    loss: BinaryLoss
-    weighting: str = "pooled"
-    target: str = "binary"
-    relevant: int = 1
-    max_grade: int | None = None
-
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-        gains: Tensor | None = None,
-    ) -> Tensor:
-        """The risk of a batch of lists."""
-        s, y, mask, w = _prepared(scores, labels, mask, weights)
-        target = (y >= self.relevant).to(s.dtype) if self.max_grade is None else y / self.max_grade
-        value = elementwise(s.masked_fill(~mask, 0.0), target, self.loss).masked_fill(~mask, 0.0) * w
-        n = w.sum(1)
-        if self.weighting == "pooled":
-            return value.sum() / n.sum().clamp(min=torch.finfo(s.dtype).tiny)
-        return (value.sum(1) * coefficients("macro", n, n, None)).sum()
-
-
-def _prepared(
-    scores: Tensor, labels: Tensor, mask: Tensor | None, weights: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Scores in at least single precision, labels of their type, a mask, and weights that are 0 at padding."""
-    if scores.ndim != 2 or labels.shape != scores.shape:
-        checks.fail(
-            "scores and labels",
-            "must both be (lists, documents)",
-            f"{tuple(scores.shape)}, {tuple(labels.shape)}",
-        )
-    s = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    mask = torch.ones_like(labels, dtype=torch.bool) if mask is None else mask
-    y = labels.to(s.dtype).masked_fill(~mask, 0.0)
-    w = mask.to(s.dtype) if weights is None else weights.to(s.dtype).masked_fill(~mask, 0.0)
-    return s, y, mask, w
+# What each kind of loss reads, apart from sigma.
+_PAIR_OPTIONS = ("binary", "robust", "pairs", "weighting", "noise", "block")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "ranknet": _PAIR_OPTIONS,
+    "lambdarank": (*_PAIR_OPTIONS, "measure"),
+    "pairwise": _PAIR_OPTIONS,
+    "pointwise": ("binary", "robust", "weighting", "target", "relevant", "max_grade"),
+    "listnet": (),
+    "softmax": ("gain",),
+    "listmle": ("ties",),
+    "approx_ndcg": ("measure", "temperature", "block"),
+}
 
 
 def ranking_loss(
     name: str,
     *,
-    binary: str | BinaryLoss = "logistic",
-    robust: Any = None,
-    pairs: str = "strict",
+    binary: str | BinaryLoss | None = None,
+    robust: Spec = None,
+    pairs: str | None = None,
     weighting: str | None = None,
     measure: str | Measure | None = None,
     sigma: float = 1.0,
-    **options: Any,
+    noise: Any = None,
+    target: str | None = None,
+    relevant: float | None = None,
+    max_grade: float | None = None,
+    gain: str | None = None,
+    ties: str | None = None,
+    temperature: float | None = None,
+    block: int | None = None,
 ) -> RankingLoss:
-    """The loss of a name.
+    """The loss of a name of RANKING_LOSSES; None means the default, what a loss does not read is refused.
 
+    Args:
+        name: one of RANKING_LOSSES.
+        binary: loss of points or pairs, "logistic" by default.
+        robust: what is made of it, as ``robust_loss`` reads it.
+        pairs: one of PAIRS, "strict" by default. Peers need "all_ordered" (or "strict_both").
+        weighting: one of WEIGHTINGS; by default "macro", for lambdarank "sum", for points "pooled".
+        measure: lambdarank, a measure of SWAPS, "ndcg@10" by default; approx_ndcg, "ndcg" without cut-off.
+        sigma: factor of the scores.
+        noise: for weighting="prevalence", a matrix P(given | true) or the two keep probabilities.
+        target: points, "binary" (label >= ``relevant``) or "scaled" (label / ``max_grade``).
+        relevant: 1 by default.
+        max_grade: highest grade of the scale.
+        gain: softmax, "linear" (default) or "exp".
+        ties: listmle, "random" (default) or "index".
+        temperature: approx_ndcg, .1 by default.
+        block: pairs in memory at a time.
+
+    >>> import torch
     >>> loss = ranking_loss("ranknet")
-    >>> loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]), torch.ones(1, 2, dtype=torch.bool))
+    >>> loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
     tensor(0.3133)
     """
     checks.known("ranking loss", name, RANKING_LOSSES)
-    loss = binary_loss(binary)
-    if robust is not None:
-        from cleanrank.losses.robust import robust_loss
-
-        loss = robust_loss(robust)
+    given = {
+        "binary": binary, "robust": robust, "pairs": pairs, "weighting": weighting, "measure": measure,
+        "noise": noise, "target": target, "relevant": relevant, "max_grade": max_grade, "gain": gain,
+        "ties": ties, "temperature": temperature, "block": block,
+    }  # fmt: skip
+    options = {option: value for option, value in given.items() if value is not None}
+    for option, value in options.items():
+        if option not in _OPTIONS[name]:
+            checks.fail(
+                option, f"has no meaning for {name}", repr(value),
+                remedy=f"{name} takes: {', '.join((*_OPTIONS[name], 'sigma'))}.",
+            )  # fmt: skip
+    for option in ("sigma", "temperature", "block", "max_grade"):
+        value = sigma if option == "sigma" else options.get(option, 1)
+        if not (math.isfinite(value) and value > 0):
+            checks.fail(option, "must be a positive number", value)
     if name == "pointwise":
-        return PointwiseLoss(name, loss, weighting or "pooled", **options)
-    delta = None
-    if name == "lambdarank":
-        delta = measure if isinstance(measure, Measure) else Measure.parse(measure or "ndcg@10")
+        return _pointwise(sigma=float(sigma), **options)
+    return (
+        _pairwise(name, float(sigma), options)
+        if "pairs" in _OPTIONS[name]
+        else _listwise(name, sigma, options)
+    )
+
+
+def _pairwise(name: str, sigma: float, options: dict[str, Any]) -> PairwiseLoss:
+    kind = checks.known("set of pairs", options.get("pairs", "strict"), PAIRS)
     default = "sum" if name == "lambdarank" else "macro"
-    return PairwiseLoss(name, loss, pairs, weighting or default, delta, sigma, **options)
+    weighting = checks.known("weighting", options.get("weighting", default), WEIGHTINGS)
+    base = options.get("binary", "logistic")
+    parts = read_robust(options.get("robust"), base)
+    if name == "ranknet" and parts.base != "logistic":
+        checks.fail("binary", "must be 'logistic' for ranknet", repr(parts.base), remedy="Use 'pairwise'.")
+    if parts.has_peers and kind == "strict":
+        checks.fail(
+            "pairs", "must be 'all_ordered' with peers: strict pairs all have target 1, as have their peers, "
+            "which then only shrink the loss by 1 - alpha", "'strict'",
+            remedy="Pass pairs='all_ordered', and compare with a base on the same pairs.",
+        )  # fmt: skip
+    noise = options.get("noise")
+    if (weighting == "prevalence") != (noise is not None):
+        checks.fail(
+            "noise", "must be given for weighting='prevalence', and for it alone", f"weighting={weighting!r}",
+            remedy="Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix.",
+        )  # fmt: skip
+    if weighting == "prevalence" and kind == "all_ordered":
+        checks.fail(
+            "weighting", "must not be 'prevalence' for all_ordered pairs, whose number no label changes",
+            "'prevalence'", remedy="Use 'macro'.",
+        )  # fmt: skip
+    measure = _measure(options.get("measure", "ndcg@10"), SWAPS) if name == "lambdarank" else None
+    matrix = None if noise is None else noise_matrix(noise)
+    peers = parts.peers if parts.peers is not None and parts.peers.mode == "sampled" else None
+    loss = parts.loss if peers is None else parts.peerless
+    return PairwiseLoss(
+        name, loss, kind, weighting, measure, sigma, matrix, peers, parts.mixture, options.get("block")
+    )
+
+
+def _pointwise(
+    *,
+    sigma: float,
+    binary: str | BinaryLoss = "logistic",
+    robust: Spec = None,
+    weighting: str = "pooled",
+    target: str = "binary",
+    relevant: float | None = None,
+    max_grade: float | None = None,
+) -> PointwiseLoss:
+    checks.known("weighting", weighting, ("pooled", "macro"))
+    checks.known("target", target, TARGETS)
+    if (target == "scaled") != (max_grade is not None):
+        checks.fail(
+            "max_grade", "must be given for target='scaled', and for it alone", max_grade,
+            remedy="Pass the highest grade of the scale, such as max_grade=4.",
+        )  # fmt: skip
+    if target == "scaled" and relevant is not None:
+        checks.fail("relevant", "has no meaning for target='scaled'", relevant)
+    parts = read_robust(robust, binary)
+    return PointwiseLoss(
+        "pointwise", parts.peerless, weighting, target, 1 if relevant is None else relevant, max_grade, sigma,
+        parts.peers,
+    )  # fmt: skip
+
+
+def _listwise(name: str, sigma: float, options: dict[str, Any]) -> lists.ListLoss:
+    if "gain" in options:
+        checks.known("gain", options["gain"], ("linear", "exp"))
+    if "ties" in options:
+        checks.known("order of ties", options["ties"], lists.TIES)
+    if name == "approx_ndcg":
+        options = {**options, "measure": _measure(options.get("measure", "ndcg"), ("ndcg",))}
+        if options["measure"].cutoff is not None:
+            checks.fail(
+                "the measure of approx_ndcg", "must have no cut-off", str(options["measure"]), remedy="'ndcg'"
+            )
+    return lists.ListLoss(name, sigma=float(sigma), **options)
+
+
+def _measure(measure: str | Measure, names: Any) -> Measure:
+    found = measure if isinstance(measure, Measure) else Measure.parse(measure)
+    checks.known("measure for a loss", found.name, names)
+    return found
 
 
 RANKING_LOSSES: dict[str, str] = {

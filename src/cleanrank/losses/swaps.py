@@ -18,8 +18,9 @@ The change is 0 for padding and, in binary measures, when both documents are rel
 shorter than the cut-off is ranked as it is, whatever the measure's convention says of short lists.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,65 +28,50 @@ from torch import Tensor
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
 
-SWAPS = ("ndcg", "dcg", "map", "mrr", "err", "precision", "recall", "auc")
+Columns: TypeAlias = "Sequence[Tensor]"
 
 
-class Swap(Protocol):
-    """The changes of some documents' pairs with all documents of their list."""
+@dataclass(frozen=True)
+class Swap:
+    """|change| of a pair as a formula of numbers of its two documents.
+
+    Attributes:
+        columns: (B, L) tensors.
+        formula: |change| from the columns of the first document and those of the second, broadcast.
+        order: (B, L), the documents of every list, best first.
+    """
+
+    columns: tuple[Tensor, ...]
+    formula: Callable[[Columns, Columns], Tensor]
+    order: Tensor
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """|change| (B, stop - start, L) of the pairs of documents start..stop-1 with every document."""
-        ...
+        """(B, stop - start, L): the pairs of documents start..stop-1 with every document."""
+        return self.formula(
+            [c[:, start:stop, None] for c in self.columns], [c[:, None, :] for c in self.columns]
+        )
+
+    def at(self, i: Tensor, j: Tensor) -> Tensor:
+        """The pairs (i, j) of documents counted through all lists, i = list L + document."""
+        flat = [c.reshape(-1) for c in self.columns]
+        return self.formula([c[i] for c in flat], [c[j] for c in flat])
 
 
-@dataclass(frozen=True)
-class GainSwap:
+def gain_change(i: Columns, j: Columns) -> Tensor:
     """|G_i - G_j| |D_i - D_j|; the gains carry the factor 1 / Z."""
-
-    gain: Tensor
-    discount: Tensor
-
-    def rows(self, start: int, stop: int) -> Tensor:  # noqa: D102 (see Swap)
-        change = (self.gain[:, start:stop, None] - self.gain[:, None, :]).abs_()
-        return change.mul_((self.discount[:, start:stop, None] - self.discount[:, None, :]).abs_())
+    return (i[0] - j[0]).abs_().mul_((i[1] - j[1]).abs_())
 
 
-@dataclass(frozen=True)
-class PlaceSwap:
-    """|p_i - p_j| |u_upper + x_upper v_lower|."""
-
-    worth: Tensor
-    rank: Tensor
-    u: Tensor
-    x: Tensor
-    v: Tensor
-
-    def rows(self, start: int, stop: int) -> Tensor:  # noqa: D102 (see Swap)
-        cut = slice(start, stop)
-        above = self.rank[:, cut, None] < self.rank[:, None, :]
-        here = self.u[:, cut, None] + self.x[:, cut, None] * self.v[:, None, :]
-        there = self.u[:, None, :] + self.x[:, None, :] * self.v[:, cut, None]
-        change = torch.where(above, here, there).abs_()
-        return change.mul_((self.worth[:, cut, None] - self.worth[:, None, :]).abs_())
+def place_change(i: Columns, j: Columns) -> Tensor:
+    """|p_i - p_j| |u_upper + x_upper v_lower| of columns p, rank, u, x, v."""
+    change = torch.where(i[1] < j[1], i[2] + i[3] * j[4], j[2] + j[3] * i[4]).abs_()
+    return change.mul_((i[0] - j[0]).abs_())
 
 
-@dataclass(frozen=True)
-class FirstSwap:
-    """|u_upper - max(m_upper, v_lower)| on pairs of one relevant and one other document."""
-
-    relevant: Tensor
-    rank: Tensor
-    u: Tensor
-    m: Tensor
-    v: Tensor
-
-    def rows(self, start: int, stop: int) -> Tensor:  # noqa: D102 (see Swap)
-        cut = slice(start, stop)
-        above = self.rank[:, cut, None] < self.rank[:, None, :]
-        here = self.u[:, cut, None] - torch.maximum(self.m[:, cut, None], self.v[:, None, :])
-        there = self.u[:, None, :] - torch.maximum(self.m[:, None, :], self.v[:, cut, None])
-        change = torch.where(above, here, there).abs_()
-        return change.masked_fill_(self.relevant[:, cut, None] == self.relevant[:, None, :], 0.0)
+def first_change(i: Columns, j: Columns) -> Tensor:
+    """|u_upper - max(m_upper, v_lower)| of columns relevant, rank, u, m, v; 0 unless one is relevant."""
+    here, there = i[2] - torch.maximum(i[3], j[4]), j[2] - torch.maximum(j[3], i[4])
+    return torch.where(i[1] < j[1], here, there).abs_().mul_((i[0] - j[0]).abs_())
 
 
 @dataclass(frozen=True)
@@ -163,8 +149,7 @@ def swap_of(
     >>> swap_of(Measure("ndcg"), s, y, torch.ones(1, 2, dtype=torch.bool)).rows(0, 2)[0, 0].tolist()
     [0.0, 0.369...]
     """
-    if measure.name not in SWAPS:
-        checks.fail("the measure of lambdarank", f"must be one of {', '.join(SWAPS)}", str(measure))
+    checks.known("measure for lambdarank", measure.name, SWAPS)
     if gains is not None and measure.name not in ("ndcg", "dcg"):
         checks.fail("gains", "belong to ndcg and dcg alone", str(measure))
     order = ranking(scores, mask)
@@ -176,7 +161,7 @@ def swap_of(
         None if gains is None else gains.to(scores.dtype).masked_fill(~mask, 0.0).gather(1, order),
         order,
     )
-    return _FORMULAS[measure.name](lists)
+    return SWAPS[measure.name](lists)
 
 
 def _inverse(values: Tensor) -> Tensor:
@@ -196,18 +181,17 @@ def _gain_swap(lists: Ranked) -> Swap:
     if m.name == "ndcg":
         best = gain.sort(dim=1, descending=True).values
         gain = gain * _inverse((best * discount).sum(1, keepdim=True))
-    return GainSwap(lists.unsorted(gain), lists.unsorted(discount))
+    return Swap((lists.unsorted(gain), lists.unsorted(discount)), gain_change, lists.order)
 
 
 def _share_swap(lists: Ranked) -> Swap:
     relevant = lists.relevant
-    if lists.measure.name == "recall":
-        scale = _inverse(relevant.sum(1, keepdim=True))
-    else:
-        k = lists.measure.cutoff
-        scale = 1.0 / k if k is not None else _inverse(lists.mask.to(relevant.dtype).sum(1, keepdim=True))
+    counted = relevant if lists.measure.name == "recall" else lists.mask.to(relevant.dtype)
+    scale = _inverse(counted.sum(1, keepdim=True))
+    if lists.measure.name == "precision" and lists.measure.cutoff is not None:
+        scale = torch.full_like(scale, 1.0 / lists.measure.cutoff)
     inside = lists.counted(torch.ones_like(relevant[0]))
-    return GainSwap(lists.unsorted(relevant * scale), lists.unsorted(inside))
+    return Swap((lists.unsorted(relevant * scale), lists.unsorted(inside)), gain_change, lists.order)
 
 
 def _map_swap(lists: Ranked) -> Swap:
@@ -217,9 +201,8 @@ def _map_swap(lists: Ranked) -> Swap:
     up = (count + 1.0 - relevant) * inverse - between
     low = between - (relevant + count) * inverse
     worth = relevant * _inverse(count[:, -1:])
-    return PlaceSwap(
-        lists.unsorted(worth), _rank(lists), lists.unsorted(up), torch.ones_like(up), lists.unsorted(low)
-    )
+    up, one, low = (lists.unsorted(c) for c in (up, torch.ones_like(up), low))
+    return Swap((lists.unsorted(worth), _rank(lists), up, one, low), place_change, lists.order)
 
 
 def _mrr_swap(lists: Ranked) -> Swap:
@@ -230,7 +213,8 @@ def _mrr_swap(lists: Ranked) -> Swap:
     is_first, is_before = (relevant > 0) & (count == 1), count == 0
     u = torch.where(is_first | is_before, inverse, 1.0)
     m = torch.where(is_first, second, torch.where(is_before, first, 1.0))
-    return FirstSwap(lists.unsorted(relevant), _rank(lists), *map(lists.unsorted, (u, m, inverse)))
+    places = (lists.unsorted(c) for c in (u, m, inverse))
+    return Swap((lists.unsorted(relevant), _rank(lists), *places), first_change, lists.order)
 
 
 def _err_swap(lists: Ranked) -> Swap:
@@ -244,17 +228,22 @@ def _err_swap(lists: Ranked) -> Swap:
     total = term.cumsum(1)
     up = reach * inverse + total / go
     low = total - term + reach * inverse
-    return PlaceSwap(lists.unsorted(stop), _rank(lists), *map(lists.unsorted, (up, -1.0 / go, low)))
+    places = (lists.unsorted(c) for c in (up, -1.0 / go, low))
+    return Swap((lists.unsorted(stop), _rank(lists), *places), place_change, lists.order)
 
 
 def _auc_swap(lists: Ranked) -> Swap:
     relevant, rank = lists.relevant, _rank(lists)
     n, n1 = lists.mask.to(relevant.dtype).sum(1, keepdim=True), relevant.sum(1, keepdim=True)
     scale = _inverse(n * n if lists.measure.weighting == "micro" else n1 * (n - n1))
-    return PlaceSwap(lists.unsorted(relevant * scale), rank, rank, -torch.ones_like(rank), rank)
+    return Swap(
+        (lists.unsorted(relevant * scale), rank, rank, -torch.ones_like(rank), rank),
+        place_change,
+        lists.order,
+    )
 
 
-_FORMULAS = {
+SWAPS: dict[str, Callable[[Ranked], Swap]] = {
     "ndcg": _gain_swap,
     "dcg": _gain_swap,
     "map": _map_swap,

@@ -53,7 +53,7 @@ def coefficients(weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: T
 
 
 def _divide(a: float, b: Tensor) -> Tensor:
-    """a / b, 0 where b = 0."""
+    """The quotient, 0 where b = 0."""
     return torch.where(b > 0, a / torch.where(b > 0, b, 1.0), 0.0)
 
 
@@ -86,7 +86,7 @@ def clean_pair_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
     n = weights.sum(1).clamp(min=1.0)
     grades = torch.arange(len(noise), device=labels.device)
     given = torch.stack([(weights * (labels == g)).sum(1) / n for g in grades], 1)
-    true = torch.linalg.solve(noise.T.to(given.dtype), given.T).T.clamp(min=0.0)
+    true: Tensor = torch.linalg.solve(noise.T.to(given.dtype), given.T).T.clamp(min=0.0)
     true = true / true.sum(1, keepdim=True).clamp(min=torch.finfo(true.dtype).tiny)
     return (0.5 * (1.0 - (true * true).sum(1))).clamp(min=0.0).maximum((n - 1.0) / (n * n))
 
