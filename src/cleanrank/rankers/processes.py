@@ -117,25 +117,32 @@ def own_streams(device: torch.device) -> Iterator[None]:
 def settings(*, n_jobs: int | None = None, deterministic: bool = False, tf32: bool = False) -> Iterator[None]:
     """Threads, determinism and the precision of products, for a block."""
     checks.check_n_jobs(n_jobs)
-    threads = torch.get_num_threads()
-    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    precision, workspace = torch.get_float32_matmul_precision(), os.environ.get(CUBLAS)
-    memory: Any = torch.utils.deterministic
-    filled = memory.fill_uninitialized_memory
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         if n_jobs is not None and n_jobs > 0:
             torch.set_num_threads(n_jobs)
         if tf32:
             torch.set_float32_matmul_precision("high")
-        if deterministic:
-            # Without a workspace of fixed size cuBLAS may choose another algorithm in the next run.
-            os.environ.setdefault(CUBLAS, ":4096:8")
-            memory.fill_uninitialized_memory = False
-            torch.use_deterministic_algorithms(True)
-        yield
+        with _determinism() if deterministic else contextlib.nullcontext():
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
+
+
+@contextlib.contextmanager
+def _determinism() -> Iterator[None]:
+    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    workspace = os.environ.get(CUBLAS)
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
+    try:
+        # Without a workspace of fixed size cuBLAS may choose another algorithm in the next run.
+        os.environ.setdefault(CUBLAS, ":4096:8")
+        memory.fill_uninitialized_memory = False
+        torch.use_deterministic_algorithms(True)
+        yield
+    finally:
         torch.use_deterministic_algorithms(was[0], warn_only=was[1])
         memory.fill_uninitialized_memory = filled
         if workspace is None:

@@ -1,0 +1,65 @@
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors
+
+from cleanrank.checks import CleanrankError
+from cleanrank.rankers.batches import fit_scaling
+from cleanrank.rankers.checkpoints import read_tensors, write_tensors
+from cleanrank.rankers.networks import NETWORKS, build_network
+from cleanrank.rankers.scorers import NeuralModel, load_network
+
+OPTIONS = {"mlp": {"hidden": [6]}, "attention": {"width": 6}, "linear": {}, "direct": {"hidden": [5]}}
+
+
+def made(name, toy):
+    network = build_network(name, 4, seed=3, **OPTIONS[name]).eval()
+    return NeuralModel(network, name, OPTIONS[name], fit_scaling(toy.X), 7, 0.5, {"loss": "ranknet"})
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_saved_network_predicts_the_same_bits(tmp_path, toy, name):
+    model = made(name, toy)
+    model.save(tmp_path / "m.safetensors")
+    again = load_network(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(
+        again.predict(toy.X, group=toy.lengths), model.predict(toy.X, group=toy.lengths)
+    )
+    assert (again.kind, again.best_epoch, again.validation_value) == (name, 7, 0.5)
+    assert again.record == {"loss": "ranknet"}
+    with safetensors.safe_open(tmp_path / "m.safetensors", "numpy") as file:
+        assert "scaling/shift" in file.keys()  # noqa: SIM118 (not a mapping)
+
+
+def test_scores_follow_the_rows_whatever_their_order(toy):
+    place = np.random.default_rng(0).permutation(toy.n_docs)
+    for name in ("mlp", "attention"):
+        model = made(name, toy)
+        wanted = model.predict(toy.X, qid=toy.qid)
+        np.testing.assert_allclose(
+            model.predict(toy.X[place], qid=toy.qid[place]), wanted[place], rtol=1e-4, atol=1e-5
+        )
+        frame = pd.DataFrame(toy.X).assign(qid=toy.qid)
+        np.testing.assert_array_equal(model.predict(frame), wanted)
+
+
+def test_lists_need_their_queries(toy):
+    with pytest.raises(CleanrankError, match="network 'attention' sees whole lists"):
+        made("attention", toy).predict(toy.X)
+    with pytest.raises(CleanrankError, match="the 4 columns"):
+        made("mlp", toy).predict(toy.X[:, :3])
+
+
+def test_files_of_other_kinds_are_refused(tmp_path, toy):
+    made("mlp", toy).save(tmp_path / "m")
+    tensors, metadata = read_tensors(tmp_path / "m")
+    write_tensors(tmp_path / "a", tensors, {**metadata, "format": "cleanrank training"})
+    with pytest.raises(CleanrankError, match="must hold a cleanrank network of version 1"):
+        load_network(tmp_path / "a")
+    del tensors["network/output.weight"]
+    write_tensors(tmp_path / "b", tensors, metadata)
+    with pytest.raises(CleanrankError, match="must hold a whole network"):
+        load_network(tmp_path / "b")
+    write_tensors(tmp_path / "c", tensors, {**metadata, "network": "unknown"})
+    with pytest.raises(CleanrankError, match="unknown network"):
+        load_network(tmp_path / "c")
