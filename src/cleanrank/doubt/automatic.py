@@ -46,6 +46,7 @@ def find_auto(
     data: RankingData,
     *,
     noise: Any = None,
+    known: npt.ArrayLike | None = None,
     probabilities: npt.ArrayLike | None = None,
     folds: int = 5,
     params: Mapping[str, Any] | None = None,
@@ -61,6 +62,7 @@ def find_auto(
     Args:
         data: judged rows.
         noise: a matrix, NoiseProfile or NoiseEstimate; one that was refused counts as none.
+        known: (N,) true grades where they are known, -1 elsewhere (gold rows); these teach and are settled.
         probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already; used
             without ``noise`` only.
         folds: parts that the queries are cut into.
@@ -75,18 +77,21 @@ def find_auto(
     >>> found.average_precision(noisy) > 2 * noisy.rate
     True
     """
-    known = noise is not None and getattr(noise, "profile", noise) is not None
+    told = noise is not None and getattr(noise, "profile", noise) is not None
     p = None
-    if known:
+    if told:
         T = noise_matrix(noise, max(data.n_grades, 2))
-        first = posterior_of(data, T, folds=folds, seed=seed, n_jobs=n_jobs, params=params).probabilities
+        L = _settled(likelihoods(data.y, T), known)
+        first = posterior_of(
+            data, T, known=known, folds=folds, seed=seed, n_jobs=n_jobs, params=params
+        ).probabilities
     else:
         p = out_of_fold(data, probabilities, folds=folds, params=params, seed=seed, n_jobs=n_jobs)
         T = assumed_noise(p, data.y).matrix
-        first = bayes(true_probabilities(p, T, n_jobs=n_jobs), likelihoods(data.y, T))
-    L = likelihoods(data.y, T)
+        L = _settled(likelihoods(data.y, T), known)
+        first = bayes(true_probabilities(p, T, n_jobs=n_jobs), L)
     q = cross_fit_soft_grades(data, first, folds, params=params, seed=seed, n_jobs=n_jobs, progress=progress)
-    if known:
+    if told:
         q, _ = calibrated(q, L)
     return _table(data, q, bayes(q, L), p)
 
@@ -118,6 +123,18 @@ def assumed_noise(p: FloatArray, y: Array) -> NoiseProfile:
     np.fill_diagonal(T, 0.0)
     np.fill_diagonal(T, 1 - T.sum(axis=1))
     return NoiseProfile(T, "assumed")
+
+
+def _settled(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
+    """The likelihood of every true grade; a row of known grade says that grade and nothing else."""
+    if known is None:
+        return likelihood
+    truth = np.asarray(known)
+    N, C = likelihood.shape
+    if truth.shape != (N,) or truth.dtype.kind not in "iu" or truth.max(initial=-1) >= C:
+        checks.fail("known", f"must be one grade below {C} per row, -1 where unknown", f"shape {truth.shape}")
+    one = truth[:, None] == np.arange(C)
+    return np.where(truth[:, None] < 0, likelihood, one.astype(np.float64))
 
 
 def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None) -> DoubtTable:

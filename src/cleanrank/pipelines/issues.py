@@ -6,9 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from cleanrank import checks
+from cleanrank.doubt.automatic import find_auto
+from cleanrank.doubt.by_grade import find_by_grade
+from cleanrank.doubt.clicked import find_against_clicks
+from cleanrank.doubt.confident import find_confident
+from cleanrank.doubt.contradictions import find_contradictions
 from cleanrank.doubt.isolation import find_isolated
+from cleanrank.doubt.posterior import find_posterior
 from cleanrank.doubt.sour import Window
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.doubt.training import find_by_loss, find_forgotten
 from cleanrank.losses.peers import Peers
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import TreeRanker, load_trees
@@ -18,31 +25,51 @@ ROUNDS = 300
 
 
 def find_label_issues(
-    data: RankingData, method: str = "sour", *, seed: int = 0, **options: Any
+    data: RankingData, method: str = "auto", *, noise: Any = None, seed: int = 0, **options: Any
 ) -> DoubtTable:
     """Doubts the labels of ``data`` with one of DETECTORS.
+
+    The default learns the posterior of the true grade: under ``noise`` where it is known, else under the
+    least that can be assumed (``doubt/automatic.py``). ``table.explain(data)`` gives reasons in words.
 
     Args:
         data: judged rows.
         method: the detector.
+        noise: P(given | true) as a matrix, NoiseProfile or NoiseEstimate, for detectors that can use it.
         seed: for everything random.
-        options: further arguments of the detector: of ``find_sour``, ``find_last_sour`` or ``find_isolated``.
+        options: further arguments of the detector.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(30, 5, docs_per_query=20, seed=0)
     >>> noisy = cr.corrupt(data, rate=0.1, seed=1)
-    >>> len(cr.find_label_issues(noisy.data, start=10, end=20)) == data.n_docs
+    >>> issues = cr.find_label_issues(noisy.data, noise=noisy.profile)
+    >>> len(issues) == data.n_docs
     True
     """
     detector = DETECTORS[checks.known("detector", method, DETECTORS)]
+    known = options_of(method)
     for name in options:
-        checks.known(f"option of detector {method!r}", name, options_of(method))
+        checks.known(f"option of detector {method!r}", name, known)
+    if noise is not None:
+        if "noise" not in known:
+            users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
+            checks.fail("noise", f"goes with the detectors {users}", f"method {method!r}")
+        options["noise"] = noise
+    for name in needed_by(method):
+        if name not in options:
+            checks.fail(f"detector {method!r}", f"needs {name}=", "none", remedy=NEEDS.get(name, ""))
     return detector(data, seed=seed, **options)
 
 
 def options_of(method: str) -> list[str]:
     """The names of a detector's options."""
     return list(inspect.signature(DETECTORS[method]).parameters)[1:]
+
+
+def needed_by(method: str) -> list[str]:
+    """The options that a detector cannot do without."""
+    given = inspect.signature(DETECTORS[method]).parameters
+    return [name for name, each in given.items() if name != "data" and each.default is each.empty]
 
 
 def find_sour(
@@ -165,7 +192,10 @@ def as_peers(peers: Peers | float | None, seed: int) -> Peers | None:
     """Expected peers from a bare alpha."""
     if peers is None or isinstance(peers, Peers):
         return peers
-    return Peers(float(peers), kind="expected", seed=seed)
+    alpha: Any = peers
+    if isinstance(alpha, str):
+        checks.fail("peers", "must be a number (alpha) or a Peers", repr(alpha))
+    return Peers(float(alpha), kind="expected", seed=seed)
 
 
 def as_forest(model: TreeRanker | str | Path) -> TreeRanker:
@@ -173,8 +203,21 @@ def as_forest(model: TreeRanker | str | Path) -> TreeRanker:
     return model if isinstance(model, TreeRanker) else load_trees(model)
 
 
+NEEDS = {
+    "noise": "A noise matrix, a NoiseProfile or a NoiseEstimate (cleanrank gold).",
+    "clicks": "A ClickLog (clicks_from_log) or ClickEvidence.",
+}
+
 DETECTORS: dict[str, Callable[..., DoubtTable]] = {
+    "auto": find_auto,
+    "posterior": find_posterior,
+    "confident": find_confident,
+    "loss": find_by_loss,
+    "forgetting": find_forgotten,
+    "contradictions": find_contradictions,
+    "clicks": find_against_clicks,
     "sour": find_sour,
     "last-sour": find_last_sour,
     "isolation": find_isolated,
+    "by-grade": find_by_grade,
 }

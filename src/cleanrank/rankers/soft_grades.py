@@ -68,12 +68,22 @@ def fit_soft_grades(
     settings = DEFAULTS | {
         "objective": SoftTargets(w, train.weights), "num_class": w.shape[1], "metric": "None", "seed": seed,
         "deterministic": True, "force_row_wise": True, "num_threads": n_jobs, "verbosity": -1,
+        "feature_pre_filter": False,
         **(params or {}),
     }  # fmt: skip
+    if not _varies(train.X):
+        return np.tile(softmax(base[None]), (rows.n_docs, 1))
     learn = lightgbm.Dataset(train.X, label=train.y, init_score=np.tile(base, (len(w), 1)))
     booster = lightgbm.train(settings, learn, num_boost_round=rounds)
     scores = np.asarray(booster.predict(rows.X, raw_score=True), dtype=np.float64)
     return softmax(base + scores.reshape(rows.n_docs, w.shape[1]))
+
+
+def _varies(X: Any) -> bool:
+    """Whether any column has two values; LightGBM refuses own objectives on features that say nothing."""
+    if not isinstance(X, np.ndarray):
+        return bool(X.nnz)
+    return any(not np.array_equal(X[1:, j], X[:-1, j], equal_nan=True) for j in range(X.shape[1]))
 
 
 def cross_fit_soft_grades(
