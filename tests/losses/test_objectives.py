@@ -219,7 +219,7 @@ def test_wrong_arguments_are_named():
         LambdaRankObjective(data, mode="exakt")
     with pytest.raises(CleanrankError, match="sigmoid must be a positive"):
         LambdaRankObjective(data, sigmoid=0)
-    with pytest.raises(CleanrankError, match="truncation_level must be at least 1"):
+    with pytest.raises(CleanrankError, match="truncation_level must be a whole number from 1 on"):
         LambdaRankObjective(data, truncation_level=0)
     with pytest.raises(CleanrankError, match=r"label_gain must list .* for grades 0\.\.2"):
         gains_of(data, [0, 1])

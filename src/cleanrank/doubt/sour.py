@@ -11,6 +11,7 @@ document, however many trees there are.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -60,6 +61,9 @@ class Window:
     def __post_init__(self) -> None:
         checks.known("kind of outlier", self.kind, KINDS)
         checks.known("rule", self.rule, RULES)
+        for name in ("cutoff", "start", "end", "highest_negative"):
+            if not checks.is_whole(getattr(self, name)):
+                checks.fail(name, "must be a whole number", repr(getattr(self, name)))
         if self.cutoff < 1:
             checks.fail("cutoff", "must be at least 1", self.cutoff)
         if not 0 <= self.start < self.end:
@@ -68,8 +72,9 @@ class Window:
             )
         if self.end - self.first + 1 > MOST:
             checks.fail("window", f"must hold at most {MOST:,} forests, to fit a 16-bit counter", self.end)
-        if not 0 < self.min_frequency <= 1:
-            checks.fail("min_frequency", "must lie in (0, 1]", self.min_frequency)
+        share: Any = self.min_frequency
+        if not isinstance(share, Real) or not 0 < float(share) <= 1:
+            checks.fail("min_frequency", "must lie in (0, 1]", repr(share))
         if self.highest_negative < 0:
             checks.fail("highest_negative", "must not be negative", self.highest_negative)
 

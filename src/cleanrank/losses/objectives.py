@@ -5,7 +5,9 @@ refuses more than 10,000; memory here is linear in them), and let an observer lo
 every prefix of the forest and the rankings that the objective has sorted anyway.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +28,7 @@ MODES: dict[str, str] = {
     "parity": "LightGBM's own arithmetic, step by step; the same trees",
 }
 PIECES = 256
+HIGHEST_GRADE = 1000
 
 
 class Ranking:
@@ -80,10 +83,10 @@ class LambdaRankObjective:
         n_jobs: int | None = None,
     ) -> None:
         checks.known("mode", mode, MODES)
-        if not (np.isfinite(sigmoid) and sigmoid > 0):
-            checks.fail("sigmoid", "must be a positive number", sigmoid)
-        if truncation_level < 1:
-            checks.fail("truncation_level", "must be at least 1", truncation_level)
+        if not _positive(sigmoid):
+            checks.fail("sigmoid", "must be a positive number", repr(sigmoid))
+        if not checks.is_whole(truncation_level) or truncation_level < 1:
+            checks.fail("truncation_level", "must be a whole number from 1 on", repr(truncation_level))
         self.gains = gains_of(data, label_gain)
         self.weights = data.weights
         self.ranking = Ranking(data.indptr)
@@ -144,6 +147,10 @@ class LambdaRankObjective:
         return found
 
 
+def _positive(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < math.inf
+
+
 def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> FloatArray:
     """The gain of every row: real-valued gains, else ``label_gain`` of its grade, else 2^y - 1.
 
@@ -152,7 +159,10 @@ def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> Fl
     [3.0, 1.0]
     """
     if label_gain is None:
-        return np.ldexp(1.0, data.y) - 1.0 if data.gains is None else data.gains.copy()
+        if data.gains is not None:
+            return data.gains.copy()
+        check_grades(data)
+        return np.ldexp(1.0, data.y) - 1.0
     if data.gains is not None:
         checks.fail("label_gain", "must not be given for data with real-valued gains", list(label_gain))
     table = np.asarray(label_gain, dtype=np.float64)
@@ -161,6 +171,16 @@ def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> Fl
             "label_gain", f"must list a finite gain >= 0 for grades 0..{data.n_grades - 1}", table.tolist()
         )
     return np.asarray(table[data.y])
+
+
+def check_grades(data: RankingData) -> None:
+    """Refuses grades whose gain 2^y - 1 is beyond float64."""
+    if data.n_grades > HIGHEST_GRADE + 1:
+        row = int(np.argmax(data.y))
+        checks.fail(
+            "grades", f"must be at most {HIGHEST_GRADE} for gains of 2^grade - 1", int(data.y[row]),
+            at=data.place(row), remedy="Map the grades to a few levels or give gains=.",
+        )  # fmt: skip
 
 
 def first_order(indptr: IntArray) -> Array:

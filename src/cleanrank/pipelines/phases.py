@@ -11,6 +11,7 @@ from cleanrank import checks
 from cleanrank.doubt.sour import SOUR, BoolArray, Window
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.pipelines.watching import Growing
+from cleanrank.rankers.settings import lambdarank_settings
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import FloatArray, Progress, RankingData
 
@@ -42,7 +43,7 @@ def grow_in_phases(
         early_stopping_rounds: of the last phase.
     """
     cuts = [0, *ends, rounds]
-    if any(a >= b for a, b in itertools.pairwise(cuts)):
+    if not all(checks.is_whole(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
         checks.fail("ends", f"must rise from above 0 to below {rounds}", list(ends))
     model: TreeRanker | None = None
     sizes = []
@@ -125,13 +126,14 @@ def grow_while_filtering(
     """
     if growing.objective == "builtin" or growing.peers is not None:
         checks.fail("variant 'fly'", "needs objective 'exact' or 'parity' without peers", growing.objective)
-    if not 1 <= patience <= rounds:
-        checks.fail("patience", f"must lie between 1 and the number of trees ({rounds})", patience)
+    if not checks.is_whole(patience) or not 1 <= patience <= rounds:
+        checks.fail("patience", f"must lie between 1 and the number of trees ({rounds})", repr(patience))
     detector = SOUR.of(train, window, keep="streak", n_jobs=growing.n_jobs)
+    own, rest = lambdarank_settings(growing.params, growing.norm)
     objective = FilteringObjective(
-        train, detector, patience, every, mode=growing.objective, norm=growing.norm, n_jobs=growing.n_jobs
+        train, detector, patience, every, mode=growing.objective, n_jobs=growing.n_jobs, **own
     )
-    model = growing.train(
+    model = replace(growing, params=rest).train(
         train, validation, rounds=rounds, early_stopping_rounds=early_stopping_rounds, objective=objective,
         progress=progress,
     )  # fmt: skip

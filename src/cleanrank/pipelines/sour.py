@@ -9,13 +9,14 @@ from sklearn.base import BaseEstimator
 
 from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
-from cleanrank.data.arrays import from_arrays
 from cleanrank.doubt.sour import KINDS, SOUR, BoolArray, Window
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.losses.peers import Peers
 from cleanrank.pipelines.issues import as_peers
 from cleanrank.pipelines.phases import ENDS, grow_in_phases, grow_while_filtering
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_training
+from cleanrank.rankers.inputs import training_data, validation_data
+from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import FloatArray, Progress, RankingData
 
@@ -133,7 +134,7 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
         """Trains on rows in any order.
 
         Args:
-            X: features.
+            X: features; a column "qid" of a data frame names the queries.
             y: grades.
             qid: the query of every row.
             group: instead of ``qid``, documents per query when rows are contiguous.
@@ -143,8 +144,8 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
             eval_qid: their queries.
             progress: called with (round, rounds) while a forest grows.
         """
-        train = from_arrays(X, y, qid=qid, group=group, weights=sample_weight)
-        return self.fit_data(train, _validation(eval_set, eval_qid), progress=progress)
+        train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight)
+        return self.fit_data(train, validation_data(eval_set, eval_qid), progress=progress)
 
     def fit_data(
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
@@ -175,7 +176,7 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
                 "learning_rate": self.learning_rate,
                 "num_leaves": self.num_leaves,
                 "min_data_in_leaf": self.min_child_samples,
-                **(self.params or {}),
+                **by_main_name(self.params),
             },
             measure=f"ndcg@{self.cutoff}",
             seed=self.random_state,
@@ -200,18 +201,25 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
 
     def starts(self) -> list[int]:
         """The starts that are open."""
-        if isinstance(self.start, str):
-            if self.start != AUTO:
-                checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+        if not checks.is_whole(self.end) or self.end < 1:
+            checks.fail("end", "must be a whole number of trees from 1 on", repr(self.end))
+        if self.start == AUTO:
             return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
-        return [int(s) for s in np.atleast_1d(self.start)]
+        listed: list[Any] = (
+            list(self.start) if isinstance(self.start, Sequence | np.ndarray) else [self.start]
+        )
+        if not listed or not all(checks.is_whole(start) for start in listed):
+            checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+        return [int(start) for start in listed]
 
     def kinds(self) -> list[str]:
         """The kinds that are open."""
         if self.kind == AUTO:
             return list(KINDS)
-        named = [self.kind] if isinstance(self.kind, str) else self.kind
-        return [checks.known("kind of outlier", kind, KINDS) for kind in named]
+        named = list(self.kind) if isinstance(self.kind, list | tuple) else [self.kind]
+        if not named:
+            checks.fail("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
+        return [checks.known("kind of outlier", str(kind), KINDS) for kind in named]
 
     def _chooses(self) -> bool:
         return len(self.starts()) * len(self.kinds()) > 1
@@ -318,19 +326,6 @@ def fit_while_filtering(
     )  # fmt: skip
     ranker.issues_ = detector.table(train, chosen=left_out) if detector.seen else None
     ranker._finish(model, start=window.start, kind=ranker.kinds()[0], removed=int(left_out.sum()))
-
-
-def _validation(eval_set: Any, eval_qid: Any) -> RankingData | None:
-    if eval_set is None:
-        return None
-    if isinstance(eval_set, list):
-        if len(eval_set) != 1:
-            checks.fail("eval_set", "must be one pair (X, y)", f"{len(eval_set)} pairs")
-        eval_set = eval_set[0]
-        eval_qid = eval_qid[0] if isinstance(eval_qid, list) and len(eval_qid) == 1 else eval_qid
-    if eval_qid is None:
-        checks.fail("eval_qid", "must be given with eval_set", "none")
-    return from_arrays(eval_set[0], eval_set[1], qid=eval_qid)
 
 
 VARIANTS = {

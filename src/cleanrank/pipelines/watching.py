@@ -134,6 +134,8 @@ def watch_folds(
         n_folds: parts that the queries are cut into.
         options: further arguments of ``SOUR``.
     """
+    if not checks.is_whole(n_folds):
+        checks.fail("folds", "must be a whole number; 0 means one forest for all", repr(n_folds))
     growing = growing or Growing()
     whole = SOUR.of(data, window, **{"n_jobs": growing.n_jobs, **options})
     last = np.zeros(data.n_docs)

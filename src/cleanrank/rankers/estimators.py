@@ -17,6 +17,7 @@ from cleanrank.data.split import split
 from cleanrank.evaluate.compare import evaluate_arrays
 from cleanrank.losses.peers import Peers
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
+from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker, train_gbdt, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
 
@@ -166,7 +167,7 @@ class BoostedRanker(BaseEstimator):  # type: ignore[misc]
                 "learning_rate": self.learning_rate,
                 "num_leaves": self.num_leaves,
                 "min_data_in_leaf": self.min_child_samples,
-                **(self.params or {}),
+                **by_main_name(self.params),
             },
             "measure": self.measure,
             "rounds": self.n_estimators,

@@ -1,5 +1,6 @@
 """What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries by id or size."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,3 +64,45 @@ def feature_matrix(X: Any) -> Any:
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars data frame."""
     return hasattr(X, "columns") and hasattr(X, "to_numpy")
+
+
+def rows_to_score(X: Any, n_features: int) -> Any:
+    """Rows as LightGBM takes them, checked: numbers in ``n_features`` columns.
+
+    >>> rows_to_score([[1, 2]], 2).shape
+    (1, 2)
+    """
+    rows = feature_matrix(X)
+    if not hasattr(rows, "tocsr"):
+        rows = np.asarray(rows)
+        if rows.dtype.kind not in "iufb":
+            try:
+                rows = rows.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                checks.fail("X", "must hold numbers", f"dtype {rows.dtype} ({error})")
+        if rows.ndim != 2:
+            checks.fail("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
+    if rows.shape[1] != n_features:
+        checks.fail("X", f"must have the {n_features} columns that the forest was trained on", rows.shape[1])
+    return rows
+
+
+def widened(data: RankingData, n_features: int) -> RankingData:
+    """The same rows with columns of zeros behind their own, ``n_features`` in all.
+
+    SVMlight files leave zeros out, so that the last columns of a set may occur in one of its files alone.
+
+    >>> widened(training_data([[1.0], [2.0]], [0, 1], group=[2]), 3).X.tolist()
+    [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
+    """
+    more = n_features - data.n_features
+    if more <= 0:
+        return data
+    if isinstance(data.X, np.ndarray):
+        X: Any = np.pad(data.X, ((0, 0), (0, more)))
+    else:
+        X = type(data.X)((data.X.data, data.X.indices, data.X.indptr), shape=(data.n_docs, n_features))
+    names = data.feature_names
+    if names is not None:
+        names = (*names, *(f"f{place + 1}" for place in range(data.n_features, n_features)))
+    return replace(data, X=X, feature_names=names)

@@ -15,32 +15,29 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
-from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.measures import Measure
-from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking
+from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking, check_grades
 from cleanrank.losses.peers import PeerObjective, Peers
+from cleanrank.rankers.inputs import rows_to_score
+from cleanrank.rankers.settings import (
+    DEFAULTS,
+    LAMBDARANK,
+    SEEDS,
+    by_main_name,
+    check_rows,
+    check_run,
+    in_our_words,
+    lambdarank_settings,
+    refuse_changing_trees,
+)
+from cleanrank.rankers.settings import refuse_broken as refuse_broken
+from cleanrank.rankers.stopping import Watched
 from cleanrank.types import Array, FloatArray, Progress, RankingData
-
-DEFAULTS: dict[str, Any] = {
-    "learning_rate": 0.05,
-    "num_leaves": 31,
-    "min_data_in_leaf": 20,
-    "min_sum_hessian_in_leaf": 0.0,
-    "max_bin": 255,
-}
 
 OBJECTIVES: dict[str, str] = {
     "builtin": "LightGBM's own lambdarank; grades only, 10,000 rows a query at the most",
     **MODES,
 }
-# What LightGBM's lambdarank reads among the parameters, and what our objective calls it.
-LAMBDARANK: dict[str, str] = {
-    "sigmoid": "sigmoid",
-    "lambdarank_truncation_level": "truncation_level",
-    "label_gain": "label_gain",
-    "lambdarank_norm": "norm",
-}
-LIGHTGBM_MEASURE = "lightgbm:"
 LIGHTGBM_ROWS = 10_000
 
 
@@ -64,9 +61,11 @@ class TreeRanker:
         return int(self.booster.num_feature())
 
     def predict(self, X: Any, *, n_jobs: int = 1) -> FloatArray:
-        """Scores of rows, in input order."""
+        """Scores of rows, in input order; they must have the columns that the forest was trained on."""
+        rows = rows_to_score(X, self.n_features)
         found: FloatArray = np.asarray(
-            self.booster.predict(X, num_iteration=self.best_iteration, num_threads=n_jobs), dtype=np.float64
+            self.booster.predict(rows, num_iteration=self.best_iteration, num_threads=n_jobs),
+            dtype=np.float64,
         )
         return found
 
@@ -123,11 +122,12 @@ def train_lambdarank(
         objective: one of OBJECTIVES; ours take real-valued gains and queries of any length. Or an objective
             that was made for ``train``, with its own observer.
         peers: subtract gradients of permuted labels (Peer-lambda-LGBM); not with the built-in objective.
-        params: LightGBM parameters that replace DEFAULTS.
+        params: LightGBM parameters, under any of their names, that replace DEFAULTS.
         measure: what early stopping looks at: any cleanrank measure, or LightGBM's as "lightgbm:ndcg@10".
         rounds: trees at the most.
         early_stopping_rounds: rounds without gain before it stops; 0 never stops and keeps the best round.
-        seed: for everything random inside LightGBM; one thread or many, the same trees.
+        seed: for everything random inside LightGBM, which takes it modulo 2^31; one thread or many, the same
+            trees.
         n_jobs: threads.
         deterministic: the same trees in every run; LightGBM may be a little slower.
         observer: called with (round, scores, order) for the forests of 0, 1, ... trees, the last included.
@@ -141,9 +141,11 @@ def train_lambdarank(
             "needs positions and objective='builtin'",
             "no positions" if train.positions is None else f"objective={objective!r}",
         )
-    own, rest = _lambdarank_settings(params or {}, norm)
+    own, rest = lambdarank_settings(params, norm)
     settings: dict[str, Any]
     if isinstance(objective, LambdaRankObjective):
+        if len(own) > 1:
+            checks.fail("params", "must leave lambdarank's settings to the objective given", sorted(own))
         settings = {"objective": objective}
         observer = objective.observer
     elif checks.known("objective", objective, OBJECTIVES) == "builtin":
@@ -151,7 +153,8 @@ def train_lambdarank(
         settings = {
             "objective": "lambdarank",
             "lambdarank_norm": own.pop("norm"),
-            "label_gain": own.pop("label_gain", [2.0**grade - 1 for grade in range(max(train.n_grades, 2))]),
+            "label_gain": own.pop("label_gain", None)
+            or (2.0 ** np.arange(max(train.n_grades, 2)) - 1).tolist(),
             **{name: own[ours] for name, ours in LAMBDARANK.items() if ours in own},
         }
     else:
@@ -215,12 +218,6 @@ def train_gbdt(
     )
 
 
-def _lambdarank_settings(params: Mapping[str, Any], norm: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parts the parameters that lambdarank reads, under our names, from those of the trees."""
-    own = {"norm": norm} | {ours: params[name] for name, ours in LAMBDARANK.items() if name in params}
-    return own, {name: value for name, value in params.items() if name not in LAMBDARANK}
-
-
 def _boost(
     train: RankingData,
     validation: RankingData | None,
@@ -239,7 +236,10 @@ def _boost(
     position_bias: bool = False,
 ) -> TreeRanker:
     """Boosts an objective; ``params`` have the last word."""
-    refuse_broken(params or {})
+    given = by_main_name(params)
+    check_run(rounds, early_stopping_rounds, seed, n_jobs)
+    check_rows(train, validation)
+    refuse_broken(given)
     hook = objective["objective"] if isinstance(objective["objective"], LambdaRankObjective) else None
     if train.gains is not None and hook is None:
         checks.fail(
@@ -249,18 +249,18 @@ def _boost(
             remedy="Use objective='exact'.",
         )
     if observer is not None:
-        refuse_changing_trees(params or {})
+        refuse_changing_trees(given)
     watched = Watched(measure, validation, n_jobs)
     settings = {
         **DEFAULTS,
         **objective,
         **watched.settings,
-        "seed": seed,
+        "seed": seed % SEEDS,
         "deterministic": deterministic,
         "force_row_wise": True,
-        "num_threads": n_jobs,
+        "num_threads": 0 if n_jobs in (None, -1) else n_jobs,
         "verbosity": -1,
-        **(params or {}),
+        **given,
     }
     callbacks: list[Callable[..., Any]] = []
     if progress is not None:
@@ -277,17 +277,18 @@ def _boost(
             lightgbm.early_stopping(patience, verbose=False),
             lightgbm.record_evaluation(history),
         ]
-    booster = lightgbm.train(
-        settings,
-        train_set,
-        num_boost_round=rounds,
-        valid_sets=valid_sets,
-        valid_names=["validation"] if valid_sets else None,
-        feval=watched.feval if valid_sets else None,
-        init_model=None if init_model is None else init_model.booster,
-        callbacks=callbacks,
-        keep_training_booster=observer is not None,
-    )
+    with in_our_words(settings, train):
+        booster = lightgbm.train(
+            settings,
+            train_set,
+            num_boost_round=rounds,
+            valid_sets=valid_sets,
+            valid_names=["validation"] if valid_sets else None,
+            feval=watched.feval if valid_sets else None,
+            init_model=None if init_model is None else init_model.booster,
+            callbacks=callbacks,
+            keep_training_booster=observer is not None,
+        )
     if observer is not None:
         # The last forest: no further gradients were asked for it.
         last = training_scores(booster)
@@ -327,60 +328,8 @@ def training_scores(booster: lightgbm.Booster) -> FloatArray:
     return seen[0]
 
 
-class Watched:
-    """What early stopping looks at: one of our measures or one of LightGBM's.
-
-    Attributes:
-        name: as LightGBM records it.
-        settings: LightGBM parameters.
-        feval: LightGBM's callable; None for its own measures.
-    """
-
-    def __init__(self, measure: str | Measure, validation: RankingData | None, n_jobs: int) -> None:
-        if isinstance(measure, str) and measure.startswith(LIGHTGBM_MEASURE):
-            self.name = measure.removeprefix(LIGHTGBM_MEASURE)
-            metric, _, cutoff = self.name.partition("@")
-            self.settings: dict[str, Any] = {"metric": metric} | (
-                {"eval_at": [int(cutoff)]} if cutoff else {}
-            )
-            self.feval = None
-            return
-        parsed = Measure.parse(measure) if isinstance(measure, str) else measure
-        self.name = str(parsed)
-        self.settings = {"metric": "None"}
-
-        def value(scores: FloatArray, _: lightgbm.Dataset) -> tuple[str, float, bool]:
-            assert validation is not None
-            found = evaluate(scores, validation, [parsed], n_jobs=n_jobs)
-            return self.name, float(found.means[self.name]), True
-
-        self.feval = value
-
-
-def refuse_broken(params: Mapping[str, Any]) -> None:
-    """Refuses LightGBM settings that are known to compute something else than they say."""
-    if params.get("bagging_by_query"):
-        checks.fail(
-            "bagging_by_query",
-            "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0",
-            True,
-            remedy="Use bagging_fraction without it.",
-        )
-
-
-def refuse_changing_trees(params: Mapping[str, Any]) -> None:
-    """Refuses DART, which rescales earlier trees, so that no prefix of the forest is what was trained."""
-    for name in ("boosting", "boosting_type", "boost"):
-        if params.get(name) == "dart":
-            checks.fail(
-                name,
-                "must not be 'dart' where the scores of prefixes are read: it rescales earlier trees",
-                "dart",
-                remedy="Use 'gbdt'.",
-            )
-
-
 def _check_builtin(train: RankingData, peers: Peers | None) -> None:
+    check_grades(train)
     if peers is not None:
         checks.fail("objective", "must be 'exact' or 'parity' with peers", "'builtin'")
     longest = int(train.lengths.max(initial=0))
