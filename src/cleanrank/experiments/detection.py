@@ -22,6 +22,7 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.doubt.table import BoolArray, DoubtTable, average_precision
 from cleanrank.experiments.studies import Inquiry, Measured
+from cleanrank.noise.gold import from_gold, gold_sample
 from cleanrank.pipelines.issues import find_label_issues
 from cleanrank.types import FloatArray
 
@@ -31,7 +32,7 @@ NAN = float("nan")
 def detection(asked: Inquiry) -> Measured:
     """Runs a detector of ``find_label_issues`` on the noisy training data and compares it with the truth."""
     params, train = asked.params, asked.train
-    given = {name: GIVEN[checks.known("thing to give", name, GIVEN)](asked) for name in params["given"]}
+    given = dict(_given(asked, words) for words in params["given"])
     table = find_label_issues(train, params["detector"], seed=asked.seed, **params["options"], **given)
     table = table.aligned(train)
     wrong = asked.clean.train.y != train.y
@@ -57,6 +58,20 @@ def agreement(table: DoubtTable, wrong: BoolArray) -> dict[str, float]:
     (0.8333333333333333, 0.75, 0.5)
     """
     return {name: measure(table, wrong) for name, measure in MEASURED.items()}
+
+
+def _given(asked: Inquiry, words: str) -> tuple[str, Any]:
+    """An option and what it is given, for "validation", "noise", or "noise:100" from so many gold rows."""
+    name, _, rows = words.partition(":")
+    give = GIVEN[checks.known("thing to give", name, GIVEN)]
+    if not rows:
+        return name, give(asked)
+    if name != "noise" or not rows.isdecimal():
+        checks.fail("given", "must read noise:100 to be estimated from so many rows", repr(words))
+    sheet = gold_sample(asked.train, int(rows), seed=asked.seed)
+    truth = asked.clean.train.y[sheet.rows]
+    C = asked.profile.n_grades
+    return name, from_gold(asked.train, sheet.row_ids, truth, n_grades=C, seed=asked.seed)
 
 
 def _share(part: BoolArray | FloatArray) -> float:

@@ -211,6 +211,27 @@ def peer(task: Task) -> Scored:
     return denoising.peer(task)
 
 
+def corrected(task: Task) -> Scored:
+    """Lambdarank with some labels put right."""
+    from cleanrank.experiments import recovery_methods
+
+    return recovery_methods.corrected(task)
+
+
+def cleaned(task: Task) -> Scored:
+    """Any detector, any cleaner, lambdarank."""
+    from cleanrank.experiments import recovery_methods
+
+    return recovery_methods.cleaned(task)
+
+
+def robust(task: Task) -> Scored:
+    """RobustRanker."""
+    from cleanrank.experiments import recovery_methods
+
+    return recovery_methods.robust(task)
+
+
 def _dense(X: Features) -> FloatArray:
     """Features as float64; a missing value counts as 0, as in sparse data."""
     found = X if isinstance(X, np.ndarray) else X.toarray()
@@ -232,6 +253,8 @@ TREES: dict[str, Any] = {
 }
 
 LAMBDARANK: dict[str, Any] = {"norm": True, **TREES, "lambdarank_truncation_level": 30}
+
+BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
 
 METHODS: dict[str, Method] = {
     "lambdarank": Method(
@@ -275,5 +298,23 @@ METHODS: dict[str, Method] = {
         run=peer,
         params={"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK},
         about="lambdarank less the gradients of permuted labels",
+    ),
+    "corrected": Method(
+        version=1,
+        run=corrected,
+        params=BOUGHT | LAMBDARANK,
+        about="lambdarank after true grades of some training rows were bought (gold; -1: of all)",
+    ),
+    "cleaned": Method(
+        version=1,
+        run=cleaned,
+        params={"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT, **LAMBDARANK},
+        about="lambdarank on what a detector and a cleaner leave; noise: true, or gold to estimate it",
+    ),
+    "robust": Method(
+        version=1,
+        run=robust,
+        params={NOISE: "", **BOUGHT, **LAMBDARANK},
+        about="RobustRanker with bought true grades (gold), told the noise (noise = true), or the data alone",
     ),
 }

@@ -89,11 +89,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Quick:
-    """What ``--quick`` puts in place of the whole; None leaves a part as it is."""
+    """What ``--quick`` puts in place of the whole; None leaves a part as it is.
+
+    ``levels`` names noise and rate together, as in "uniform 0.2"; noise without a level is left out.
+    """
 
     folds: tuple[int, ...] | None = None
     seeds: tuple[int, ...] | None = None
     rates: tuple[float, ...] | None = None
+    levels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,20 @@ class Recipe:
             self,
             title=f"{self.title} (quick)",
             data=tuple(replace(d, folds=_kept(d.folds, q.folds)) for d in self.data),
-            noise=tuple(replace(n, rates=_kept(n.rates, q.rates)) for n in self.noise),
+            noise=tuple(_quick_noise(n, q) for n in self.noise if _quick_noise(n, q).rates),
             seeds=_kept(self.seeds, q.seeds),
         )
+
+
+def _quick_noise(noise: Noise, quick: Quick) -> Noise:
+    rates = _kept(noise.rates, quick.rates)
+    if quick.levels is not None:
+        rates = tuple(r for r in rates if _level(noise, r) in quick.levels)
+    return replace(noise, rates=rates)
+
+
+def _level(noise: Noise, rate: float) -> str:
+    return f"{noise.profile} {rate:g}"
 
 
 def _kept(whole: tuple[Any, ...], wanted: tuple[Any, ...] | None) -> tuple[Any, ...]:
@@ -325,13 +340,14 @@ def _contender(table: Table) -> Contender:
 
 
 def _quick(top: Table, data: Sequence[Data], noise: Sequence[Noise], seeds: Sequence[int]) -> Quick:
-    table = Table(top.get("quick", dict, {}), top.at("quick"), ("folds", "seeds", "rates"))
+    table = Table(top.get("quick", dict, {}), top.at("quick"), ("folds", "seeds", "rates", "levels"))
     whole: dict[str, set[Any]] = {
         "folds": {fold for d in data for fold in d.folds},
         "seeds": set(seeds),
         "rates": {rate for n in noise for rate in n.rates},
+        "levels": {_level(n, rate) for n in noise for rate in n.rates},
     }
-    kinds: dict[str, type] = {"folds": int, "seeds": int, "rates": float}
+    kinds: dict[str, type] = {"folds": int, "seeds": int, "rates": float, "levels": str}
     chosen = {key: table.many(key, kind, None) for key, kind in kinds.items()}
     for key, values in chosen.items():
         for value in values or ():
