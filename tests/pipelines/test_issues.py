@@ -5,6 +5,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
+from cleanrank.doubt.automatic import find_auto
 from cleanrank.losses.peers import Peers
 from cleanrank.pipelines.issues import DETECTORS, options_of
 from cleanrank.pipelines.watching import Growing
@@ -32,7 +33,7 @@ def noisy():
     ],
 )
 def test_every_way_gives_a_table_of_all_rows_twice_the_same(noisy, options):
-    one, two = (cr.find_label_issues(noisy.data, **{**QUICK, **options}) for _ in range(2))
+    one, two = (cr.find_label_issues(noisy.data, "sour", **{**QUICK, **options}) for _ in range(2))
     np.testing.assert_array_equal(one.row_id, noisy.data.row_ids)
     assert one.doubt.tobytes() == two.doubt.tobytes()
     assert 0 < one.n_issues < len(one)
@@ -41,11 +42,11 @@ def test_every_way_gives_a_table_of_all_rows_twice_the_same(noisy, options):
 
 
 def test_a_saved_model_gives_what_training_gives(noisy, tmp_path):
-    trained = cr.find_label_issues(noisy.data, **QUICK)
+    trained = cr.find_label_issues(noisy.data, "sour", **QUICK)
     model = Growing(params=QUICK["params"]).train(noisy.data, rounds=15)
     model.save(tmp_path / "model.txt")
     for given in (model, tmp_path / "model.txt", str(tmp_path / "model.txt")):
-        saved = cr.find_label_issues(noisy.data, model=given, start=5, end=15)
+        saved = cr.find_label_issues(noisy.data, "sour", model=given, start=5, end=15)
         np.testing.assert_array_equal(saved.doubt, trained.doubt)
         np.testing.assert_array_equal(saved.suggested_label, trained.suggested_label)
 
@@ -55,8 +56,8 @@ def test_out_of_fold_forests_excuse_fewer_flipped_labels():
     clean = cr.make_ranking(120, 10, docs_per_query=40, signal=0.95, seed=2)
     noisy = cr.corrupt(clean, "one-way", 0.1, seed=3)
     options = {"kind": "pos", "start": 20, "end": 40}
-    inside = cr.find_label_issues(noisy.data, **options).quality(noisy)["grade 4"]
-    outside = cr.find_label_issues(noisy.data, folds=4, **options).quality(noisy)["grade 4"]
+    inside = cr.find_label_issues(noisy.data, "sour", **options).quality(noisy)["grade 4"]
+    outside = cr.find_label_issues(noisy.data, "sour", folds=4, **options).quality(noisy)["grade 4"]
     assert outside["average_precision"] > inside["base_rate"]
     assert outside["recall"] > inside["recall"]
 
@@ -74,7 +75,26 @@ def test_mistakes_are_named(noisy):
     with pytest.raises(CleanrankError, match="unknown option of detector 'isolation' 'start'"):
         cr.find_label_issues(noisy.data, "isolation", start=3)
     with pytest.raises(CleanrankError, match="folds must be 0 with a model"):
-        cr.find_label_issues(noisy.data, model="m.txt", folds=3)
+        cr.find_label_issues(noisy.data, "sour", model="m.txt", folds=3)
+    with pytest.raises(CleanrankError, match="noise goes with the detectors 'auto', 'posterior', 'by-grade'"):
+        cr.find_label_issues(noisy.data, "sour", noise=noisy.profile)
+    with pytest.raises(CleanrankError, match="detector 'posterior' needs noise="):
+        cr.find_label_issues(noisy.data, "posterior")
+    with pytest.raises(CleanrankError, match="detector 'clicks' needs clicks="):
+        cr.find_label_issues(noisy.data, "clicks")
+
+
+def test_the_default_is_auto_and_takes_noise(noisy):
+    found = cr.find_label_issues(noisy.data, seed=3)
+    np.testing.assert_array_equal(found.doubt, find_auto(noisy.data, seed=3).doubt)
+    told = cr.find_label_issues(noisy.data, noise=noisy.profile, seed=3)
+    np.testing.assert_array_equal(told.doubt, find_auto(noisy.data, noise=noisy.profile.matrix, seed=3).doubt)
+
+
+def test_the_default_beats_sour_and_isolation(noisy):
+    auto = cr.find_label_issues(noisy.data).average_precision(noisy)
+    for name, options in (("sour", QUICK), ("isolation", {})):
+        assert auto > cr.find_label_issues(noisy.data, name, **options).average_precision(noisy) + 0.1
 
 
 @pytest.mark.parametrize("name", DETECTORS)

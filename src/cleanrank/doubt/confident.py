@@ -67,7 +67,7 @@ def find_confident(
         doubt=doubt,
         is_label_issue=issues,
         suggested_label=np.where(issues, best, data.y).astype(data.y.dtype),
-        reasons={"confident": doubt},
+        reasons={"confident": doubt, "expected_grade": p @ np.arange(p.shape[1])},
     )
 
 
