@@ -46,16 +46,16 @@ LINES: dict[str, Sequence[tuple[int, str]]] = {
         for how in ("random", "stratified", "doubt-ordered")
     },
     **{
-        f"RobustRanker, {how} rows": [
-            (0, "RobustRanker, data alone"),
-            *((n, f"RobustRanker, {n} {how} rows") for n in ROWS),
+        f"RobustRanker ({how} rows)": [
+            (0, "RobustRanker (data alone)"),
+            *((n, f"RobustRanker ({n} {how} rows)") for n in ROWS),
         ]
         for how in ("random", "stratified", "half-doubtful")
     },
 }
-GOALS = {"RobustRanker, 100 rows": 0.55, "RobustRanker, 300 rows": 0.65}
-RIVALS = {f"RobustRanker, {n} rows": f"{n} rows corrected" for n in (100, 300)}
-REFERENCE = "auto, data alone"
+GOALS = {"RobustRanker (100 rows)": 0.55, "RobustRanker (300 rows)": 0.65}
+RIVALS = {f"RobustRanker ({n} rows)": f"{n} rows corrected" for n in (100, 300)}
+REFERENCE = "auto (data alone)"
 
 
 def main() -> None:
