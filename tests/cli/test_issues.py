@@ -8,7 +8,7 @@ import cleanrank as cr
 from cleanrank.doubt.table import read_doubts
 from cleanrank.rankers.trees import train_lambdarank
 
-QUICK = ("--start", "3", "--end", "8")
+QUICK = ("--method", "sour", "--start", "3", "--end", "8")
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def noisy(tmp_path, monkeypatch, cli):
 
 
 def test_find_issues_writes_what_the_function_finds(cli, noisy, tmp_path):
-    done = cli("find-issues", "noisy.txt", "--method", "sour", *QUICK, "-o", "issues.csv")
+    done = cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv")
     assert done.code == 0, done.err
     found = read_doubts("issues.csv")
-    wanted = cr.find_label_issues(noisy, start=3, end=8)
+    wanted = cr.find_label_issues(noisy, "sour", start=3, end=8)
     np.testing.assert_array_equal(found.doubt, wanted.doubt)
     np.testing.assert_array_equal(found.is_label_issue, wanted.is_label_issue)
     assert f"{wanted.n_issues} of {len(wanted)} labels are doubted" in done.err
@@ -54,13 +54,69 @@ def test_other_detectors_and_options(cli, noisy, words):
     assert len(read_doubts("i.csv")) == noisy.n_docs
 
 
+def test_the_default_shows_the_worst_labels_with_reasons(cli, noisy):
+    done = cli("find-issues", "noisy.txt", "-o", "issues.csv", "--top", "3", "--option", "folds=3")
+    assert done.code == 0, done.err
+    wanted = cr.find_label_issues(noisy, folds=3)
+    np.testing.assert_allclose(read_doubts("issues.csv").doubt, wanted.doubt)
+    assert "neighbours are graded" in done.out
+    assert "by forests that never saw it" in done.out
+    shown = cli("find-issues", "noisy.txt", "-o", "b.csv", "--top", "3", "--option", "folds=3", "--json")
+    worst = json.loads(shown.out)["worst"]
+    assert [each["row_id"] for each in worst] == wanted.worst(3).row_id.tolist()
+    assert worst == [each.to_json() for each in wanted.explain(noisy, 3)]
+
+
+def test_known_noise_comes_from_a_family_a_file_an_estimate_or_gold_rows(cli, noisy, tmp_path):
+    T = cr.corrupt(noisy, rate=0.2).profile.matrix
+    (tmp_path / "noise.json").write_text(json.dumps(T.tolist()))
+    sheet = cr.gold_sample(noisy, 60, seed=0)
+    truth = pd.read_csv("noisy.txt.truth.csv").set_index("row_id").true_grade
+    estimate = cr.from_gold(noisy, sheet.row_ids, truth[sheet.row_ids])
+    estimate.save(tmp_path / "estimate.json")
+    doubts = {}
+    for words, noise in (("uniform:.2", T), ("noise.json", T), ("estimate.json", estimate)):
+        done = cli(
+            "find-issues", "noisy.txt", "--noise", words, "--option", "folds=3", "-o", "i.csv", "--force"
+        )
+        assert done.code == 0, done.err
+        doubts[words] = read_doubts("i.csv").doubt
+        np.testing.assert_allclose(doubts[words], cr.find_label_issues(noisy, noise=noise, folds=3).doubt)
+    assert not np.allclose(doubts["noise.json"], doubts["estimate.json"])
+
+
+def test_gold_rows_are_settled_and_teach_the_noise(cli, noisy, tmp_path):
+    assert cli("gold", "sample", "noisy.txt", "--n", "40", "-o", "sheet.csv").code == 0
+    sheet = pd.read_csv("sheet.csv", dtype=str, keep_default_na=False)
+    truth = pd.read_csv("noisy.txt.truth.csv").set_index("row_id").true_grade
+    sheet["true_grade"] = truth[sheet.row_id.astype(int)].to_numpy()
+    sheet.to_csv("sheet.csv", index=False)
+    done = cli("find-issues", "noisy.txt", "--gold", "sheet.csv", "--option", "folds=3", "-o", "i.csv")
+    assert done.code == 0, done.err
+    assert "answers" in done.err
+    found = read_doubts("i.csv")
+    rows = np.isin(found.row_id, sheet.row_id.astype(int))
+    wrong = truth[found.row_id[rows]].to_numpy() != found.given_label[rows]
+    np.testing.assert_array_equal(found.is_label_issue[rows], wrong)
+
+
+def test_a_click_log_is_held_against_the_grades(cli, noisy):
+    from cleanrank.noise.clicks.logs import write_click_log
+
+    log = cr.simulate_clicks(cr.read_any("clean.txt"), sessions=50, seed=0)
+    write_click_log(log, "clicks.csv")
+    done = cli("find-issues", "noisy.txt", "--method", "clicks", "--clicks", "clicks.csv", "-o", "i.csv")
+    assert done.code == 0, done.err
+    assert "times, " in done.out
+
+
 @pytest.mark.parametrize("mode", ["drop", "relabel", "reweight"])
 @pytest.mark.parametrize("out", ["out.txt", "out.parquet", "out.csv"])
 def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
     assert cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv").code == 0
     done = cli("clean", "noisy.txt", "issues.csv", "-o", out, "--mode", mode, "--by", "ada")
     assert done.code == 0, done.err
-    wanted = cr.clean(noisy, cr.find_label_issues(noisy, start=3, end=8), mode)
+    wanted = cr.clean(noisy, cr.find_label_issues(noisy, "sour", start=3, end=8), mode)
     found = cr.read_any(out)
     np.testing.assert_array_equal(found.y, wanted.data.y)
     if mode == "reweight" and out != "out.csv":
@@ -70,8 +126,27 @@ def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
     assert audit["changed"] == len(audit["changes"]) == len(wanted.removed)
 
 
+def test_expected_gains_are_written(cli, noisy):
+    words = (
+        "find-issues",
+        "noisy.txt",
+        "--noise",
+        "uniform:.2",
+        "--option",
+        "folds=3",
+        "-o",
+        "issues.parquet",
+    )
+    assert cli(*words).code == 0
+    done = cli("clean", "noisy.txt", "issues.parquet", "-o", "out.parquet", "--mode", "posterior")
+    assert done.code == 0, done.err
+    found = cr.read_any("out.parquet")
+    wanted = cr.clean(noisy, read_doubts("issues.parquet"), "posterior").data.gains
+    np.testing.assert_allclose(found.gains, wanted)
+
+
 def test_emptied_queries_are_reported(cli, noisy):
-    table = cr.find_label_issues(noisy, start=3, end=8).to_frame().reset_index()
+    table = cr.find_label_issues(noisy, "sour", start=3, end=8).to_frame().reset_index()
     table["is_label_issue"] = table.query_id == table.query_id[0]
     table.to_csv("issues.csv", index=False)
     done = cli("clean", "noisy.txt", "issues.csv", "-o", "out.txt")
@@ -85,8 +160,15 @@ def test_emptied_queries_are_reported(cli, noisy):
     [
         ("find-issues noisy.txt --method sourr -o a.csv", "Did you mean 'sour'"),
         ("find-issues noisy.txt -o issues.csv", "must not be there yet"),
-        ("find-issues noisy.txt --option rul=paper -o a.csv", "unknown option of detector 'sour' 'rul'"),
+        (
+            "find-issues noisy.txt --method sour --option rul=paper -o a.csv",
+            "unknown option of detector 'sour' 'rul'",
+        ),
         ("find-issues none.txt -o a.csv", "none.txt"),
+        ("find-issues noisy.txt --method sour --noise uniform:.2 -o a.csv", "noise goes with the detectors"),
+        ("find-issues noisy.txt --method posterior -o a.csv", "needs noise="),
+        ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given both"),
+        ("find-issues noisy.txt --model m.txt -o a.csv", "goes with --method sour or last-sour"),
         ("clean noisy.txt issues.csv -o a.txt --mode dorp", "Did you mean 'drop'"),
         ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from the data"),
         ("clean clean.txt issues.csv -o a.txt", "must be the grade in data"),
@@ -110,6 +192,8 @@ def test_a_saved_forest_is_drawn_and_the_picture_needs_one(cli, tmp_path, toy):
     words = (
         "find-issues",
         tmp_path / "toy.txt",
+        "--method",
+        "sour",
         "-o",
         tmp_path / "issues.csv",
         "--cutoff",

@@ -26,7 +26,27 @@ def find_issues(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="ISSUES", help="Table of doubts, .csv or .parquet.")
     ],
-    method: Annotated[str, typer.Option(help="Detector: sour, last-sour or isolation.")] = "sour",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="Detector: auto, posterior, confident, loss, forgetting, contradictions, clicks, sour, "
+            "last-sour, isolation or by-grade."
+        ),
+    ] = "auto",
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|FAMILY:RATE", help="Known noise: a matrix, an estimate (gold read), or uniform:.2."
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(metavar="SHEET", help="Rows judged again (gold sample): the noise is read off them."),
+    ] = None,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(metavar="LOG", help="With --method clicks: the click log, .csv or .parquet."),
+    ] = None,
     kind: Annotated[str, typer.Option(help="neg: irrelevant by label; pos: relevant; all.")] = "all",
     cutoff: Annotated[int, typer.Option(min=1, help="Rank that outliers cross, k of NDCG@k.")] = 10,
     start: Annotated[
@@ -34,14 +54,15 @@ def find_issues(
     ] = None,
     end: Annotated[int, typer.Option(min=1, help="Trees of the forest that is watched.")] = 300,
     model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Watch this saved forest instead of training one.")
+        Path | None,
+        typer.Option(metavar="MODEL", help="With sour: watch this saved forest instead of training one."),
     ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="Further setting of the detector: rule=reference, folds=5, evidence=score, ...; repeatable.",
+            help="Further setting of the detector: folds=5, rule=reference, evidence=score, ...; repeatable.",
         ),
     ] = None,
     truth: Annotated[
@@ -50,6 +71,7 @@ def find_issues(
             help="Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
         ),
     ] = None,
+    top: Annotated[int, typer.Option(min=0, help="Worst labels to show, with the reasons in words.")] = 10,
     picture: Annotated[
         Path | None,
         typer.Option(metavar="PNG|SVG", help="With --model: also draw which outliers last, tree by tree."),
@@ -59,7 +81,7 @@ def find_issues(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Find the judgements to look at again: a doubt between 0 and 1 for every label."""
+    """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why."""
     from cleanrank.data.frames import read_any
     from cleanrank.noise.saved import refuse_overwriting
     from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
@@ -68,24 +90,35 @@ def find_issues(
     refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
     if picture is not None and (model is None or method != "sour"):
         checks.fail("--picture", "goes with --method sour and a saved forest (--model)", str(picture))
+    if model is not None and "model" not in options_of(method):
+        checks.fail("--model", "goes with --method sour or last-sour", f"--method {method}")
+    if noise is not None and gold is not None:
+        checks.fail("--noise and --gold", "must not be given both", "both")
     judged = read_any(data)
     given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     given |= {"model": model} if model is not None else {}
     known = options_of(method)
     options = {name: value for name, value in given.items() if name in known} | parse_options(option)
-    with screen.progress("trees") as tick:
+    if clicks is not None:
+        from cleanrank.noise.clicks.logs import clicks_from_log
+
+        options["clicks"] = clicks_from_log(clicks, judged)
+    options |= _known_noise(noise, gold, judged, method, seed)
+    with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick
         found = find_label_issues(judged, method, seed=seed, **options)
     found.save(out)
     if picture is not None and model is not None:
         _draw_history(judged, model, picture, kind, cutoff, start, end, jobs)
+    worst = found.explain(judged, top)
     record: dict[str, Any] = {
         "method": method,
         "documents": len(found),
         "issues": found.n_issues,
         "share": found.share,
         "share_by_grade": {str(g): share for g, share in found.shares_by_grade().items()},
+        "worst": [each.to_json() for each in worst],
     }
     if truth is not None:
         record["quality"] = found.quality(_wrong(truth, found.row_id))
@@ -94,8 +127,44 @@ def find_issues(
         return
     screen.note(repr(judged))
     _show_issues(found, record)
+    _show_worst(worst)
     screen.note(f"{found.n_issues:,} of {len(found):,} labels are doubted ({found.share:.2%})")
     screen.note(f"wrote {out}")
+
+
+def _known_noise(
+    noise: str | None, gold: Path | None, judged: RankingData, method: str, seed: int
+) -> dict[str, Any]:
+    """The options that say what is known about the noise: a matrix, or answers and what follows from them."""
+    import numpy as np
+
+    from cleanrank.noise.estimate import FORMAT, NoiseEstimate
+    from cleanrank.noise.matrices import read_noise
+    from cleanrank.noise.sheets import read_sheet
+    from cleanrank.pipelines.issues import options_of
+
+    if gold is not None:
+        answers = read_sheet(gold, judged, allow_unanswered=True)
+        estimate = answers.estimate(judged, seed=seed)
+        screen.note(repr(estimate))
+        by_row = dict(zip(answers.row_ids.tolist(), answers.true_grades.tolist(), strict=True))
+        truth = np.array([by_row.get(row, -1) for row in judged.row_ids.tolist()], dtype=np.int64)
+        return {"noise": estimate} | ({"known": truth} if "known" in options_of(method) else {})
+    if noise is None:
+        return {}
+    file = Path(noise)
+    if file.is_file() and FORMAT in file.read_text(encoding="utf-8", errors="replace")[:200]:
+        return {"noise": NoiseEstimate.load(file)}
+    return {"noise": read_noise(noise, max(judged.n_grades, 2))}
+
+
+def _show_worst(worst: list[Any]) -> None:
+    rows = [
+        (str(e.row_id), str(e.query_id), str(e.given_label), str(e.suggested_label), f"{e.doubt:.3f}", e.why)
+        for e in worst
+    ]
+    if rows:
+        screen.table(("row", "query", "given", "suggested", "doubt", "why"), rows, left=6)
 
 
 def _draw_history(
@@ -130,7 +199,10 @@ def clean(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="OUT", help="Clean data, in the format of the suffix.")
     ],
-    mode: Annotated[str, typer.Option(help="drop, relabel or reweight.")] = "drop",
+    mode: Annotated[
+        str,
+        typer.Option(help="drop, relabel, reweight or posterior (expected gains, into .parquet or .csv)."),
+    ] = "drop",
     min_doubt: Annotated[
         float | None, typer.Option(help="Act on labels doubted at least so much, not on the table's issues.")
     ] = None,
