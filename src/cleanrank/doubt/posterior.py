@@ -24,6 +24,7 @@ from cleanrank import checks
 from cleanrank.compiled import kernel, threads
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.noise.crossfit import FitPredict
+from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.rankers.grades import calibrated, cross_fit_probabilities, cross_fit_true_grades, rescaled
 from cleanrank.types import Array, FloatArray, Progress, RankingData
@@ -181,7 +182,7 @@ def posterior_of(
 
     Args:
         data: rows with given grades.
-        noise: T (C, C), a NoiseProfile, or a NoiseEstimate.
+        noise: T (C, C), a NoiseProfile, or a NoiseEstimate, whose shares of true grades are a start.
         known: (N,) true grades where they are known, -1 elsewhere; known rows teach and are not doubted.
         others: further rows with given grades, of other queries (validation data); two rounds only.
         others_known: ``known`` of each of them.
@@ -213,8 +214,17 @@ def posterior_of(
             p, _ = calibrated(p, np.eye(len(T))[data.y])
         q = true_probabilities(p, T, n_jobs=n_jobs)
         return Posterior(q, bayes(q, L), (), 1)
+    shares = noise.proportions if isinstance(noise, NoiseEstimate) else None
     q, beside = cross_fit_true_grades(
-        data, L, folds, seed=seed, others=others, n_jobs=n_jobs, progress=progress, params=params
+        data,
+        L,
+        folds,
+        seed=seed,
+        others=others,
+        n_jobs=n_jobs,
+        progress=progress,
+        params=params,
+        shares=shares,
     )
     if calibrate:
         q, scale = calibrated(q, L)

@@ -205,7 +205,8 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         known = self._find_noise(train, held, answers)
         given = train, learn, held
         if known.noise is not None:
-            given = self._expected(train, held if validation is not None else None, known.noise, answers)
+            source = known.noise if known.estimate is None else known.estimate
+            given = self._expected(train, held if validation is not None else None, source, answers)
         else:
             warnings.warn(
                 "RobustRanker fell back to the tuned baseline: " + "; ".join(known.reasons), stacklevel=2
@@ -247,7 +248,7 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         self,
         train: RankingData,
         validation: RankingData | None,
-        noise: NoiseProfile,
+        noise: NoiseProfile | NoiseEstimate,
         answers: GoldAnswers | None,
     ) -> tuple[RankingData, RankingData, RankingData]:
         """All training rows, those to learn from and those to choose on, with expected gains."""

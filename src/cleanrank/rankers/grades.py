@@ -28,6 +28,7 @@ DEFAULTS: dict[str, Any] = {
 }
 HELD_OUT = 0.15
 TINY = 1e-300
+HOLD = 64.0  # a normal prior of deviation 1/8 on the slope and on every bias
 
 
 def fit_grades(
@@ -104,6 +105,7 @@ def fit_true_grades(
     likelihood: FloatArray,
     rows: Sequence[RankingData],
     *,
+    shares: npt.ArrayLike | None = None,
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
     rounds: int = 200,
@@ -120,6 +122,8 @@ def fit_true_grades(
         likelihood: (N, C) L[i, l] = P(given grade of row i | true grade l); a row of a known grade has one
             entry.
         rows: sets of rows to predict; their grades are not looked at.
+        shares: about how common the true grades are; it decides between grades that the given ones cannot
+            tell apart.
         seed: for the held-out queries and LightGBM.
         params: LightGBM parameters that replace DEFAULTS.
         rounds: rounds at the most.
@@ -129,7 +133,7 @@ def fit_true_grades(
     refuse_broken(params or {})
     L = np.ascontiguousarray(likelihood, dtype=np.float64)
     C = L.shape[1]
-    base = np.log(true_shares(L, train.weights))
+    base = np.log(true_shares(L, train.weights, shares))
     held = _held_out(train, seed)
     learn_set = _start(train, ~held, base)
     weights = None if train.weights is None else train.weights[~held]
@@ -240,10 +244,10 @@ def calibrated(probabilities: FloatArray, likelihood: FloatArray) -> tuple[Float
         joint = q * likelihood
         total = np.maximum(joint.sum(axis=1, keepdims=True), TINY)
         pull = q - joint / total
-        # A weak hold at the identity keeps grades that nobody was given where they are.
+        # A hold at the identity keeps apart what the given grades cannot tell apart.
         rest = scale - start
-        slope = np.concatenate(([(pull * logs).sum()], pull.sum(axis=0))) + rest
-        return float(-np.log(total).sum() + (rest**2).sum() / 2), slope
+        slope = np.concatenate(([(pull * logs).sum()], pull.sum(axis=0))) + HOLD * rest
+        return float(-np.log(total).sum() + HOLD * (rest**2).sum() / 2), slope
 
     start = np.concatenate(([1.0], np.zeros(C)))
     scale: FloatArray = minimize(unlikeliness, start, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
@@ -255,8 +259,15 @@ def rescaled(probabilities: FloatArray, scale: FloatArray) -> FloatArray:
     return softmax(scale[0] * np.log(np.maximum(probabilities, 1e-9)) + scale[1:])
 
 
-def true_shares(likelihood: FloatArray, weights: Array | None = None) -> FloatArray:
+def true_shares(
+    likelihood: FloatArray, weights: Array | None = None, start: npt.ArrayLike | None = None
+) -> FloatArray:
     """The shares r of the true grades that make sum_i log sum_l r_l L[i, l] largest, by EM; none is 0.
+
+    Args:
+        likelihood: (N, C) L[i, l] = P(given grade of row i | true grade l).
+        weights: of the rows.
+        start: where EM starts, and what it keeps of grades that the likelihood cannot tell apart.
 
     >>> true_shares(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).round(2).tolist()
     [0.75, 0.25]
@@ -264,7 +275,7 @@ def true_shares(likelihood: FloatArray, weights: Array | None = None) -> FloatAr
     rows, inverse = np.unique(likelihood, axis=0, return_inverse=True)
     counts = np.bincount(inverse.ravel(), weights=weights)
     C = likelihood.shape[1]
-    r = np.full(C, 1 / C)
+    r = np.full(C, 1 / C) if start is None else np.maximum(np.asarray(start, dtype=np.float64), 1e-3)
     for _ in range(200):
         joint = r * rows
         r = (counts[:, None] * joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)).sum(axis=0)
