@@ -1,0 +1,97 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from cleanrank.checks import CleanrankError
+from cleanrank.theory import deviation_bound, excess_risk_bound, samples_needed
+from cleanrank.theory.bounds import log_shatter
+
+
+@pytest.mark.parametrize(("gamma", "bound"), [(1.0, 2.77), (0.9, 3.47), (0.6, 13.9)])
+def test_bounds_of_500_documents_and_5_features_say_nothing(gamma, bound):
+    found = excess_risk_bound(n=500, dim=5, gamma=gamma)
+    assert float(found) == pytest.approx(bound, rel=0.005)
+    assert found.vacuous
+    assert "says nothing" in found.statement
+
+
+@pytest.mark.parametrize(("gamma", "n"), [(1.0, 8.62e5), (0.9, 1.40e6), (0.6, 2.71e7), (0.51, 3.5e9)])
+def test_documents_needed_for_a_tenth(gamma, n):
+    found = samples_needed(excess=0.1, dim=5, gamma=gamma)
+    assert float(found) == pytest.approx(n, rel=0.006)
+    assert (
+        float(excess_risk_bound(int(found), 5, gamma))
+        <= 0.1
+        < float(excess_risk_bound(int(found) - 1, 5, gamma))
+    )
+    assert not excess_risk_bound(int(found), 5, gamma).vacuous
+
+
+def test_auc_has_half_as_many_independent_pairs():
+    assert float(excess_risk_bound(501, 5, 0.9, loss="auc")) == float(excess_risk_bound(250, 5, 0.9))
+    assert int(samples_needed(0.1, 5, 0.9, loss="auc")) == 2 * int(samples_needed(0.1, 5, 0.9))
+
+
+def halves(points):
+    """Ways in which lines through none of the points cut them, by brute force over directions and offsets."""
+    found = set()
+    for angle in np.linspace(0, 2 * np.pi, 2000, endpoint=False) + 1e-4:
+        along = points @ [np.cos(angle), np.sin(angle)]
+        for offset in np.concatenate(([-9.0], np.sort(along) + 1e-9)):
+            found.add(tuple(along > offset))
+    return len(found)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_shatter_coefficient_in_the_plane_by_brute_force(n):
+    points = np.random.default_rng(2).normal(size=(n, 2))
+    assert round(math.exp(log_shatter(n, 2))) == halves(points)
+
+
+def test_shatter_coefficient_in_closed_form():
+    exact = 2 * sum(math.comb(499, i) for i in range(6))
+    assert log_shatter(500, 5) == pytest.approx(math.log(exact))
+    assert log_shatter(500, 5, origin=True) == pytest.approx(
+        math.log(2 * sum(math.comb(499, i) for i in range(5)))
+    )
+    assert log_shatter(500, 5, sauer=True) == pytest.approx(
+        math.log(sum(math.comb(500, i) for i in range(7)))
+    )
+    assert log_shatter(500, 5) < log_shatter(500, 5, sauer=True)
+
+
+def test_deviations():
+    n, eps, gamma = 2_000_000, 0.1, 0.9
+    log_bound = math.log(8) + log_shatter(n, 5) - n * (eps * 0.8) ** 2 / 128
+    assert float(deviation_bound(eps, n, 5, gamma)) == pytest.approx(math.exp(log_bound))
+    with_slack = deviation_bound(eps, n, 5, gamma, slack=0.01, slack_probability=0.2)
+    slower = math.log(8) + log_shatter(n, 5) - n * (eps * 0.8 - 0.01) ** 2 / 128
+    assert float(with_slack) == pytest.approx(0.2 + math.exp(slower))
+    assert deviation_bound(eps, n, 5, gamma, slack=0.09).vacuous
+    assert deviation_bound(0.1, 500, 5, 0.9).value == 1.0
+
+
+def test_bounds_fall_with_data_and_rise_with_noise_and_features():
+    values = [float(excess_risk_bound(n, 5, 0.9)) for n in (100, 1000, 10**6, 10**9)]
+    assert all(a > b for a, b in itertools.pairwise(values))
+    assert float(excess_risk_bound(500, 5, 0.8)) > float(excess_risk_bound(500, 5, 0.9))
+    assert float(excess_risk_bound(500, 6, 0.9)) > float(excess_risk_bound(500, 5, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: excess_risk_bound(500, 5, 0.5), "above 1/2"),
+        (lambda: excess_risk_bound(0, 5, 0.9), "n must be a whole number from 1 on"),
+        (lambda: excess_risk_bound(1, 5, 0.9, loss="auc"), "n must be a whole number from 2 on"),
+        (lambda: excess_risk_bound(500, 0, 0.9), "dim must be"),
+        (lambda: excess_risk_bound(500, 5, 0.9, loss="acu"), "Did you mean 'auc'"),
+        (lambda: samples_needed(0.0, 5, 0.9), "excess must be above 0"),
+        (lambda: deviation_bound(-1, 500, 5, 0.9), "must be > 0"),
+    ],
+)
+def test_complaints(call, message):
+    with pytest.raises(CleanrankError, match=message):
+        call()

@@ -1,0 +1,103 @@
+import math
+
+import numpy as np
+import pytest
+
+from cleanrank.checks import CleanrankError
+from cleanrank.losses.binary import LOSSES
+from cleanrank.theory import optimal_alpha, peer_excess_risk_bound
+
+
+def test_pairs_need_the_sum_of_both_rates():
+    found = optimal_alpha(0.05, 0.05)
+    assert float(found) == pytest.approx(0.1)
+    assert not found.approximate
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_grades": 3}, {"lambdarank": True}, {"pairs": "strict_both"}], ids=lambda o: next(iter(o))
+)
+def test_what_is_not_covered_is_called_approximate(options):
+    found = optimal_alpha(0.1, 0.2, **options)
+    assert found.approximate
+    assert float(found) == pytest.approx(0.3)
+
+
+def test_points():
+    quoted = optimal_alpha(0.5037, 0.0373, pairs="points", prevalence=0.0281, loss="sigmoid")
+    assert float(quoted) == pytest.approx(0.5185, abs=5e-5)
+    assert not quoted.approximate
+    assert optimal_alpha(0.5037, 0.0373, pairs="points", prevalence=0.0281).approximate
+    assert float(optimal_alpha(0.05, 0.05, pairs="points", prevalence=0.03, loss="zero_one")) == 0.0
+    assert float(optimal_alpha(0.2, 0.2, pairs="points", prevalence=0.5, loss="zero_one")) == 0.0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "zero_one", "exponential"])
+@pytest.mark.parametrize(("e_plus", "e_minus"), [(0.05, 0.05), (0.3, 0.1), (0.0, 0.25)])
+def test_noisy_peer_loss_of_all_ordered_pairs_is_proportional_to_the_clean_loss(loss, e_plus, e_minus):
+    """Exactly, by the expectation over the noise of each pair of clicks."""
+    rng = np.random.default_rng(0)
+    clicks = rng.random(40) < 0.3
+    scores = clicks + rng.normal(size=40)
+    kept = np.where(clicks, 1 - e_plus, e_minus)
+    off = ~np.eye(40, dtype=bool)
+    difference = (scores[:, None] - scores[None, :])[off]
+    one, zero = (LOSSES[loss].value(difference, t) for t in (1, 0))
+
+    def risk(label):
+        """Mean loss minus alpha times the mean loss of peers: features of one pair, label of another."""
+        peers = label.mean() * one.mean() + (1 - label.mean()) * zero.mean()
+        return (label * one + (1 - label) * zero).mean(), peers
+
+    clean, _ = risk((clicks[:, None] & ~clicks[None, :])[off].astype(float))
+    noisy, peers = risk((kept[:, None] * (1 - kept[None, :]))[off])
+    alpha = float(optimal_alpha(e_plus, e_minus))
+    assert noisy - alpha * peers == pytest.approx((1 - e_plus - e_minus) * clean, rel=1e-10)
+    assert (
+        noisy - 0.5 * alpha * peers != pytest.approx((1 - e_plus - e_minus) * clean, rel=1e-3) or alpha == 0
+    )
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "sigmoid", "ramp"])
+def test_noisy_peer_loss_of_points_is_affine_in_the_clean_loss(loss):
+    rng = np.random.default_rng(1)
+    y = (rng.random(4000) < 0.2).astype(float)
+    e_plus, e_minus = 0.3, 0.1
+    given = np.where(y == 1, 1 - e_plus, e_minus)
+    alpha = float(optimal_alpha(e_plus, e_minus, pairs="points", prevalence=float(y.mean()), loss=loss))
+    clean, noisy = [], []
+    for sd in (0.3, 1.0, 2.0, 4.0):
+        scores = 2 * y - 1 + sd * rng.normal(size=len(y)) + rng.normal()
+        one, zero = (LOSSES[loss].value(scores, t) for t in (1, 0))
+        clean.append((y * one + (1 - y) * zero).mean())
+        peers = given.mean() * one.mean() + (1 - given.mean()) * zero.mean()
+        noisy.append((given * one + (1 - given) * zero).mean() - alpha * peers)
+    np.testing.assert_allclose(np.diff(noisy), (1 - e_plus - e_minus) * np.diff(clean), atol=1e-9)
+
+
+def test_bound():
+    found = peer_excess_risk_bound(400, 0.1, 0.2, delta=0.1)
+    assert float(found) == pytest.approx(1.3 / 0.7 * math.sqrt(2 * math.log(20) / 400))
+    assert "one fixed scorer" in found.statement
+    assert peer_excess_risk_bound(5, 0.1, 0.2).vacuous
+    assert float(peer_excess_risk_bound(400, 0.1, 0.2, alpha=0.0)) < float(
+        peer_excess_risk_bound(400, 0.1, 0.2)
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: optimal_alpha(0.6, 0.4), "must be below 1"),
+        (lambda: optimal_alpha(-0.1, 0.4), "e_plus must be a probability"),
+        (lambda: optimal_alpha(0.1, 0.1, pairs="strict_positive"), "Use all_ordered"),
+        (lambda: optimal_alpha(0.1, 0.1, pairs="all_order"), "Did you mean 'all_ordered'"),
+        (lambda: optimal_alpha(0.1, 0.1, pairs="points"), "prevalence must be given"),
+        (lambda: optimal_alpha(0.3, 0.1, pairs="points", prevalence=2 / 3), "must not make the given labels"),
+        (lambda: peer_excess_risk_bound(0, 0.1, 0.1), "n_pairs must be"),
+        (lambda: peer_excess_risk_bound(9, 0.1, 0.1, delta=1), "delta must lie"),
+    ],
+)
+def test_complaints(call, message):
+    with pytest.raises(CleanrankError, match=message):
+        call()

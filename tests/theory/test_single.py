@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from cleanrank.checks import CleanrankError
+from cleanrank.theory import order_kept
+from cleanrank.theory.single import _agreement, _signs
+
+
+def test_more_labels_settle_auc_and_more_issues_settle_dcg():
+    few, many = (order_kept(["auc", "dcg@10"], n_docs=n, draws=60) for n in (50, 1000))
+    assert many["auc"] > few["auc"] + 0.1
+    assert many["dcg@10"] < many["auc"] - 0.15
+    often = order_kept(["auc", "dcg@10"], n_docs=1000, issues=20, draws=15)
+    assert often["dcg@10"] > many["dcg@10"] + 0.15
+
+
+def test_without_noise_order_is_kept():
+    assert order_kept(["auc", "dcg@10"], 1.0, draws=2) == {"auc": 1.0, "dcg@10": 1.0}
+
+
+def test_agreement_by_hand():
+    clean = _signs(np.array([[3.0, 2.0, 2.0]]))
+    assert clean.tolist() == [[1.0, 1.0, 0.0]]
+    assert _agreement(clean, _signs(np.array([[1.0, 2.0, 1.0]]))).tolist() == [0.25]
+
+
+def test_complaints():
+    with pytest.raises(CleanrankError, match="issues must be a whole number from 1 on"):
+        order_kept(issues=0)
