@@ -75,6 +75,19 @@ def test_neighbours_are_those_of_scikit_learn(monkeypatch, sparse, block):
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize(
+    ("grades", "said"),
+    [
+        ([2], "its nearest neighbour is graded 2"),
+        ([2, 2], "all 2 neighbours are graded 2"),
+        ([0, 2, 2, 1], "2 of 4 neighbours are graded 2"),
+        ([3, 0, 1], "its neighbours are graded 0, 1 and 3"),
+    ],
+)
+def test_what_neighbours_say(grades, said):
+    assert words._neighbour_words(np.array(grades)) == said
+
+
 def test_missing_and_infinite_values_have_neighbours():
     X = np.array([[0.0, np.nan], [0.1, 1.0], [5.0, np.inf], [5.1, 1.0]], dtype=np.float32)
     assert nearest(X, np.array([0, 2]), 1).tolist() == [[1], [3]]
@@ -90,7 +103,7 @@ def test_every_detector_has_words_of_its_own(judged):
     (told,) = explain(table_of(judged, **columns), judged, rows=[0], neighbours=0)
     assert set(SPOKEN) < set(told.reasons)
     assert told.reasons["posterior"] == "grade 2 has probability .86, its own .04"
-    assert told.reasons["confident"] == "its grade is predicted with < .01"
+    assert told.reasons["confident"] == "forests expect its grade with probability < .01"
     assert told.reasons["sour"] == "93% of the forests rank it where its grade does not belong"
     assert told.reasons["forgetting"] == "wrong after 80% of the rounds, forgotten 3 times"
     assert told.reasons["contradictions"] == "2 of its 3 twins (same features) are graded otherwise"

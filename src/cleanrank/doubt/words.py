@@ -204,6 +204,9 @@ def _neighbour_words(grades: Array) -> str:
     grade = int(counts.argmax())
     if counts[grade] == len(grades):
         return f"all {len(grades)} neighbours are graded {grade}"
+    if counts[grade] == 1:
+        listed = ", ".join(str(g) for g in sorted(grades.tolist())[:-1])
+        return f"its neighbours are graded {listed} and {grades.max()}"
     return f"{counts[grade]} of {len(grades)} neighbours are graded {grade}"
 
 
@@ -219,7 +222,7 @@ def _posterior_words(table: DoubtTable, row: int) -> str:
 
 
 def _confident_words(table: DoubtTable, row: int) -> str:
-    return f"its grade is predicted with {_share(1 - table.reasons['confident'][row])}"
+    return f"forests expect its grade with probability {_share(1 - table.reasons['confident'][row])}"
 
 
 def _sour_words(table: DoubtTable, row: int) -> str:
