@@ -1,8 +1,11 @@
 """Laws of every binary loss and every robust form of it, over the literal mappings."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import cleanrank as cr
 from cleanrank.losses.binary import LOSSES, BinaryLoss
 from cleanrank.losses.robust import ROBUST, backward, bootstrap, clipped, peer, robust_loss, symmetrize
 
@@ -120,3 +123,69 @@ def test_torch_differentiates_the_value_to_the_gradient(name: str, dtype: str) -
 def test_every_robust_form_is_reached_by_its_name() -> None:
     for name in ROBUST:
         assert isinstance(robust_loss({"name": name, **OPTIONS.get(name, {})}), BinaryLoss)
+
+
+def lists() -> tuple[Any, np.ndarray]:
+    """Three queries of three grades, one with ties alone, and scores."""
+    rng = np.random.default_rng(8)
+    lengths = (9, 4, 14)
+    qid = np.repeat(np.arange(3), lengths)
+    y = rng.integers(0, 3, len(qid))
+    y[9:13] = 1
+    return cr.from_arrays(np.zeros((len(qid), 1)), y, qid=qid), rng.normal(0, 1.5, len(qid))
+
+
+def torch_gradient(loss: Any, data: Any, scores: np.ndarray) -> np.ndarray:
+    import torch
+
+    places = np.split(np.arange(len(scores)), data.indptr[1:-1])
+    longest = max(map(len, places))
+    index = np.array([np.pad(p, (0, longest - len(p)), constant_values=-1) for p in places])
+    mask = torch.tensor(index >= 0)
+    s = torch.tensor(scores[index], requires_grad=True)
+    loss(s, torch.tensor(data.y[index].astype(float)), mask).backward()
+    assert s.grad is not None
+    return s.grad.numpy()[index >= 0]
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+@pytest.mark.parametrize("pairs", ["strict", "all_ordered"])
+def test_torch_and_compiled_gradients_of_pairs_agree(name: str, pairs: str) -> None:
+    pytest.importorskip("torch")
+    from cleanrank.losses.pair_objectives import PairwiseObjective
+    from cleanrank.losses.ranking import ranking_loss
+
+    data, scores = lists()
+    compiled = PairwiseObjective(data, EVERY[name], pair_set=pairs, sigmoid=1.3)(scores)[0]
+    loss = ranking_loss("pairwise", binary=EVERY[name], pairs=pairs, weighting="micro", sigma=1.3)
+    expected = data.n_queries * torch_gradient(loss, data, scores)
+    size = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(compiled / size, expected / size, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", ["sum", "macro", "pooled", "prevalence"])
+def test_torch_and_compiled_weightings_agree(weighting: str) -> None:
+    pytest.importorskip("torch")
+    from cleanrank.losses.pair_objectives import PairwiseObjective
+    from cleanrank.losses.ranking import ranking_loss
+
+    data, scores = lists()
+    noise = np.full((3, 3), 0.1) + 0.7 * np.eye(3) if weighting == "prevalence" else None
+    options = {"weighting": weighting, "noise": noise}
+    compiled = PairwiseObjective(data, LOSSES["hinge"], **options)(scores)[0]
+    loss = ranking_loss("pairwise", binary="hinge", **options)
+    np.testing.assert_allclose(compiled, 3 * torch_gradient(loss, data, scores), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+def test_torch_and_compiled_lambdas_agree(name: str) -> None:
+    pytest.importorskip("torch")
+    from cleanrank.losses.pair_objectives import RobustLambdaObjective
+    from cleanrank.losses.ranking import ranking_loss
+
+    data, scores = lists()
+    compiled = RobustLambdaObjective(data, EVERY[name], norm=False, truncation_level=20)(scores)[0]
+    loss = ranking_loss("lambdarank", binary=EVERY[name], measure="ndcg")
+    expected = data.n_queries * torch_gradient(loss, data, scores)
+    size = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(compiled / size, expected / size, rtol=1e-6, atol=1e-6)
