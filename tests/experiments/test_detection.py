@@ -75,7 +75,7 @@ def test_figures_pool_rows_and_agree_with_scikit_learn(asked, monkeypatch):
 
 
 def test_one_grade_alone_is_what_quality_says_of_it(asked):
-    table = cr.find_label_issues(asked.train, seed=3, **TREES)
+    table = cr.find_label_issues(asked.train, "sour", seed=3, **TREES)
     wrong = asked.clean.train.y != asked.train.y
     found = STUDIES["detection"].run(ask(asked, options=TREES, grade=2)).means
     wanted = table.quality(wrong)["grade 2"]
@@ -124,3 +124,19 @@ def test_last_sour_can_be_given_validation_data(asked, monkeypatch):
 def test_unknown_names_are_told(asked, wrong, words):
     with pytest.raises(CleanrankError, match=words.replace(".", r"\.")):
         STUDIES["detection"].run(ask(asked, **wrong))
+
+
+def test_noise_may_be_estimated_from_rows_that_are_judged_again(asked, monkeypatch):
+    seen = {}
+
+    def find(data, method, *, seed, noise):
+        seen[method] = noise
+        return DoubtTable.of(data, doubt=np.zeros(data.n_docs), is_label_issue=np.zeros(data.n_docs, bool))
+
+    monkeypatch.setattr(detection, "find_label_issues", find)
+    STUDIES["detection"].run(ask(asked, detector="told", given=["noise"]))
+    STUDIES["detection"].run(ask(asked, detector="judged", given=["noise:60"]))
+    assert seen["told"] is asked.profile
+    assert (seen["judged"].method, seen["judged"].n) == ("gold", 60)
+    with pytest.raises(CleanrankError, match="given must read noise:100"):
+        STUDIES["detection"].run(ask(asked, given=["validation:3"]))

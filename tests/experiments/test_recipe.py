@@ -239,3 +239,19 @@ def test_a_derived_set_is_named_and_checked(small_recipe):
     small_recipe.write_text(RECIPE.replace('name = "synthetic"', 'name = "synthetic"\nderived = "MSLR3G"'))
     with pytest.raises(CleanrankError, match=r"derived: unknown derived set 'MSLR3G'.*MSLR2G"):
         read_recipe(small_recipe)
+
+
+def test_quick_keeps_levels_by_noise_and_rate(tmp_path):
+    text = RECIPE.replace("rates = [0.0, 0.3]", "rates = [0.1, 0.3]").replace(
+        "[[methods]]",
+        '[[noise]]\nprofile = "missed"\nrates = [0.3]\n\n'
+        '[[noise]]\nprofile = "clicks"\nrates = [0.1]\n\n[[methods]]',
+        1,
+    )
+    path = tmp_path / "levels.toml"
+    path.write_text(text + 'levels = ["uniform 0.3", "clicks 0.1"]\n')
+    kept = read_recipe(path).quickly().noise
+    assert [(n.profile, n.rates) for n in kept] == [("uniform", (0.3,)), ("clicks", (0.1,))]
+    path.write_text(text + 'levels = ["uniform 0.2"]\n')
+    with pytest.raises(CleanrankError, match=r"levels must be a part of the whole recipe's; got uniform 0.2"):
+        read_recipe(path)

@@ -1,0 +1,53 @@
+from cleanrank.report.detected import detection_card
+from cleanrank.report.recovery import recovery_card
+from cleanrank.report.recovery_tables import (
+    NOTHING,
+    averages_table,
+    detection_by_setting,
+    detection_table,
+    settings_table,
+    shares_table,
+)
+
+from .test_detected import AP
+from .test_detected import cells as detected
+from .test_recovery import ENDS, MISSED, UNIFORM, cells
+
+
+def lines(table):
+    return [[c.strip() for c in line.strip("|\n").split("|")] for line in table.splitlines()]
+
+
+def test_tables_hold_the_figures_of_the_card():
+    calm = cells({**ENDS, "100 rows": 0.57}, spread=0)
+    vague = cells({"clean-trained": 0.501, "noisy-trained": 0.5, "100 rows": 0.51}, spread=0.2, level=MISSED)
+    card = recovery_card(calm + vague, resamples=100)
+    (average,) = lines(averages_table(card))[2:]
+    assert average[:3] == ["100 rows", "100", "0.70 [0.70, 0.70]"]
+    assert average[4] == "0.70 [0.70, 0.70] (A, uniform 0.2)"
+    clear, nothing = lines(settings_table(card))[2:]
+    assert clear[:4] == ["A", "uniform 0.2", "0.6000", "0.5000"]
+    assert (clear[-1], nothing[-1]) == ("", NOTHING)
+    table = lines(shares_table(card, UNIFORM))
+    assert table[0] == ["method", "A"]
+    assert table[2:] == [
+        ["noisy-trained", "0.5000"],
+        ["clean-trained", "0.6000"],
+        ["100 rows", "0.5700, 0.70 [0.70, 0.70]"],
+    ]
+    assert NOTHING in shares_table(card, MISSED)
+
+
+def test_a_method_that_did_not_run_says_so():
+    records = cells({**ENDS, "m": 0.55}) + cells(ENDS, dataset="B")
+    card = recovery_card(records, resamples=20)
+    assert lines(shares_table(card, UNIFORM))[-1][-1] == "not run"
+
+
+def test_detectors_stand_beside_the_lead_of_the_reference():
+    card = detection_card(detected({"auto": [0.8], "sour": [0.5]}), [AP], reference="auto", resamples=20)
+    head, _, auto, sour = lines(detection_table(card))
+    assert head == ["detector", AP, f"auto ahead by ({AP})"]
+    assert auto == ["auto", "0.80 [0.80, 0.80]", "–"]
+    assert sour[-1] == "0.30 [0.30, 0.30]"
+    assert lines(detection_by_setting(card, AP))[-1] == ["A", "uniform 0.2", "0.80", "0.50"]
