@@ -3,24 +3,19 @@
 A spec of a robust form is what ``losses.robust`` takes: a name, a mapping with options, or several in turn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-import torch
-from torch import Tensor
 
 from cleanrank import checks
 from cleanrank.losses.binary import BinaryLoss, binary_loss, margin_loss, probability
-from cleanrank.losses.blocked import elementwise
 from cleanrank.losses.ranking import RANKING_LOSSES, RankingLoss, ranking_loss
-from cleanrank.losses.robust import SampledPeer, robust_part
-from cleanrank.rankers.alpha import PeerWeight, peer_weight, pointwise_weight
+from cleanrank.rankers.alpha import pair_alpha, point_alpha, preference_alpha
+from cleanrank.theory.peer import Alpha
 from cleanrank.types import RankingData
 
 PAIRED = ("ranknet", "lambdarank", "pairwise", "direct")
-ALL_ORDERED = "all_ordered"
+PAIRS = ("strict", "strict_both", "all_ordered")
 PEER = "peer"
 
 # DirectRanker's (1 - tanh(m / 2))^2, which is 4 / (1 + exp(m))^2.
@@ -31,6 +26,11 @@ DIRECT = margin_loss(
     lambda m: 8 * probability(-m) ** 2 * probability(m) * (2 - 3 * probability(-m)),
     bounded=True,
 )
+
+LOSSES: dict[str, str] = {
+    **RANKING_LOSSES,
+    "direct": "DirectRanker's (1 - tanh(d / 2))^2 on pairs (Koeppel 2019)",
+}
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Aim:
         return [{"name": step} if isinstance(step, str) else dict(step) for step in steps]
 
     @property
-    def has_peers(self) -> bool:
-        """Whether peers are part of the robust form."""
-        return any(step.get("name") == PEER for step in self.steps)
+    def peer(self) -> dict[str, Any] | None:
+        """The step of the robust form that has peers."""
+        return next((step for step in self.steps if step.get("name") == PEER), None)
 
     @property
     def base(self) -> BinaryLoss:
@@ -75,77 +75,77 @@ class Aim:
         return DIRECT if self.loss == "direct" else binary_loss(self.binary)
 
 
-def list_loss(aim: Aim, data: RankingData) -> tuple[RankingLoss, PeerWeight | None]:
+def list_loss(aim: Aim, data: RankingData) -> tuple[RankingLoss, Alpha | None]:
     """The loss on padded lists, and the weight of peers if there are any."""
     if not isinstance(aim.loss, str):
         if aim.robust is not None:
             checks.fail("robust", "must be None where the loss is a callable", repr(aim.robust))
         return aim.loss, None
     name = checks.known("loss", aim.loss, LOSSES)
-    steps, weight = aim.steps, None
-    if aim.has_peers:
+    alpha = None
+    if aim.peer is not None:
         _check_pairs(aim, name)
-        weight = _weight(aim, name, data)
-        steps = [_peer(step, aim, weight, _prior(aim, name, data)) for step in steps]
-    options = dict(aim.options or {})
-    if name in ("pairwise", "pointwise", "direct") or aim.base.name != "logistic":
-        options["binary"] = aim.base
-    if steps:
-        options["robust"] = steps
-    if aim.pairs != "strict":
-        options["pairs"] = checks.known("pairs", aim.pairs, ("strict", "strict_both", ALL_ORDERED))
-    return ranking_loss("pairwise" if name == "direct" else name, **options), weight
+        alpha = _given(aim, aim.peer)
+        if alpha is None and name == "pointwise":
+            relevant = data.y >= (aim.options or {}).get("relevant", 1)
+            alpha = point_alpha(aim.noise, relevant, aim.base)
+        elif alpha is None:
+            alpha = pair_alpha(aim.noise, data.y, lambdarank=name == "lambdarank")
+    return _made(aim, name, alpha, aim.pairs), alpha
 
 
-def preference_loss(aim: Aim) -> tuple[Callable[[Tensor, torch.Generator], Tensor], PeerWeight | None]:
-    """The mean loss of preferences from the score differences (better less worse), and the weight of peers.
+def preference_loss(aim: Aim) -> tuple[Any, Alpha | None]:
+    """The loss with its ``on_preferences``, and the weight of peers if there are any.
 
-    A preference is seen in both orders, so half of the targets are 1, and peers with alpha = 2 e undo
-    preferences that are wrong with probability e, for every loss.
+    With peers every preference is seen in both orders, so that half of the targets are 1.
     """
     if not isinstance(aim.loss, str) or aim.loss not in ("ranknet", "pairwise", "direct"):
         checks.fail("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(aim.loss))
-    weight, steps = None, aim.steps
-    if aim.has_peers:
-        weight = _weight(aim, aim.loss, None)
-        steps = [_peer(step, aim, weight, 0.5) for step in steps]
-    loss = robust_part(steps, aim.base)
-    sigma = float((aim.options or {}).get("sigma", 1.0))
+    if aim.peer is None:
+        return _made(aim, aim.loss, None, "strict"), None
+    alpha = _given(aim, aim.peer)
+    alpha = preference_alpha(aim.noise) if alpha is None else alpha
+    return _made(aim, aim.loss, alpha, "strict_both"), alpha
 
-    def mean(difference: Tensor, generator: torch.Generator) -> Tensor:
-        d = sigma * difference
-        if isinstance(loss, SampledPeer):
-            both = torch.cat((d, -d))
-            target = torch.cat((torch.ones_like(d), torch.zeros_like(d)))
-            found: Tensor = loss.value(both, target, generator).mean()
-            return found
-        return elementwise(d, torch.ones_like(d), loss).mean()
 
-    return mean, weight
+def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
+    options = dict(aim.options or {})
+    if name in ("pairwise", "pointwise", "direct") or aim.base.name != "logistic":
+        options["binary"] = aim.base
+    if alpha is not None:
+        options["robust"] = [
+            {"mode": aim.peers, **s, "alpha": float(alpha)} if s.get("name") == PEER else s for s in aim.steps
+        ]
+    elif aim.robust is not None:
+        options["robust"] = aim.steps
+    if checks.known("set of pairs", pairs, PAIRS) != "strict":
+        options["pairs"] = pairs
+    return ranking_loss("pairwise" if name == "direct" else name, **options)
 
 
 def _check_pairs(aim: Aim, name: str) -> None:
     if name not in (*PAIRED, "pointwise"):
         checks.fail("peers", f"must stand on one of {', '.join((*PAIRED, 'pointwise'))}", repr(name))
-    if name == "pointwise" or aim.pairs == ALL_ORDERED:
+    checks.known("set of pairs", aim.pairs, PAIRS)
+    if name == "pointwise" or aim.pairs == "all_ordered":
         return
     why = {
         "strict": "all strict pairs have the same label, so that peers only shrink the loss by 1 - alpha",
         "strict_both": "which pairs are strict depends on the noise, so that no alpha undoes it",
-    }[checks.known("pairs", aim.pairs, ("strict", "strict_both", ALL_ORDERED))]
+    }[aim.pairs]
     checks.fail(
         "pairs",
-        f"must be {ALL_ORDERED!r} with robust='peer': {why}",
+        f"must be 'all_ordered' with robust='peer': {why}",
         repr(aim.pairs),
-        remedy=f"Give pairs={ALL_ORDERED!r}, and compare with both bases: the change of pairs alone matters.",
+        remedy="Give pairs='all_ordered', and compare with both bases: the change of pairs alone matters.",
     )
 
 
-def _weight(aim: Aim, name: str, data: RankingData | None) -> PeerWeight:
-    given = next((step["alpha"] for step in aim.steps if step.get("name") == PEER and "alpha" in step), None)
-    alpha = aim.alpha if given is None else given
+def _given(aim: Aim, peer: Mapping[str, Any]) -> Alpha | None:
+    """The weight of peers if it is a number; None if the noise has to tell."""
+    alpha = peer.get("alpha", aim.alpha)
     if not isinstance(alpha, str):
-        return PeerWeight(float(alpha), exact=False, reason="alpha was given")
+        return Alpha(float(alpha), True, "given as a number")
     checks.known("alpha", alpha, ("auto",))
     if aim.noise is None:
         checks.fail(
@@ -154,35 +154,7 @@ def _weight(aim: Aim, name: str, data: RankingData | None) -> PeerWeight:
             "none",
             remedy="Give noise= a matrix, a NoiseProfile or a NoiseEstimate.",
         )
-    if data is None:
-        return _of_preferences(aim.noise)
-    if name == "pointwise":
-        return pointwise_weight(aim.noise, _relevant(aim, data), symmetric=aim.base.constant is not None)
-    return peer_weight(aim.noise, data.y, weighted=name == "lambdarank")
-
-
-def _of_preferences(noise: Any) -> PeerWeight:
-    """Of a 2 x 2 matrix of preferences (0: the second, 1: the first document is better)."""
-    found = peer_weight(noise, [0, 1])
-    T = np.asarray(getattr(noise, "matrix", noise))
-    if T.shape != (2, 2) or abs(T[0, 1] - T[1, 0]) > 1e-9:
-        checks.fail("noise of preferences", "must be [[1 - e, e], [e, 1 - e]]", T.tolist())
-    return replace(found, exact=True, reason="")
-
-
-def _relevant(aim: Aim, data: RankingData) -> Any:
-    return data.y >= int((aim.options or {}).get("relevant", 1))
-
-
-def _prior(aim: Aim, name: str, data: RankingData) -> float:
-    """The share of targets 1 among documents; over pairs in both orders every prior gives the same sum."""
-    return float(np.mean(_relevant(aim, data))) if name == "pointwise" else 0.5
-
-
-def _peer(step: dict[str, Any], aim: Aim, weight: PeerWeight, prior: float) -> dict[str, Any]:
-    if step.get("name") != PEER:
-        return step
-    return {"prior": prior, "mode": aim.peers, **step, "alpha": weight.alpha}
+    return None
 
 
 def robust_words(steps: Sequence[Mapping[str, Any]]) -> str:
@@ -196,9 +168,3 @@ def robust_words(steps: Sequence[Mapping[str, Any]]) -> str:
         options = ", ".join(f"{k}={v}" for k, v in step.items() if k != "name")
         words.append(f"{step['name']}({options})" if options else str(step["name"]))
     return ", ".join(words)
-
-
-LOSSES: dict[str, str] = {
-    **RANKING_LOSSES,
-    "direct": "DirectRanker's (1 - tanh(d / 2))^2 on pairs (Koeppel 2019)",
-}

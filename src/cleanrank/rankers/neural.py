@@ -19,7 +19,6 @@ from cleanrank import checks
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.measures import Measure
 from cleanrank.rankers.aims import Aim, list_loss, preference_loss, robust_words
-from cleanrank.rankers.alpha import PeerWeight
 from cleanrank.rankers.batches import Scaling, batch_of, bucketed, fit_scaling
 from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data
 from cleanrank.rankers.loop import Batches, Forward, Step, Training, train
@@ -29,6 +28,7 @@ from cleanrank.rankers.processes import device_of
 from cleanrank.rankers.resume import Progressed
 from cleanrank.rankers.scorers import NeuralModel, load_network
 from cleanrank.rankers.scoring import Documents, documents, on_device, padded_scores, score_all
+from cleanrank.theory.peer import Alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 
 # (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
@@ -70,7 +70,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
 
     Attributes:
         model_: the trained NeuralModel.
-        alpha_: the weight of peers in use (a PeerWeight: whether it is exact, and why not); None without.
+        alpha_: the weight of peers in use, a number that says whether it is exact and why; None without.
         history_: per epoch its number, mean loss and value on validation data.
 
     >>> import cleanrank as cr
@@ -236,8 +236,11 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         def step(forward: Forward, chosen: IntArray, generator: torch.Generator) -> Tensor:
             rows, place = np.unique(pairs[chosen], return_inverse=True)
             scores = forward(task.docs.rows(torch.from_numpy(rows)))
-            better, worse = torch.from_numpy(place.reshape(-1, 2).T.copy()).to(task.device)
-            return loss(scores[better] - scores[worse], generator)
+            stated = np.pad(place.reshape(-1, 2), ((0, 0), (1, 0)))
+            found: Tensor = loss.on_preferences(
+                scores[None], torch.from_numpy(stated).to(task.device), None, generator
+            )
+            return found
 
         def batches(rng: np.random.Generator) -> list[IntArray]:
             cuts = range(batch_pairs, len(pairs), batch_pairs)
@@ -367,10 +370,10 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         chosen = {name: value for name, value in self.get_params().items() if name not in PASSING}
         return dict(json.loads(json.dumps(chosen, default=_plain)))
 
-    def _record(self, weight: PeerWeight | None) -> dict[str, Any]:
+    def _record(self, alpha: Alpha | None) -> dict[str, Any]:
         found = self._settings()
         found["robust"] = robust_words(self._aim().steps) or None
-        found["alpha"] = None if weight is None else weight.alpha
+        found["alpha"] = None if alpha is None else float(alpha)
         return found
 
 
