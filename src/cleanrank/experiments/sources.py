@@ -1,4 +1,4 @@
-"""Where the data of a cell come from: the catalogue, or ``synthetic``, and how their identity is known.
+"""Where the data of a cell come from: the catalogue or a generator, and how their identity is known.
 
 The identity of files is the SHA-256 over their contents, so a copy elsewhere is the same data and a changed
 file is not. The identity of made-up data is the generator's name and version.
@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from cleanrank import checks
 from cleanrank.data import catalogue
+from cleanrank.data.arrays import from_arrays
 from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.experiments.strict import Table
+from cleanrank.theory.simulate import make_labels
 
 SYNTHETIC = "synthetic"
 # Goes up when make_ranking or the split gives other rows for the same options.
@@ -26,6 +30,19 @@ SYNTHETIC_OPTIONS: dict[str, Any] = {
     "signal": 0.7,
     "shape": "mslr",
 }
+
+
+# Labels alone, with the share of relevant documents rising evenly over queries.
+PREVALENCE = "prevalence"
+PREVALENCE_VERSION = 1
+PREVALENCE_OPTIONS: dict[str, Any] = {
+    "n_queries": 100,
+    "n_docs": 50,
+    "lowest": 0.1,
+    "highest": 0.9,
+    "n_grades": 2,
+}
+MADE_UP: dict[str, dict[str, Any]] = {SYNTHETIC: SYNTHETIC_OPTIONS, PREVALENCE: PREVALENCE_OPTIONS}
 
 
 class Notes(Protocol):
@@ -42,9 +59,9 @@ class Notes(Protocol):
 
 def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[str, Any]) -> str:
     """Checks what a recipe says about a data set, at hand or not; returns the catalogue's name of it."""
-    if name == SYNTHETIC:
-        given = Table(options, table.at("options"), SYNTHETIC_OPTIONS)
-        for key, default in SYNTHETIC_OPTIONS.items():
+    if name in MADE_UP:
+        given = Table(options, table.at("options"), MADE_UP[name])
+        for key, default in MADE_UP[name].items():
             given.get(key, type(default), default)
         for fold in folds:
             if fold < 1:
@@ -56,10 +73,10 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
     except checks.UnknownNameError:
         entry = None
     if entry is None or entry.kind != "letor":
-        table.known("name", "data set", name, [*ranked, SYNTHETIC])
+        table.known("name", "data set", name, [*ranked, *MADE_UP])
     assert entry is not None
     if options:
-        table.fail("options", f"must be left out, for they shape {SYNTHETIC} data only", dict(options))
+        table.fail("options", "must be left out, for they shape made-up data only", dict(options))
     there = entry.folds or (1,)
     for fold in folds:
         if fold not in there:
@@ -69,6 +86,8 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
 
 def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
     """Train, validation and test data; a fold of made-up data is a draw of its own."""
+    if name == PREVALENCE:
+        return _prevalence(fold, {**PREVALENCE_OPTIONS, **options})
     if name != SYNTHETIC:
         return catalogue.load(name, fold=fold)
     given = {**SYNTHETIC_OPTIONS, **options}
@@ -76,10 +95,20 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
     return Splits(train, validation, test)
 
 
+def _prevalence(fold: int, given: Mapping[str, Any]) -> Splits:
+    """The same queries as training, validation and test data, without features."""
+    shares = np.linspace(given["lowest"], given["highest"], given["n_queries"])
+    y, indptr = make_labels(shares, given["n_docs"], np.random.default_rng(fold), given["n_grades"])
+    data = from_arrays(np.zeros((len(y), 1), dtype=np.float32), y, group=np.diff(indptr))
+    return Splits(data, data, data)
+
+
 def identity_of(name: str, fold: int, options: Mapping[str, Any], *, notes: Notes | None = None) -> str:
     """What tells these data from all others."""
     if name == SYNTHETIC:
         return f"{SYNTHETIC} {SYNTHETIC_VERSION}"
+    if name == PREVALENCE:
+        return f"{PREVALENCE} {PREVALENCE_VERSION}"
     whole = hashlib.sha256()
     found = catalogue.find(name)
     for part in found.entry.files:

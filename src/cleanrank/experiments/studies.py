@@ -155,6 +155,13 @@ def detection(asked: Inquiry) -> Measured:
     return found.detection(asked)
 
 
+def order(asked: Inquiry) -> Measured:
+    """Whether a loss or measure keeps the order of scorers."""
+    from cleanrank.experiments import orders
+
+    return orders.order(asked)
+
+
 def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
     """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
     query = query_of_row(data.indptr)
@@ -180,6 +187,18 @@ KINDS_OF_LEAVES = {
 }
 
 STUDIES: dict[str, Study] = {
+    "order": Study(
+        version=1,
+        run=order,
+        params={"loss": "zero_one", "scorers": "even", "n_scorers": 100, "draws": 1000},
+        measures={
+            "slope": "of the line noisy = slope x clean + constant through the scorers",
+            "R2": "how much of the noisy values the line explains",
+            "tau": "Kendall's tau between clean and noisy values",
+            "verdict": "2 strict (order preserving), 1 affine with another slope, 0 not affine",
+        },
+        about="whether a loss or measure keeps the order of simulated scorers under noise; trains nothing",
+    ),
     "label_noise": Study(
         version=1,
         run=label_noise,
