@@ -61,6 +61,7 @@ PUBLIC: dict[str, str] = {
     "train_lambdarank": "cleanrank.rankers.trees",
     "SOURRanker": "cleanrank.pipelines.sour",
     "RobustRanker": "cleanrank.pipelines.robust",
+    "RobustLGBMRanker": "cleanrank.rankers.robust_trees",
     "BoostedRanker": "cleanrank.rankers.estimators",
     "PeerRanker": "cleanrank.rankers.estimators",
     "load_trees": "cleanrank.rankers.trees",
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
     from cleanrank.rankers.estimators import PeerRanker as PeerRanker
     from cleanrank.rankers.neural import NeuralRanker as NeuralRanker
+    from cleanrank.rankers.robust_trees import RobustLGBMRanker as RobustLGBMRanker
     from cleanrank.rankers.trees import load_trees as load_trees
     from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
     from cleanrank.types import RankingData as RankingData
@@ -143,6 +145,7 @@ __all__ = [
     "PairNoise",
     "PeerRanker",
     "RankingData",
+    "RobustLGBMRanker",
     "RobustRanker",
     "SOURRanker",
     "__version__",

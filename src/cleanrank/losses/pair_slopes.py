@@ -59,7 +59,7 @@ def read_slope(slope: Slope, kinks: Sequence[float] = ()) -> SlopeReading:
     >>> read_slope(lambda d: -1 / (1 + np.exp(d))).polynomial.round(9).tolist()  # the logistic loss: -u
     [0.0, -1.0, 0.0, 0.0, 0.0]
     """
-    found = _polynomial(slope)
+    found = _polynomial(slope) if not kinks else None
     if found is not None:
         return SlopeReading(found, np.zeros((0, 4)), np.zeros((0, 2)))
     return SlopeReading(np.zeros(0), *_table(slope, kinks))
@@ -72,10 +72,12 @@ NO_PAIRS = SlopeReading(np.zeros(0), np.zeros((0, 4)), np.zeros((0, 2)))
 def _polynomial(slope: Slope) -> FloatArray | None:
     """The coefficients when the slope is a polynomial of u, else None."""
     u = np.linspace(0.002, 0.998, 499)
-    d = np.concatenate([np.log(1 / u - 1), [-40.0, 40.0]])
-    u = np.concatenate([u, [1.0, 0.0]])
+    d = np.concatenate([np.log(1 / u - 1), np.linspace(-REACH, REACH, 1025)])
+    u = 1 / (1 + np.exp(d))
     powers = np.vander(u, DEGREE + 1, increasing=True)
     values = slope(d)
+    if not np.isfinite(values).all():
+        return None
     found = np.linalg.lstsq(powers, values, rcond=None)[0]
     if np.abs(powers @ found - values).max() > CLOSE * (1 + np.abs(values).max()):
         return None
@@ -89,7 +91,7 @@ def _table(slope: Slope, kinks: Sequence[float]) -> tuple[FloatArray, FloatArray
     off = [k for k in inside if abs(k / WIDTH - round(k / WIDTH)) > 1e-9]
     table, cuts = np.zeros((BINS + 2 + len(off), 4)), np.zeros((BINS + 2 + len(off), 2))
     cuts[:, 0] = NEVER
-    table[1 : BINS + 1, :3] = _parabolas(slope, edges[:-1], np.zeros(BINS), np.ones(BINS))
+    table[1 : BINS + 1, :3] = _parabolas(slope, edges[:-1], 0.0, 1.0)
     for k, (place, side) in enumerate(((-REACH, -1.0), (REACH, 1.0))):
         table[k * (BINS + 1), :2] = _line(slope, place, side)
     for number, kink in enumerate(off):
@@ -98,13 +100,13 @@ def _table(slope: Slope, kinks: Sequence[float]) -> tuple[FloatArray, FloatArray
     return table, cuts if off else np.zeros((0, 2))
 
 
-def _parabolas(slope: Slope, left: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
+def _parabolas(slope: Slope, left: FloatArray, start: float, end: float) -> FloatArray:
     """Parabolas of the place f of a bin that agree with the slope at three points of [start, end]."""
-    f = start[:, None] + (end - start)[:, None] * NODES
-    values = slope((left[:, None] + WIDTH * f).ravel()).reshape(f.shape)
+    f = start + (end - start) * NODES
+    values = slope((left[:, None] + WIDTH * f).ravel()).reshape(-1, len(f))
     if not np.isfinite(values).all():
         checks.fail("the slope of a loss", f"must be finite for logits up to {REACH:g}", "nan or inf")
-    return np.asarray(np.linalg.solve(f[:, :, None] ** np.arange(3), values[:, :, None])[:, :, 0])
+    return np.asarray(np.linalg.solve(np.vander(f, increasing=True), values.T).T)
 
 
 def _line(slope: Slope, place: float, side: float) -> FloatArray:
@@ -121,8 +123,8 @@ def _split(slope: Slope, table: FloatArray, cuts: FloatArray, row: int, kink: fl
     before, start = k + 1, 0.0
     while cuts[before, 0] < NEVER:
         start, before = float(cuts[before, 0]), int(cuts[before, 1])
-    table[row, :3] = _parabolas(slope, left, np.array([f]), np.ones(1))
-    table[before, :3] = _parabolas(slope, left, np.array([start]), np.array([f]))
+    table[row, :3] = _parabolas(slope, left, f, 1.0)
+    table[before, :3] = _parabolas(slope, left, start, f)
     cuts[before] = f, row
 
 
