@@ -1,0 +1,122 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+import cleanrank as cr
+from cleanrank.checks import CleanrankError
+from cleanrank.rankers.settings import ARGUMENTS, by_main_name, varies
+from cleanrank.rankers.trees import train_gbdt, train_lambdarank
+
+
+@pytest.fixture(scope="module")
+def data():
+    return cr.make_ranking(20, 4, docs_per_query=10, seed=0)
+
+
+def with_features(data, X):
+    return cr.from_arrays(X, data.y, group=data.lengths)
+
+
+def test_an_alias_is_the_parameter_it_stands_for(data):
+    wanted = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5, "min_data_in_leaf": 2})
+    found = train_lambdarank(data, rounds=3, params={"eta": 0.5, "min_child_samples": 2})
+    other = train_lambdarank(data, rounds=3)
+    np.testing.assert_array_equal(found.predict(data.X), wanted.predict(data.X))
+    assert not np.array_equal(other.predict(data.X), wanted.predict(data.X))
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"num_leafs": 3}, r"unknown parameter of LightGBM 'num_leafs'\. Did you mean 'num_lea"),
+        ({"eta": 0.1, "learning_rate": 0.2}, "must give 'learning_rate' once"),
+        (["eta"], "params must be a mapping"),
+    ],
+)
+def test_wrong_parameters_are_named(params, words):
+    with pytest.raises(CleanrankError, match=words):
+        by_main_name(params)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_has_an_argument_is_no_parameter(name):
+    with pytest.raises(CleanrankError, match="instead"):
+        by_main_name({name: 3})
+
+
+@pytest.mark.parametrize("objective", ["exact", "parity", "builtin"])
+@pytest.mark.parametrize("value", [1.0, np.nan])
+def test_constant_features_are_refused_by_every_objective(data, objective, value):
+    constant = with_features(data, np.full((data.n_docs, 3), value))
+    with pytest.raises(CleanrankError, match=r"features must differ .* got 3 constant ones"):
+        train_lambdarank(constant, objective=objective, rounds=2)
+
+
+def test_too_few_rows_for_a_split_are_told(data):
+    few = data.select(np.arange(6))
+    with pytest.raises(CleanrankError, match="must have a column that can be split; got 6 rows, 20 a leaf"):
+        train_lambdarank(few, objective="exact", rounds=2)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix])
+def test_a_value_far_down_counts(kind):
+    X = np.zeros((9000, 2))
+    assert not varies(kind(X))
+    X[8999, 1] = 1
+    assert varies(kind(X))
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"num_leaves": 1}, r"num_leaves must be more than 1 \(LightGBM\); got 1"),
+        ({"num_leaves": "x"}, "num_leaves must be of type int"),
+        ({"learning_rate": 0}, "learning_rate must be more than 0"),
+        ({"boosting": "foo"}, "LightGBM must be able to train; it said: Unknown boosting type foo"),
+    ],
+)
+def test_lightgbm_speaks_in_our_words(data, params, words):
+    with pytest.raises(CleanrankError, match=words) as caught:
+        train_gbdt(data, rounds=2, params=params)
+    assert ".cpp" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rounds": 0}, "number of trees must be a whole number from 1 on; got 0"),
+        ({"rounds": "9"}, "number of trees"),
+        ({"early_stopping_rounds": "x"}, "early_stopping_rounds must be a whole number"),
+        ({"seed": None}, "seed must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+)
+def test_runs_are_checked_first(data, options, words):
+    with pytest.raises(CleanrankError, match=words):
+        train_lambdarank(data, **{"rounds": 2, **options})
+
+
+def test_validation_rows_must_fit(data):
+    with pytest.raises(CleanrankError, match="validation data must have the 4 features"):
+        train_lambdarank(data, with_features(data, data.X[:, :3]), rounds=2)
+    with pytest.raises(CleanrankError, match="validation data must have at least one document"):
+        train_lambdarank(data, data.select([]), rounds=2)
+
+
+@pytest.mark.parametrize("objective", ["exact", "builtin"])
+def test_grades_beyond_float64_are_refused(data, objective):
+    high = data.with_labels(data.y * 2000)
+    with pytest.raises(CleanrankError, match="grades must be at most 1000"):
+        train_lambdarank(high, objective=objective, rounds=2)
+
+
+def test_rows_to_score_are_checked(data):
+    model = train_lambdarank(data, rounds=2)
+    for X, words in (
+        (data.X[:, :3], "must have the 4 columns that the forest was trained on; got 3"),
+        (data.X[0], "must have two dimensions"),
+        ([["a"] * 4], "must hold numbers"),
+    ):
+        with pytest.raises(CleanrankError, match=words):
+            model.predict(X)
+    np.testing.assert_array_equal(model.predict(data.X[:2].tolist()), model.predict(data.X[:2]))
