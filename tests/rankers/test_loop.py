@@ -196,3 +196,18 @@ def test_a_loss_that_bursts_is_an_error():
 def test_wrong_settings_are_named(wrong, words):
     with pytest.raises(CleanrankError, match=words):
         Training(**wrong)
+
+
+def test_a_kernel_that_changes_the_threads_does_not_change_the_bits():
+    """numba and torch share OpenMP: its first kernel sets torch's number of threads."""
+    seen = []
+
+    def kernel(forward, rows, generator):
+        seen.append(torch.get_num_threads())
+        found = step(forward, rows, generator)
+        torch.set_num_threads(2)
+        found.register_hook(lambda gradient: seen.append(torch.get_num_threads()))
+        return found
+
+    train(model(), kernel, batches, Training(1, n_jobs=1, device="cpu"))
+    assert set(seen) == {1}

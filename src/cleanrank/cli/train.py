@@ -8,6 +8,7 @@ import typer
 
 from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.cli.networks import load_model, neural_ranker, scores_of, size_of, writes
 from cleanrank.cli.noise import Force, Json, Options, parse_options
 
 MODELS: dict[str, str] = {
@@ -17,6 +18,7 @@ MODELS: dict[str, str] = {
     "peer": "lambdarank less shuffled labels",
     "sour": "lambdarank without consistent outliers",
     "robust": "lambdarank on expected gains under the noise, tuned",
+    "neural": "a network with any ranking loss",
 }
 
 
@@ -31,18 +33,28 @@ def train(
         Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, Parquet or CSV.")
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="MODEL", help="Model, in LightGBM's text format.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="MODEL", help="Model: LightGBM's text, a network as safetensors."
+        ),
     ],
     valid: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Validation data, to stop and choose on.")
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "lgbm",
     trees: Annotated[int, typer.Option(min=1, help="Trees at the most.")] = 500,
+    epochs: Annotated[int, typer.Option(min=1, help="For neural: passes over the data at the most.")] = 50,
     stop_after: Annotated[
-        int, typer.Option(min=0, help="Rounds without gain on validation data before it stops; 0 never.")
-    ] = 50,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Rounds without gain on validation data before it stops; 0 never. 50 trees, 10 epochs.",
+        ),
+    ] = None,
     measure: Annotated[str, typer.Option(help="What stopping looks at.")] = "ndcg@10",
-    learning_rate: Annotated[float, typer.Option(help="Shrinkage of a tree.")] = 0.05,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Shrinkage of a tree (.05) or step of a network (.001).")
+    ] = None,
     leaves: Annotated[int, typer.Option(min=2, help="Leaves of a tree.")] = 31,
     min_docs: Annotated[int, typer.Option(min=1, help="Documents per leaf at the least.")] = 20,
     objective: Annotated[
@@ -52,7 +64,7 @@ def train(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="For robust: the noise, as a matrix, an estimate or FAMILY:RATE (uniform:0.1).",
+            help="For robust and neural: the noise, as a matrix, an estimate or FAMILY:RATE (uniform:0.1).",
         ),
     ] = None,
     gold: Annotated[
@@ -67,25 +79,31 @@ def train(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Train a forest that ranks, and save it.
+    """Train a forest or a network that ranks, and save it.
 
     --option sets what belongs to a model: alpha, peers, within, permutations (peer); start, end, kind, rule,
     min_frequency, variant, ... (sour); rounds, folds (robust). robust chooses leaves and documents per leaf
-    itself and says which road it took and why.
+    itself and says which road it took and why. neural takes loss, network, robust, pairs, alpha (auto with
+    --noise), optimizer, batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of
+    its network.
     """
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import kind_of_file, read_any
     from cleanrank.noise.saved import refuse_overwriting
+    from cleanrank.rankers.inputs import widened
 
     checks.known("model", model, MODELS)
     refuse_overwriting(out, force=force)
     data = read_any(file)
     held = None if valid is None else read_any(valid)
+    if valid is not None and held is not None and kind_of_file(file) == kind_of_file(valid) == "letor":
+        # Such files leave zeros out: the last columns may occur in one of them alone.
+        data, held = widened(data, held.n_features), widened(held, data.n_features)
     settings = {
         "objective": objective,
         "n_estimators": trees,
-        "early_stopping_rounds": stop_after,
+        "early_stopping_rounds": 50 if stop_after is None and model != "neural" else stop_after,
         "measure": measure,
-        "learning_rate": learning_rate,
+        "learning_rate": 0.05 if learning_rate is None and model != "neural" else learning_rate,
         "num_leaves": leaves,
         "min_child_samples": min_docs,
         "random_state": seed,
@@ -96,13 +114,19 @@ def train(
     if model == "robust":
         options |= {} if noise is None else {"noise": _noise(noise, data)}
         known = {"gold": _gold(gold, data)}
+    elif model == "neural" and gold is None:
+        options |= {} if noise is None else {"noise": _noise(noise, data)}
     elif noise is not None or gold is not None:
         checks.fail("--noise and --gold", "go with --model robust", model)
-    ranker = _ranker(model, settings, options)
-    with screen.progress("trees") as tick, warnings.catch_warnings():
+    ranker = (
+        neural_ranker(settings, options, epochs) if model == "neural" else _ranker(model, settings, options)
+    )
+    with screen.progress("epochs" if model == "neural" else "trees") as tick, warnings.catch_warnings():
         # The record below says the same.
         warnings.filterwarnings("ignore", "RobustRanker fell back")
         ranker.fit_data(data, held, progress=tick, **known)
+    if not writes():
+        return
     ranker.model_.save(out)
     record = _record(model, out, ranker, data, held)
     if as_json:
@@ -115,11 +139,13 @@ def train(
     screen.table(("", model), shown)
     for reason in getattr(getattr(ranker, "report_", None), "reasons", ()):
         screen.note(f"{ranker.chosen_['road']}: {reason}")
+    if model == "neural" and ranker.alpha_ is not None:
+        screen.note(f"alpha: {ranker.alpha_}")
     screen.note(f"wrote {out}")
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Forest in LightGBM's text format.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved forest or network.")],
     file: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="SCORES", help="One score per row of DATA; .npy or text.")
@@ -128,37 +154,35 @@ def predict(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Score rows with a saved forest; scores follow the rows of the input file."""
+    """Score rows with a saved forest or network; scores follow the rows of the input file."""
     import numpy as np
 
     from cleanrank.data.files import written_whole
-    from cleanrank.data.frames import read_any
     from cleanrank.noise.saved import refuse_overwriting
-    from cleanrank.rankers.trees import load_trees
 
     refuse_overwriting(out, force=force)
-    forest = load_trees(model)
-    data = read_any(file)
-    _check_features(forest.n_features, data.n_features, model)
+    found = load_model(model)
+    data = _read_rows(file, found.n_features, model)
     scores = np.empty(data.n_docs)
-    scores[data.row_ids] = forest.predict(data.X, n_jobs=jobs)
+    scores[data.row_ids] = scores_of(found, data, jobs)
     with written_whole(out) as part:
         if out.suffix == ".npy":
             with part.open("wb") as file_out:
                 np.save(file_out, scores, allow_pickle=False)
         else:
             part.write_text("".join(f"{score!r}\n" for score in scores.tolist()), encoding="utf-8")
+    kind, many = size_of(found)
     record = {
         "documents": data.n_docs,
         "queries": data.n_queries,
-        "trees": forest.best_iteration,
+        kind: many,
         "scores": str(out),
     }
     if as_json:
         screen.print_json(record)
         return
     screen.note(repr(data))
-    screen.note(f"{data.n_docs:,} rows scored by {forest.best_iteration:,} trees")
+    screen.note(f"{data.n_docs:,} rows scored by {many:,} {kind}")
     screen.note(f"wrote {out}")
 
 
@@ -217,10 +241,10 @@ def _record(model: str, out: Path, ranker: Any, data: Any, held: Any) -> dict[st
         "file": str(out),
         "documents": data.n_docs,
         "queries": data.n_queries,
-        "trees": found.best_iteration,
+        **dict([size_of(found)]),
         "measure": None if held is None else getattr(ranker, "measure", None) or f"ndcg@{ranker.cutoff}",
         "validation": found.validation_value,
-        "alpha": getattr(ranker, "alpha_", None),
+        "alpha": None if getattr(ranker, "alpha_", None) is None else float(ranker.alpha_),
         "removed": None if removed is None else data.n_docs - removed.data.n_docs,
         **({"road": ranker.chosen_["road"], "reasons": list(ranker.report_.reasons)} if robust else {}),
     }
@@ -232,6 +256,15 @@ def _text(value: object) -> str:
     )
 
 
-def _check_features(wanted: int, found: int, model: Path) -> None:
-    if wanted != found:
-        checks.fail("data", f"must have the {wanted} features that {model.name} was trained on", found)
+def _read_rows(file: Path, n_features: int, model: Path) -> Any:
+    """The rows of a file with the columns of the model; LETOR files may end before its last ones."""
+    from cleanrank.data.frames import kind_of_file, read_any
+    from cleanrank.rankers.inputs import widened
+
+    data = read_any(file)
+    if kind_of_file(file) == "letor":
+        data = widened(data, n_features)
+    if data.n_features != n_features:
+        rule = f"must have the {n_features} features that {model.name} was trained on"
+        checks.fail(file.name, rule, data.n_features)
+    return data

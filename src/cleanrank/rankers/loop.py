@@ -161,7 +161,7 @@ class _Run:
         loss: nn.Module = _Loss(model, step, training.precision == "bfloat16", device)
         self.loss = DistributedDataParallel(loss) if processes.world > 1 else loss
         self.done, self.best = Progressed(), None
-        self.total = training.epochs
+        self.total, self.threads = training.epochs, torch.get_num_threads()
 
     best: Weights | None
 
@@ -172,6 +172,11 @@ class _Run:
         done, patience = self.done, self.training.patience
         waited = done.epoch - done.best_epoch
         return done.epoch < self.total and not (patience and done.best_epoch and waited >= patience)
+
+    def hold_threads(self) -> None:
+        """Puts torch's number of threads back: numba's kernels share OpenMP's and may have changed it."""
+        if torch.get_num_threads() != self.threads:
+            torch.set_num_threads(self.threads)
 
     def epoch(self, batches: Batches) -> None:
         """One pass over the data; its randomness depends on the seed and its number alone."""
@@ -186,7 +191,9 @@ class _Run:
         for batch in batches(np.random.default_rng(order)):
             part, weight = processes.share(batch)
             self.optimizer.zero_grad(set_to_none=True)
+            self.hold_threads()
             loss = self.loss(part, generator) * weight
+            self.hold_threads()
             loss.backward()
             if self.training.clip_norm is not None:
                 nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip_norm)

@@ -1,0 +1,85 @@
+import json
+
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from cleanrank.cli.networks import neural_ranker
+from cleanrank.data.split import split
+from cleanrank.rankers.scorers import load_network
+
+FEW = ("--model", "neural", "--epochs", "2", "--option", "hidden=8,4")
+
+
+@pytest.fixture
+def files(toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    train, valid = split(toy, (0.7, 0.3), seed=0)
+    cr.write_letor(train, tmp_path / "train.txt")
+    cr.write_letor(valid, tmp_path / "valid.txt")
+    return tmp_path
+
+
+def test_train_saves_the_network_and_predict_scores_rows(cli, files):
+    done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "m.safetensors", "--json", *FEW)
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    data, valid = cr.read_any("train.txt"), cr.read_any("valid.txt")
+    wanted = cr.NeuralRanker(epochs=2, network_options={"hidden": (8, 4)}, n_jobs=1).fit_data(data, valid)
+    assert record["epochs"] == wanted.model_.best_epoch
+    assert record["validation"] == pytest.approx(wanted.model_.validation_value)
+    assert record["alpha"] is None
+    done = cli("predict", "m.safetensors", "valid.txt", "-o", "scores.txt", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["epochs"] == wanted.model_.best_epoch
+    np.testing.assert_array_equal(np.loadtxt("scores.txt"), wanted.predict(valid.X))
+
+
+def test_peers_take_their_weight_from_the_noise_and_say_so(cli, files):
+    more = ("--option", "robust=peer", "--option", "pairs=all_ordered", "--option", "alpha=auto")
+    done = cli("train", "train.txt", "-o", "m", *FEW, *more, "--noise", "uniform:0.2")
+    assert done.code == 0, done.err
+    assert "(approximate): between 3 grades" in done.err
+    done = cli("train", "train.txt", "-o", "n", *FEW, *more)
+    assert done.code == 2
+    assert "alpha='auto' needs the noise" in done.err
+
+
+def test_attention_knows_the_queries_of_the_file(cli, files):
+    few = ("--model", "neural", "--epochs", "1", "--option", "network=attention", "--option", "width=8")
+    assert cli("train", "train.txt", "-o", "m", *few).code == 0
+    assert cli("predict", "m", "valid.txt", "-o", "scores.npy").code == 0
+    valid = cr.read_any("valid.txt")
+    wanted = load_network("m").predict(valid.X, group=valid.lengths)
+    np.testing.assert_array_equal(np.load("scores.npy"), wanted)
+
+
+def test_what_is_wrong_is_said(cli, files):
+    done = cli("train", "train.txt", "-o", "m", *FEW, "--option", "los=ranknet")
+    assert done.code == 2
+    assert "Did you mean 'loss'" in done.err
+    done = cli("train", "train.txt", "-o", "m", *FEW, "--option", "network=linear")
+    assert done.code == 2
+    assert "unknown option of neural 'hidden'" in done.err
+    assert not (files / "m").exists()
+
+
+def test_only_the_first_process_writes(cli, files, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    assert cli("train", "train.txt", "-o", "m", *FEW).code == 0
+    assert not (files / "m").exists()
+
+
+def test_options_go_to_the_network_or_to_the_ranker():
+    settings = {
+        "learning_rate": None,
+        "early_stopping_rounds": 3,
+        "measure": "map",
+        "random_state": 4,
+        "n_jobs": 1,
+    }
+    found = neural_ranker(settings, {"dropout": 0.1, "loss": "lambdarank"}, epochs=7)
+    assert found.network_options == {"dropout": 0.1}
+    assert (found.loss, found.epochs, found.learning_rate) == ("lambdarank", 7, 1e-3)
+    assert (found.early_stopping_rounds, found.measure, found.random_state) == (3, "map", 4)
