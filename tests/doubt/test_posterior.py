@@ -139,9 +139,10 @@ def test_a_model_of_ones_own_needs_one_round(noisy):
         posterior_of(noisy.data, noisy.profile, fit_predict=shares)
 
 
-def test_other_rows_get_a_posterior_too(noisy):
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_other_rows_get_a_posterior_too(noisy, rounds):
     rest = cr.corrupt(cr.make_ranking(10, 8, docs_per_query=20, seed=7), rate=0.2, seed=8)
-    found = posterior_of(noisy.data, noisy.profile, others=[rest.data], folds=2)
+    found = posterior_of(noisy.data, noisy.profile, others=[rest.data], folds=2, rounds=rounds)
     assert found.others[0].shape == (rest.data.n_docs, 5)
     assert found.others[0].sum(axis=1) == pytest.approx(1)
 
@@ -168,14 +169,20 @@ def reliability(doubt, wrong, bins=10):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize(
-    "profile",
-    [uniform(0.2, 5), uniform(0.4, 5), make_profile("one-way", 0.1, 5), make_profile("adjacent", 0.2, 5)],
+    ("rounds", "profile"),
+    [
+        (1, uniform(0.2, 5)),
+        (2, uniform(0.2, 5)),
+        (2, make_profile("adjacent", 0.2, 5)),
+        (2, make_profile("one-way", 0.1, 5)),
+    ],
 )
 def test_doubt_with_the_true_matrix_is_calibrated_within_three_points(rounds, profile):
-    data = cr.make_ranking(400, 20, docs_per_query=50, seed=11)
+    data = cr.make_ranking(1000, 15, docs_per_query=50, seed=11)
     found = cr.corrupt(data, profile, seed=12)
-    table = find_posterior(found.data, noise=profile, rounds=rounds, seed=13)
+    table = find_posterior(found.data, noise=profile, rounds=rounds, folds=3, seed=13)
     assert reliability(table.doubt, found.changed) <= 0.03
     assert abs(table.doubt.mean() - found.changed.mean()) <= 0.01
+    # The measure can fail: doubt of half the rate is far off.
+    assert reliability(table.doubt / 2, found.changed) > 0.03

@@ -3,9 +3,18 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.checks import InvalidInputError
+from cleanrank.data.split import fold_of_query
 from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.profiles import one_way, uniform
-from cleanrank.rankers.grades import cross_fit_probabilities, fit_grades
+from cleanrank.rankers.grades import (
+    NoisyGrades,
+    calibrated,
+    cross_fit_probabilities,
+    cross_fit_true_grades,
+    fit_grades,
+    fit_true_grades,
+    true_shares,
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +82,94 @@ def test_on_mq2008_uniform_noise_is_found_and_one_way_noise_refused(data_root):
     assert from_data(noisy, p).profile is None  # the whole matrix cannot be known
     noisy = one_way(0.1, 3).apply(clean, 1).data
     assert from_data(noisy, fit_predict=fit_grades, family="uniform").profile is None
+
+
+def numerical(function, scores, step=1e-5):
+    found = np.zeros_like(scores)
+    for place in np.ndindex(scores.shape):
+        up, down = scores.copy(), scores.copy()
+        up[place] += step
+        down[place] -= step
+        found[place] = (function(up) - function(down)) / (2 * step)
+    return found
+
+
+def test_the_gradient_of_the_noisy_likelihood_is_its_slope_and_the_curvature_a_bound():
+    rng = np.random.default_rng(0)
+    L = rng.random((6, 4))
+    L[0] = [0, 0, 1, 0]
+    scores = rng.normal(size=(6, 4))
+    objective = NoisyGrades(L, None, 1)
+    total = lambda s: 6 * objective.loss(s)  # noqa: E731
+    grad, hess = objective(scores)
+    assert grad == pytest.approx(numerical(total, scores), abs=1e-6)
+    for place in np.ndindex(scores.shape):
+        up, down = scores.copy(), scores.copy()
+        up[place] += 1e-3
+        down[place] -= 1e-3
+        bend = (total(up) - 2 * total(scores) + total(down)) / 1e-6
+        assert bend <= hess[place] + 1e-4
+
+
+def test_a_weight_of_two_counts_twice():
+    L, scores = np.random.default_rng(1).random((3, 3)), np.zeros((3, 3))
+    grad, hess = NoisyGrades(L, None, 1)(scores)
+    twice = NoisyGrades(L, np.full(3, 2.0), 1)(scores)
+    assert twice[0] == pytest.approx(2 * grad)
+    assert twice[1] == pytest.approx(2 * hess)
+
+
+def test_without_noise_true_grades_are_learnt_as_given_ones_are():
+    data = cr.make_ranking(60, 5, docs_per_query=20, seed=3)
+    rest = cr.make_ranking(20, 5, docs_per_query=20, seed=4)
+    ours = fit_true_grades(data, np.eye(5)[data.y], [rest])[0]
+    theirs = fit_grades(data, rest, n_grades=5)
+    assert ours.sum(axis=1) == pytest.approx(1)
+    assert np.corrcoef(ours[:, 0], theirs[:, 0])[0, 1] > 0.95
+
+
+def test_under_noise_true_grades_are_better_than_given_ones():
+    data = cr.make_ranking(150, 5, docs_per_query=20, seed=3)
+    noisy = cr.corrupt(data, rate=0.4, seed=5)
+    rest = cr.make_ranking(60, 5, docs_per_query=20, seed=4)
+    ours = fit_true_grades(noisy.data, noisy.profile.matrix.T[noisy.data.y], [rest])[0]
+    theirs = fit_grades(noisy.data, rest, n_grades=5)
+    loss = [-np.log(p[np.arange(rest.n_docs), rest.y]).mean() for p in (ours, theirs)]
+    assert loss[0] < loss[1] - 0.05
+
+
+def test_shares_of_true_grades_solve_the_mixture():
+    T = np.array([[0.8, 0.2], [0.3, 0.7]])
+    y = np.repeat([0, 1], [650, 350])  # r = (.7, .3) gives .65 and .35
+    assert true_shares(T.T[y]) == pytest.approx([0.7, 0.3], abs=1e-3)
+    alike = np.full((10, 2), 0.5)
+    assert true_shares(alike, start=[0.9, 0.1]) == pytest.approx([0.9, 0.1])
+
+
+def test_calibration_undoes_a_distortion():
+    rng = np.random.default_rng(0)
+    q = rng.dirichlet([1.0, 1.0, 1.0], size=40_000)
+    y = (rng.random(len(q))[:, None] > np.cumsum(q, axis=1)).sum(axis=1)
+    bent = q**2 / (q**2).sum(axis=1, keepdims=True)
+    found, scale = calibrated(bent, np.eye(3)[y])
+    assert scale[0] == pytest.approx(0.5, abs=0.03)
+    assert found == pytest.approx(q, abs=0.03)
+
+
+def test_true_grades_are_predicted_out_of_fold():
+    data = cr.make_ranking(40, 3, docs_per_query=20, seed=3)
+    L = np.eye(5)[data.y]
+    row_fold = np.repeat(fold_of_query(data, 2, 0), data.lengths)
+    turned = L.copy()
+    turned[row_fold == 0] = turned[row_fold == 0][:, ::-1]
+    a, (other,) = cross_fit_true_grades(data, L, 2, others=[data], rounds=5)
+    b, _ = cross_fit_true_grades(data, turned, 2, rounds=5)
+    assert a[row_fold == 0] == pytest.approx(b[row_fold == 0])
+    assert a[row_fold == 1] != pytest.approx(b[row_fold == 1])
+    assert other.shape == L.shape
+
+
+def test_columns_that_tell_nothing_leave_the_shares():
+    data = cr.from_arrays(np.zeros((80, 2)), [0, 0, 0, 1] * 20, qid=np.repeat(np.arange(8), 10))
+    found = fit_true_grades(data, np.eye(2)[data.y], [data])[0]
+    assert found == pytest.approx(np.tile([0.75, 0.25], (80, 1)), abs=1e-6)

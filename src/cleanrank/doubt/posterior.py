@@ -14,6 +14,7 @@ noise.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,13 @@ from cleanrank.doubt.table import DoubtTable
 from cleanrank.noise.crossfit import FitPredict
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
-from cleanrank.rankers.grades import calibrated, cross_fit_probabilities, cross_fit_true_grades, rescaled
+from cleanrank.rankers.grades import (
+    calibrated,
+    cross_fit_probabilities,
+    cross_fit_true_grades,
+    fit_grades,
+    rescaled,
+)
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 
 STEPS = 300
@@ -66,8 +73,7 @@ def true_probabilities(observed: npt.ArrayLike, matrix: Any, *, n_jobs: int | No
     T = np.ascontiguousarray(noise_matrix(matrix, p.shape[-1] if p.ndim == 2 else 0))
     if p.ndim != 2 or not np.isfinite(p).all() or (p < 0).any() or (p.sum(axis=1) <= 0).any():
         checks.fail("observed", "must hold probabilities of the given grades, a row per document", p.shape)
-    if p.shape[1] < len(T):
-        p = np.hstack([p, np.zeros((len(p), len(T) - p.shape[1]))])
+    p = _padded(p, len(T))
     p /= p.sum(axis=1, keepdims=True)
     start = np.full_like(p, 1 / len(T))
     if np.linalg.matrix_rank(T) == len(T):
@@ -184,7 +190,7 @@ def posterior_of(
         data: rows with given grades.
         noise: T (C, C), a NoiseProfile, or a NoiseEstimate, whose shares of true grades are a start.
         known: (N,) true grades where they are known, -1 elsewhere; known rows teach and are not doubted.
-        others: further rows with given grades, of other queries (validation data); two rounds only.
+        others: further rows with given grades, of other queries (validation data).
         others_known: ``known`` of each of them.
         rounds: 1 inverts the noise of the predicted given grades; 2 learns the true grades directly.
         folds: parts that the queries are cut into.
@@ -204,37 +210,28 @@ def posterior_of(
     T = noise_matrix(noise, max(each.n_grades for each in (data, *others)))
     L = _with_known(likelihoods(data.y, T), known)
     if rounds == 1:
-        if others:
-            checks.fail("others", "needs rounds=2", rounds)
-        p = cross_fit_probabilities(
-            data, folds, seed=seed, n_grades=len(T), fit_predict=fit_predict,
-            **({} if fit_predict is not None else {"n_jobs": n_jobs, "params": params}),
+        options: dict[str, Any] = {"n_grades": len(T), "seed": seed, "n_jobs": n_jobs, "params": params}
+        model: FitPredict = fit_predict or partial(fit_grades, **options)
+        p = cross_fit_probabilities(data, folds, seed=seed, n_grades=len(T), fit_predict=model)
+        besides = [_padded(model(data, each), len(T)) for each in others]
+        if calibrate:
+            p, scale = calibrated(p, np.eye(len(T))[data.y])
+            besides = [rescaled(each, scale) for each in besides]
+        q, *beside = (true_probabilities(each, T, n_jobs=n_jobs) for each in (p, *besides))
+    else:
+        q, beside = cross_fit_true_grades(
+            data, L, folds, seed=seed, others=others, n_jobs=n_jobs, progress=progress, params=params,
+            shares=noise.proportions if isinstance(noise, NoiseEstimate) else None,
         )  # fmt: skip
         if calibrate:
-            p, _ = calibrated(p, np.eye(len(T))[data.y])
-        q = true_probabilities(p, T, n_jobs=n_jobs)
-        return Posterior(q, bayes(q, L), (), 1)
-    shares = noise.proportions if isinstance(noise, NoiseEstimate) else None
-    q, beside = cross_fit_true_grades(
-        data,
-        L,
-        folds,
-        seed=seed,
-        others=others,
-        n_jobs=n_jobs,
-        progress=progress,
-        params=params,
-        shares=shares,
-    )
-    if calibrate:
-        q, scale = calibrated(q, L)
-        beside = [rescaled(each, scale) for each in beside]
+            q, scale = calibrated(q, L)
+            beside = [rescaled(each, scale) for each in beside]
     truths = list(others_known) or [None] * len(others)
     found = tuple(
         bayes(prior, _with_known(likelihoods(each.y, T), truth))
         for prior, each, truth in zip(beside, others, truths, strict=True)
     )
-    return Posterior(q, bayes(q, L), found, 2)
+    return Posterior(q, bayes(q, L), found, rounds)
 
 
 def find_posterior(
@@ -323,6 +320,12 @@ def noise_matrix(noise: Any, n_grades: int) -> FloatArray:
     if len(T) < n_grades:
         checks.fail("noise", f"must have a row for each of the {n_grades} grades", f"{len(T)} rows")
     return T
+
+
+def _padded(probabilities: npt.ArrayLike, n_grades: int) -> FloatArray:
+    """Grades that a model never saw have no column: their probability is 0."""
+    p = np.asarray(probabilities, dtype=np.float64)
+    return np.hstack([p, np.zeros((len(p), n_grades - p.shape[1]))]) if p.shape[1] < n_grades else p
 
 
 def _with_known(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:

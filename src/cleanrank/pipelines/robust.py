@@ -206,12 +206,12 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         given = train, learn, held
         if known.noise is not None:
             source = known.noise if known.estimate is None else known.estimate
-            given = self._expected(train, held if validation is not None else None, source, answers)
+            given = self._expected(train, validation, source, answers, steps)
         else:
             warnings.warn(
                 "RobustRanker fell back to the tuned baseline: " + "; ".join(known.reasons), stacklevel=2
             )
-        steps.done(self.folds)
+        steps.reach(self.folds)
         self._choose(*given, known=known, answers=answers, steps=steps, refit=validation is None)
         return self
 
@@ -250,11 +250,13 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         validation: RankingData | None,
         noise: NoiseProfile | NoiseEstimate,
         answers: GoldAnswers | None,
+        steps: "_Steps",
     ) -> tuple[RankingData, RankingData, RankingData]:
         """All training rows, those to learn from and those to choose on, with expected gains."""
         found: Posterior = posterior_of(
             train, noise, known=_known_grades(train, answers), rounds=self.rounds, folds=self.folds,
             others=() if validation is None else (validation,), seed=self.random_state, n_jobs=self.n_jobs,
+            progress=lambda fold, _: steps.reach(fold),
         )  # fmt: skip
         self.issues_ = posterior_table(train, found.probabilities)
         self.cleaned_ = clean(train, self.issues_, "posterior", label_gain=self.label_gain, by="RobustRanker")
@@ -281,11 +283,11 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         for cell in self.cells():
             model = self._train(learn, held, cell, self.n_estimators)
             tried.append((float(np.nan_to_num(model.validation_value or 0.0)), model, cell))
-            steps.done(1)
+            steps.reach(steps.count + 1)
         value, self.model_, cell = max(tried, key=lambda each: each[0])
         if refit:
             self.model_ = self._train(every, None, cell, self.model_.best_iteration)
-            steps.done(1)
+            steps.reach(steps.count + 1)
         road = "baseline" if known.noise is None else "posterior"
         self.chosen_ = {"road": road, **cell, "trees": self.model_.best_iteration, "validation": value}
         self.report_ = RobustReport(
@@ -313,10 +315,10 @@ class _Steps:
     def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress, self.total, self.count = progress, total, 0
 
-    def done(self, steps: int) -> None:
-        self.count += steps
-        if self.progress is not None:
-            self.progress(self.count, self.total)
+    def reach(self, count: int) -> None:
+        if count > self.count and self.progress is not None:
+            self.progress(count, self.total)
+        self.count = max(count, self.count)
 
 
 def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:

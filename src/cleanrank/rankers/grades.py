@@ -144,14 +144,20 @@ def fit_true_grades(
         [lightgbm.early_stopping(early_stopping_rounds, verbose=False)] if watched else []
     )
     outside = NoisyGrades(L[held], None, n_jobs)
-    booster = lightgbm.train(
-        settings,
-        learn_set,
-        num_boost_round=rounds,
-        valid_sets=watched,
-        feval=lambda scores, _: ("unlikeliness", outside.loss(scores), False),
-        callbacks=stop,
-    )
+    try:
+        booster = lightgbm.train(
+            settings,
+            learn_set,
+            num_boost_round=rounds,
+            valid_sets=watched,
+            feval=lambda scores, _: ("unlikeliness", outside.loss(scores), False),
+            callbacks=stop,
+        )
+    except lightgbm.basic.LightGBMError as error:
+        if "num_features" not in str(error):
+            raise
+        # No column tells any two rows apart: the shares are all there is to know.
+        return [softmax(np.tile(base, (each.n_docs, 1))) for each in rows]
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return [
         softmax(base + np.asarray(booster.predict(each.X, num_iteration=best, raw_score=True)))
@@ -315,5 +321,7 @@ def _settings(n_grades: int, seed: int, n_jobs: int, params: Mapping[str, Any] |
         "force_row_wise": True,
         "num_threads": n_jobs,
         "verbosity": -1,
+        # With a custom objective LightGBM refuses data of which it filtered every column.
+        "feature_pre_filter": False,
         **(params or {}),
     }
