@@ -208,3 +208,13 @@ def test_a_saved_forest_is_drawn_and_the_picture_needs_one(cli, tmp_path, toy):
     done = cli(*words, *picture, "--model", tmp_path / "model.txt")
     assert done.code == 0, done.err
     assert (tmp_path / "history.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_truth_file_must_be_there_and_whole(cli, noisy):
+    pd.read_csv("noisy.txt.truth.csv").iloc[:-1].to_csv("short.csv", index=False)
+    for name, words in (("short.csv", "must have every row of the data"), ("none.csv", "none.csv")):
+        done = cli(
+            "find-issues", "noisy.txt", "--method", "isolation", "-o", "a.csv", "--force", "--truth", name
+        )
+        assert done.code == 2, done.err
+        assert words in done.err

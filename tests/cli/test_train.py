@@ -82,8 +82,31 @@ def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
     done = cli("train", "train.txt", "-o", "model.txt", *FEW)
     assert done.code == 2
     assert "--force" in done.err
-    (files / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
-    done = cli("predict", "model.txt", "narrow.txt", "-o", "scores.txt")
-    assert done.code == 2
-    assert "features that model.txt was trained on" in done.err
+    (files / "wide.txt").write_text("1 qid:1 1:0.5 99:1\n0 qid:1 1:0.2\n")
+    (files / "narrow.csv").write_text("label,qid,f1\n1,1,0.5\n0,1,0.2\n")
+    for name, found in (("wide.txt", 99), ("narrow.csv", 1)):
+        done = cli("predict", "model.txt", name, "-o", "scores.txt")
+        assert done.code == 2
+        assert f"features that model.txt was trained on; got {found}" in " ".join(done.err.split())
     assert not (files / "scores.txt").exists()
+
+
+def test_letor_rows_may_leave_out_the_last_columns(cli, files):
+    assert cli("train", "train.txt", "-o", "model.txt", *FEW).code == 0
+    forest = load_trees("model.txt")
+    (files / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:-0.2 2:1.5\n")
+    assert cli("predict", "model.txt", "narrow.txt", "-o", "scores.txt").code == 0
+    rows = np.zeros((2, forest.n_features))
+    rows[0, 0], rows[1, :2] = 0.5, (-0.2, 1.5)
+    np.testing.assert_array_equal(np.loadtxt("scores.txt"), forest.booster.predict(rows.astype(np.float32)))
+
+
+@pytest.mark.parametrize("wider", ["train", "valid"])
+def test_training_and_validation_files_may_end_at_different_columns(cli, files, wider):
+    last = cr.read_any("train.txt").n_features + 1
+    path = files / f"{wider}.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{lines[0].partition('#')[0]} {last}:1", *lines[1:]]) + "\n")
+    done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "model.txt", *FEW)
+    assert done.code == 0, done.err
+    assert load_trees("model.txt").n_features == last

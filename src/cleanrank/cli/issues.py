@@ -250,10 +250,17 @@ def _wrong(truth: Path, row_id: Any) -> Any:
     """Which rows of the table are wrong by a truth file."""
     import pandas as pd
 
-    frame = pd.read_parquet(truth) if truth.suffix == ".parquet" else pd.read_csv(truth)
+    from cleanrank.data.files import existing_file
+
+    file = existing_file(truth)
+    frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
     for name in ("row_id", "true_grade", "given_grade"):
         checks.known(f"column of {truth.name}", name, frame.columns)
     frame = frame.set_index("row_id").reindex(row_id)
+    missing = frame.true_grade.isna().to_numpy()
+    if missing.any():
+        # A row that is not there would differ from itself and pass for a wrong label.
+        checks.fail(truth.name, "must have every row of the data", f"no row {row_id[missing.argmax()]}")
     return (frame.true_grade != frame.given_grade).to_numpy()
 
 
