@@ -30,7 +30,7 @@ def test_shares_are_drawn_where_the_card_has_them(card):
     drawn = [y for line in points(axes) for y, _ in line]
     shares = [a.share.value for a in card.averages if a.method != "clean-trained"]
     assert drawn[:2] == pytest.approx(shares)
-    assert [t.get_text() for t in axes.get_yticklabels()] == ["30 rows (100)", "m"]
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["30 rows", "m"]
 
 
 def test_settings_without_a_share_show_a_dash(card):

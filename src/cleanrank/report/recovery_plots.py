@@ -26,12 +26,11 @@ def plot_shares(card: Card) -> "Figure":
     places = np.arange(len(shown))[::-1]
     _dots(axes, places + 0.13, [a.share or a.pooled for a in shown], LOOKS[0].light, "o", "mean of settings")
     _dots(axes, places - 0.13, [a.pooled for a in shown], BASELINE.light, "s", "pooled over settings")
-    names = [f"{a.method} ({a.judgements:.0f})" if a.judgements else a.method for a in shown]
-    _rows(axes, places, names)
+    _rows(axes, places, [a.method for a in shown])
     axes.axvline(0, color=MUTED, linewidth=0.9)
     axes.axvline(1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.set_xlim(LOW, HIGH)
-    axes.set_xlabel("recovered share: 0 is noisy-trained, 1 is clean-trained; in brackets rows judged again")
+    axes.set_xlabel("recovered share: 0 is noisy-trained, 1 is clean-trained")
     figure.legend(loc="outside upper left", ncols=2, frameon=False, fontsize=8)
     return figure
 
@@ -100,7 +99,7 @@ def plot_cost(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> "Fi
         axes.axhline(1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
         axes.grid(axis="y", color=LINE, linewidth=0.7)
         axes.set_ylim(LOW, HIGH)
-        axes.set_title(f"{s.dataset}, {s.level.label}")
+        axes.set_title(f"{s.dataset}, {s.level.label}", loc="left", fontsize=9.5, fontweight="bold")
         axes.set_xlabel("training rows judged again")
     panels[0].set_ylabel("recovered share")
     if settings:
