@@ -15,6 +15,7 @@ kept for the backward pass. The second derivative is not available. On a process
 loss are summed by compiled kernels when numba is there.
 """
 
+import functools
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from cleanrank.losses.swaps import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
 BLOCK = {"cpu": 1 << 17, "cuda": 1 << 20}
+SMALL = 1 << 16
 # ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
 Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
@@ -118,7 +120,13 @@ def can_be_compiled(scores: Tensor, pairs: Pairs) -> bool:
     """Whether a compiled kernel computes these pairs."""
     known = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
     plain = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
-    return known and plain and importlib.util.find_spec("numba") is not None
+    return known and plain and has_numba()
+
+
+@functools.cache
+def has_numba() -> bool:
+    """Whether kernels can be compiled on this machine."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -131,7 +139,8 @@ def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Te
     lengths = pairs.mask.sum(1).numpy()
     sums, gradient = np.zeros(len(s)), np.zeros_like(s)
     mix = np.array(_pair_mixture(pairs))
-    with threads(torch.get_num_threads()):
+    # Waking threads costs more than a small batch.
+    with threads(torch.get_num_threads() if s.size * s.shape[1] > SMALL else 1):
         if pairs.swap is None:
             y = pairs.labels.masked_fill(~pairs.mask, -torch.inf)
             order = y.argsort(dim=1, descending=True, stable=True).numpy()
