@@ -41,6 +41,14 @@ def test_the_default_grid_has_four_cells():
     assert sorted(GRID) == ["min_data_in_leaf", "num_leaves"]
 
 
+def test_few_documents_get_small_leaves_only():
+    assert {cell["min_data_in_leaf"] for cell in RobustRanker().cells(100)} == {20}
+    assert RobustRanker().cells(10) == [{"num_leaves": 7, "min_data_in_leaf": 20}]
+    tiny = cr.corrupt(cr.make_ranking(12, 4, docs_per_query=12, seed=0), rate=0.2, seed=1)
+    ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2)
+    assert len(ranker.fit_data(tiny.data).report_.tried) == 2
+
+
 def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
     ranker = fitted(noisy, held, noise=noisy.profile)
     assert ranker.chosen_["road"] == ranker.report_.chosen == "posterior"

@@ -31,7 +31,8 @@ from cleanrank.rankers.inputs import feature_matrix, training_data, validation_d
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 
-GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), "min_data_in_leaf": (20, 200)}
+LEAF = "min_data_in_leaf"
+GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
 HELD_OUT = 0.2
 FEWEST = 30
 
@@ -198,7 +199,7 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
             if validation is not None
             else split(train, (1 - HELD_OUT, HELD_OUT), seed=self.random_state)
         )
-        steps = _Steps(progress, self.folds + len(self.cells()) + (validation is None))
+        steps = _Steps(progress, self.folds + len(self.cells(learn.n_docs)) + (validation is None))
         self.issues_: DoubtTable | None = None
         self.cleaned_: Cleaned | None = None
         answers = gold_answers(self.noise if isinstance(self.noise, GoldAnswers) else gold, train)
@@ -225,10 +226,12 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         """Writes LightGBM's text format; ``load_trees`` reads it."""
         self.model_.save(path)
 
-    def cells(self) -> list[dict[str, Any]]:
-        """Every combination of the grid."""
+    def cells(self, n_docs: int | None = None) -> list[dict[str, Any]]:
+        """Every combination of the grid; for so many documents, those whose leaves they can fill twice."""
         grid = GRID if self.grid is None else self.grid
-        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+        every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+        fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
+        return fitting or [min(every, key=lambda cell: cell[LEAF])]
 
     def _find_noise(self, train: RankingData, held: RankingData, answers: GoldAnswers | None) -> _Known:
         noise = None if isinstance(self.noise, GoldAnswers) else self.noise
@@ -280,7 +283,7 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Trains every cell, keeps the best on validation data (ties: the first)."""
         tried: list[tuple[float, TreeRanker, dict[str, Any]]] = []
-        for cell in self.cells():
+        for cell in self.cells(learn.n_docs):
             model = self._train(learn, held, cell, self.n_estimators)
             tried.append((float(np.nan_to_num(model.validation_value or 0.0)), model, cell))
             steps.reach(steps.count + 1)
