@@ -58,6 +58,7 @@ def test_scores_follow_the_rows_of_the_file(cli, files):
         ("gbdt", ()),
         ("peer", ("--option", "alpha=.1", "--option", "peers=expected")),
         ("sour", ("--option", "end=10", "--option", "start=5")),
+        ("pairwise", ("--option", "loss=ranknet", "--option", 'robust={"name": "gce", "q": 0.5}')),
     ],
 )
 def test_every_model_can_be_trained_and_read_back(cli, files, model, more):

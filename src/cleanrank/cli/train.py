@@ -18,6 +18,7 @@ MODELS: dict[str, str] = {
     "peer": "lambdarank less shuffled labels",
     "sour": "lambdarank without consistent outliers",
     "robust": "lambdarank on expected gains under the noise, tuned",
+    "pairwise": "trees on any pairwise loss and its robust forms",
     "neural": "a network with any ranking loss",
 }
 
@@ -64,7 +65,7 @@ def train(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="For robust and neural: the noise, as a matrix, an estimate or FAMILY:RATE (uniform:0.1).",
+            help="For robust, neural, pairwise: a noise matrix, an estimate or FAMILY:RATE (uniform:0.1).",
         ),
     ] = None,
     gold: Annotated[
@@ -82,7 +83,8 @@ def train(
     """Train a forest or a network that ranks, and save it.
 
     --option sets what belongs to a model: alpha, peers, within, permutations (peer); start, end, kind, rule,
-    min_frequency, variant, ... (sour); rounds, folds (robust). robust chooses leaves and documents per leaf
+    min_frequency, variant, ... (sour); rounds, folds (robust); loss, robust, pairs, weighting, sigma,
+    truncation_level (pairwise). robust chooses leaves and documents per leaf
     itself and says which road it took and why. neural takes loss, network, robust, pairs, alpha (auto with
     --noise), optimizer, batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of
     its network.
@@ -114,7 +116,7 @@ def train(
     if model == "robust":
         options |= {} if noise is None else {"noise": _noise(noise, data)}
         known = {"gold": _gold(gold, data)}
-    elif model == "neural" and gold is None:
+    elif model in ("neural", "pairwise") and gold is None:
         options |= {} if noise is None else {"noise": _noise(noise, data)}
     elif noise is not None or gold is not None:
         checks.fail("--noise and --gold", "go with --model robust", model)
@@ -208,6 +210,11 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
         made = RobustRanker
         theirs = ("objective", "num_leaves", "min_child_samples")
         settings = {name: value for name, value in settings.items() if name not in theirs}
+    elif model == "pairwise":
+        from cleanrank.rankers.robust_trees import RobustLGBMRanker
+
+        made = RobustLGBMRanker
+        settings = {name: value for name, value in settings.items() if name != "objective"}
     else:
         made, settings = BoostedRanker, {**settings, "forest": model}
     for name in options:
