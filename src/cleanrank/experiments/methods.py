@@ -18,6 +18,7 @@ from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 
 if TYPE_CHECKING:
     from cleanrank.noise.profiles import NoiseProfile
+    from cleanrank.pipelines.clicking import Users
     from cleanrank.rankers.trees import TreeRanker
 
 # The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
@@ -83,6 +84,7 @@ class Task:
         n_jobs: threads.
         judge: tells true grades of training rows; its budget is the parameter ``gold``.
         profile: the noise of the labels, for methods that are told it (``noise = "true"``).
+        users: where labels are clicks, the people who can be shown lists in random order.
     """
 
     train: RankingData
@@ -95,6 +97,7 @@ class Task:
     n_jobs: int = 1
     judge: Judge = field(default_factory=lambda: Judge((), 0))
     profile: "NoiseProfile | None" = None
+    users: "Users | None" = None
 
     def choices(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid, in its order; one empty one without a grid."""
@@ -169,6 +172,13 @@ def _score(task: Task, found: tuple["TreeRanker", dict[str, Any]]) -> Scored:
     return Scored(model.predict(task.test.X), chosen)
 
 
+def linear(task: Task) -> Scored:
+    """A linear scorer that minimises one loss, on validation data too."""
+    from cleanrank.experiments import linear as found
+
+    return found.linear(task)
+
+
 def one_feature(task: Task) -> Scored:
     """The single feature that ranks validation data best, upwards or downwards."""
     from cleanrank.evaluate.compare import evaluate
@@ -232,6 +242,13 @@ def robust(task: Task) -> Scored:
     return recovery_methods.robust(task)
 
 
+def neural(task: Task) -> Scored:
+    """Networks, their robust losses and their rivals."""
+    from cleanrank.experiments import neural_methods
+
+    return neural_methods.neural(task)
+
+
 def _dense(X: Features) -> FloatArray:
     """Features as float64; a missing value counts as 0, as in sparse data."""
     found = X if isinstance(X, np.ndarray) else X.toarray()
@@ -256,6 +273,31 @@ LAMBDARANK: dict[str, Any] = {"norm": True, **TREES, "lambdarank_truncation_leve
 
 BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
 
+NEURAL: dict[str, Any] = {
+    "loss": "ranknet",
+    "binary": "logistic",
+    "pairs": "strict",
+    "weighting": "",
+    "robust": "",
+    "options": {},
+    "alpha": 0.1,
+    "peers": "expected",
+    NOISE: "",
+    "debias": "",
+    "forget": 0.0,
+    "ramp": 15,
+    "bins": 0,
+    "network": "mlp",
+    "hidden": [512, 256, 128],
+    "epochs": 50,
+    "early_stopping_rounds": 10,
+    "optimizer": "adam",
+    "learning_rate": 0.001,
+    "weight_decay": 0.0,
+    "batch_queries": 64,
+    "scaling": "zscore",
+}
+
 METHODS: dict[str, Method] = {
     "lambdarank": Method(
         version=1,
@@ -264,6 +306,12 @@ METHODS: dict[str, Method] = {
         about="LightGBM's lambdarank",
     ),
     "gbdt": Method(version=1, run=gbdt, params=TREES, about="LightGBM's least-squares trees on the grade"),
+    "linear": Method(
+        version=1,
+        run=linear,
+        params={"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False},
+        about="linear scores by one loss; step and decay by the same loss on validation data",
+    ),
     "one_feature": Method(
         version=1, run=one_feature, params={}, about="the feature that ranks validation data best"
     ),
@@ -316,5 +364,11 @@ METHODS: dict[str, Method] = {
         run=robust,
         params={NOISE: "", **BOUGHT, **LAMBDARANK},
         about="RobustRanker with bought true grades (gold), told the noise (noise = true), or the data alone",
+    ),
+    "neural": Method(
+        version=1,
+        run=neural,
+        params=NEURAL,
+        about="NeuralRanker: any loss, robust form, co-teaching (forget), reweighting (bins) or debiasing",
     ),
 }

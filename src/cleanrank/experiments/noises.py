@@ -8,7 +8,8 @@ Beside the noise profiles, which are matrices, a recipe may ask for
 * ``clicks``: nobody judges, users click. A ranker trained on a few clean queries shows every list SESSIONS
   times to users of the position-based model (Joachims et al. 2005), who click an examined document of grade 0
   with probability ``rate``. A document with a click is given the top grade, any other grade 0. Such errors
-  depend on the rank shown, so no matrix describes them; the one reported is counted.
+  depend on the rank shown, so no matrix describes them; the one reported is counted;
+* ``pbm``, ``ccm`` and others of ``click_noises``: one draw of clicks, flipped, as labels 0 and 1.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from functools import partial
 
 import numpy as np
 
+from cleanrank.experiments.click_noises import CLICKED
 from cleanrank.noise.inject import corrupt
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.types import IntArray, RankingData
@@ -152,4 +154,5 @@ NOISES: Mapping[str, Callable[[float, Split, Sequence[int]], Split]] = {
     "uneven": partial(_by_matrix, "uneven"),
     "missed": partial(_by_matrix, "missed"),
     "clicks": clicks,
+    **CLICKED,
 }

@@ -1,16 +1,21 @@
-"""What computing a cell gives, and how it travels and rests: JSON and compressed float64, never pickle."""
+"""What computing a cell gives, and how it travels and rests: JSON and compressed float64, never pickle.
+
+Values are packed by zstd, by zlib on machines that have nothing but NumPy and torch; either is read anywhere.
+"""
 
 import json
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
-import zstandard
 
 from cleanrank.types import FloatArray
+
+ZSTD = b"\x28\xb5\x2f\xfd"  # how every zstd frame begins; no zlib stream does
 
 
 @dataclass(frozen=True)
@@ -74,12 +79,28 @@ def _pack_values(values: Mapping[str, FloatArray], query_ids: Sequence[Any]) -> 
     names = list(values)
     table = np.array([values[n] for n in names], dtype="<f8").reshape(len(names), len(query_ids))
     head = to_json({"measures": names, "query_ids": list(query_ids)}).encode()
-    return zstandard.ZstdCompressor(level=3).compress(struct.pack("<I", len(head)) + head + table.tobytes())
+    return _compress(struct.pack("<I", len(head)) + head + table.tobytes())
+
+
+def _compress(raw: bytes) -> bytes:
+    try:
+        import zstandard
+    except ImportError:
+        return zlib.compress(raw)
+    return zstandard.ZstdCompressor(level=3).compress(raw)
+
+
+def _decompress(blob: bytes) -> bytes:
+    if blob[:4] != ZSTD:
+        return zlib.decompress(blob)
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompress(blob)
 
 
 def unpack_values(blob: bytes) -> tuple[dict[str, FloatArray], list[Any]]:
     """(measure -> one value per query, query ids) from the compressed part of a packed result."""
-    raw = zstandard.ZstdDecompressor().decompress(blob)
+    raw = _decompress(blob)
     (size,) = struct.unpack_from("<I", raw)
     head = json.loads(raw[4 : 4 + size])
     names, query_ids = head["measures"], head["query_ids"]

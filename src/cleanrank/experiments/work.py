@@ -19,6 +19,7 @@ import numpy as np
 from cleanrank import checks
 from cleanrank.data.split import Splits
 from cleanrank.evaluate.compare import evaluate
+from cleanrank.experiments.click_noises import CLICK_NOISES, flip_profile, users_of
 from cleanrank.experiments.derived import derived_splits
 from cleanrank.experiments.methods import BUDGET, METHODS, NOISE, TOLD, Judge, Scored, Task, Unjudged
 from cleanrank.experiments.noises import give_labels, profile_between
@@ -29,7 +30,7 @@ from cleanrank.experiments.studies import STUDIES, Inquiry, Measured, contender
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import RankingData
 
-PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba")
+PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba", "torch")
 # Threads of one process take turns: not every threading layer of numba survives two callers at once.
 _TURN = threading.Lock()
 
@@ -111,6 +112,7 @@ def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
     profile = _profile(cell, splits, train)
     params = cell["params"]
     judge = Judge(splits.train.y, params.get(BUDGET, 0))
+    told = flip_profile(cell["noise"], cell["rate"]) or profile
     scored = METHODS[cell["algorithm"]].run(
         Task(
             train=train,
@@ -121,12 +123,13 @@ def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
             select=cell["select"],
             seed=cell["seed"],
             judge=judge,
-            profile=profile if params.get(NOISE) == TOLD else None,
+            profile=told if params.get(NOISE) == TOLD else None,
+            users=users_of(cell["noise"], cell["rate"], (splits.train, splits.validation)),
         )
     )
     if BUDGET in params:
         scored = replace(scored, chosen={**scored.chosen, "judgements": judge.told})
-    if train is splits.train:
+    if train is splits.train or cell["noise"] in CLICK_NOISES:
         return scored
     return replace(scored, chosen={**scored.chosen, **realised(splits.train, train, profile)})
 

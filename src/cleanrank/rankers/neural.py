@@ -6,7 +6,7 @@ back in it.
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
@@ -157,7 +157,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             qid: the query of every row.
             group: instead of ``qid``, documents per query when rows are contiguous.
             sample_weight: how many copies a row stands for.
-            position: the rank at which a row was shown; kept with the data, no loss here reads it.
+            position: the rank at which a row was shown; read by losses of ``rankers.debias``.
             eval_set: (X, y) of validation rows, or a list with that one pair.
             eval_qid: their queries.
             progress: called with (epoch, epochs).
@@ -187,7 +187,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             checks.fail("training data", "must have documents", "none")
         loss, self.alpha_ = list_loss(self._aim(), data)
         task = _Task(self, data.X, data.indptr)
-        labels, extra = _columns(data, task.device)
+        labels, extra = _columns(data, task.device, getattr(loss, "reads", ()))
 
         def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
             batch = on_device(batch_of(data.indptr, queries), task.device)
@@ -392,11 +392,20 @@ class _Task:
         self.docs: Documents = documents(self.scaling.apply(X), np.asarray(indptr), self.device)
 
 
-def _columns(data: RankingData, device: torch.device) -> tuple[Tensor, dict[str, Tensor]]:
+def _columns(
+    data: RankingData, device: torch.device, reads: Sequence[str]
+) -> tuple[Tensor, dict[str, Tensor]]:
     def tensor(values: Any) -> Tensor:
         return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
 
-    given = {"weights": data.weights, "gains": data.gains}
+    given: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
+    if "positions" in reads:
+        if data.positions is None:
+            checks.fail(
+                "training data", "must have positions for a loss that weighs by rank", "none",
+                remedy="Give position= the rank at which each row was shown.",
+            )  # fmt: skip
+        given["positions"] = data.positions
     return tensor(data.y), {name: tensor(values) for name, values in given.items() if values is not None}
 
 

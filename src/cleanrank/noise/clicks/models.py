@@ -9,6 +9,7 @@ each rank with a probability of its own; cascade users (``cascade``, ``ccm``) go
 Entries are the documents shown, in rank order, list by list, cut by ``indptr``.
 """
 
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,8 +116,7 @@ class CascadeModel:
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
         """Draws the clicks of one pass over the lists."""
-        from cleanrank.noise.clicks.kernels import walk
-
+        walk = _walk()
         clicks = np.zeros(len(r), dtype=np.bool_)
         look, leave = rng.random(len(r)), rng.random(len(r))
         walk(r, indptr, look, leave, *self.goes_on, clicks)
@@ -218,6 +218,15 @@ def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> Floa
 
 def _noise(way: str, noise: float | None) -> float:
     return WAYS[checks.known("way", way, WAYS)] if noise is None else noise
+
+
+def _walk() -> Callable[..., None]:
+    """The compiled walk down lists, or the plain one where numba is not installed; the same clicks."""
+    if importlib.util.find_spec("numba") is None:
+        from cleanrank.noise.clicks.plain import walk
+    else:
+        from cleanrank.noise.clicks.kernels import walk
+    return walk
 
 
 def _at(values: tuple[float, ...], position: npt.ArrayLike) -> FloatArray:

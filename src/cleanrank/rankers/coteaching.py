@@ -1,0 +1,146 @@
+"""Co-teaching: two networks, each shown the pairs that the other finds easy (Han et al. 2018).
+
+In epoch T each network marks, among the strict pairs of a batch, the share
+
+    R(T) = 1 - forget min(T / ramp, 1)
+
+with the smallest losses, and the other one learns from them. Wrong pairs have large losses before a network
+has learnt them by heart; two networks do not share the same mistakes.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cleanrank import checks
+from cleanrank.losses.blocked import elementwise
+from cleanrank.rankers.aims import PAIRED
+from cleanrank.rankers.batches import batch_of, bucketed
+from cleanrank.rankers.loop import Forward, train
+from cleanrank.rankers.networks import build_network
+from cleanrank.rankers.neural import NeuralRanker, _mean, _Task
+from cleanrank.rankers.scoring import documents, on_device, score_all
+from cleanrank.types import IntArray, RankingData
+
+# What the second network's seed differs by.
+OTHER = 1_000_003
+
+
+def coteach(
+    ranker: NeuralRanker,
+    data: RankingData,
+    validation: RankingData | None = None,
+    *,
+    forget: float = 0.05,
+    ramp: int = 15,
+) -> NeuralRanker:
+    """Trains a NeuralRanker and a second network of its kind on each other's easy pairs; keeps the first.
+
+    Args:
+        ranker: with loss "ranknet", "pairwise" or "direct" on strict pairs, and no robust form.
+        data: training rows.
+        validation: rows by which the first network's best epoch is chosen.
+        forget: share of pairs that is left out in the end; about the share of wrong ones.
+        ramp: epochs until then.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = coteach(NeuralRanker(epochs=2, network_options={"hidden": (8,)}), data, forget=0.2)
+    >>> ranker.predict(data.X).shape == data.y.shape
+    True
+    """
+    _check(ranker, forget, ramp)
+    task = _Task(ranker, data.X, data.indptr)
+    if task.listwise:
+        checks.fail("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
+    seed = (ranker.random_state + OTHER) % 2**31
+    other = build_network(ranker.network, data.X.shape[1], seed=seed, **(ranker.network_options or {}))
+    twins = _Twins(task.network, other)
+    labels = torch.from_numpy(np.array(data.y, dtype=np.float32)).to(task.device)
+    loss, epoch = ranker._aim().base, [0]
+
+    def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
+        batch = on_device(batch_of(data.indptr, queries), task.device)
+        first, second = (batch.pad(each) for each in forward(task.docs.rows(batch.rows)))
+        y = batch.pad(labels[batch.rows])
+        lists, i, j = strict_pairs(y, batch.mask)
+        logits = [s[lists, i] - s[lists, j] for s in (first, second)]
+        losses = [elementwise(d, torch.ones_like(d), loss) for d in logits]
+        # Every list counts the same, as in the mean over lists of the mean over pairs.
+        weight = 1.0 / torch.bincount(lists, minlength=len(y)).clamp(min=1)[lists]
+        keep = math.ceil(kept_share(epoch[0], forget, ramp) * len(lists))
+        found = sum(
+            _mean_of(mine, weight, theirs.detach().topk(keep, largest=False, sorted=False).indices)
+            for mine, theirs in (losses, losses[::-1])
+        )
+        return found if isinstance(found, Tensor) else first.sum() * 0.0
+
+    def batches(rng: np.random.Generator) -> list[IntArray]:
+        epoch[0] += 1
+        return bucketed(data.lengths, ranker.batch_queries, rng)
+
+    validate = None
+    if validation is not None:
+        judged = validation
+        held = documents(task.scaling.apply(judged.X), judged.indptr, task.device)
+
+        def validate(model: nn.Module) -> float:
+            assert isinstance(model, _Twins)
+            return _mean(judged, score_all(model.first, held), ranker.measure)
+
+    ranker.alpha_ = None
+    done = train(twins, step, batches, ranker._training(), validate=validate)
+    return ranker._keep(task, done)
+
+
+def kept_share(epoch: int, forget: float, ramp: int) -> float:
+    """R(T).
+
+    >>> [round(kept_share(t, 0.2, 4), 2) for t in (1, 2, 4, 9)]
+    [0.95, 0.9, 0.8, 0.8]
+    """
+    return 1.0 - forget * min(epoch / ramp, 1.0)
+
+
+def strict_pairs(labels: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(list, better document, worse document) of every strict pair of padded lists.
+
+    >>> [t.tolist() for t in strict_pairs(torch.tensor([[0.0, 1.0]]), torch.ones(1, 2, dtype=torch.bool))]
+    [[0], [1], [0]]
+    """
+    inside = mask[:, :, None] & mask[:, None, :]
+    better = labels[:, :, None] > labels[:, None, :]
+    lists, i, j = (inside & better).nonzero(as_tuple=True)
+    return lists, i, j
+
+
+class _Twins(nn.Module):
+    """Two networks as one module, so that the one loop trains, saves and restores both."""
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        return self.first(X), self.second(X)
+
+
+def _mean_of(losses: Tensor, weight: Tensor, chosen: Tensor) -> Tensor:
+    w = weight[chosen]
+    return (losses[chosen] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+
+
+def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
+    if not 0 <= forget < 1:
+        checks.fail("forget", "must lie in [0, 1)", forget)
+    if not checks.is_whole(ramp) or ramp < 1:
+        checks.fail("ramp", "must be a whole number from 1 on", repr(ramp))
+    if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
+        checks.fail(
+            "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
+            f"loss={ranker.loss!r}, pairs={ranker.pairs!r}",
+        )  # fmt: skip
+    if ranker.robust is not None or ranker.checkpoint is not None:
+        checks.fail("co-teaching", "takes neither robust= nor checkpoint=", "one")
