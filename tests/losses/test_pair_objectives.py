@@ -232,6 +232,8 @@ def test_what_is_refused() -> None:
         PairwiseObjective(data, LOSSES["hinge"], pair_set="all")
     with pytest.raises(InvalidInputError, match="truncation_level must be None for all ordered pairs"):
         PairwiseObjective(data, LOSSES["hinge"], pair_set="all_ordered", truncation_level=3)
+    with pytest.raises(InvalidInputError, match=r"truncation_level must be .* from 1 on; got 0"):
+        PairwiseObjective(data, LOSSES["hinge"], truncation_level=0)
     with pytest.raises(InvalidInputError, match="noise must be given for weighting='prevalence'"):
         PairwiseObjective(data, LOSSES["hinge"], weighting="prevalence")
     with pytest.raises(InvalidInputError, match=r"noise must cover the grades 0\.\.2"):

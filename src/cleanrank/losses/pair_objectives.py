@@ -85,12 +85,12 @@ class PairwiseObjective(LambdaRankObjective):
         n_jobs: int | None = None,
     ) -> None:
         checks.known("set of pairs", pair_set, PAIR_SETS)
-        level = data.n_docs if truncation_level is None else truncation_level
+        level = 1 if truncation_level is None else truncation_level
         super().__init__(
             data,
             norm=False,
             sigmoid=sigmoid,
-            truncation_level=max(level, 1),
+            truncation_level=level,
             observer=observer,
             n_jobs=n_jobs,
         )
