@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,11 @@ def test_a_spec_is_nothing_a_name_a_mapping_or_several() -> None:
 
 def test_a_mapping_can_name_its_own_loss() -> None:
     assert robust_loss({"name": "peer", "alpha": 0.5, "loss": "ramp"}).constant == 0.5
+
+
+def test_a_copied_loss_is_the_same_loss() -> None:
+    copied = copy.deepcopy(LOSSES["logistic"])
+    assert robust_loss("gce", copied).name == robust_loss("gce").name
 
 
 def test_a_mapping_is_not_changed() -> None:

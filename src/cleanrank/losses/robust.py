@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from cleanrank import checks
-from cleanrank.losses.binary import LOSSES, BinaryLoss, binary_loss
+from cleanrank.losses.binary import BinaryLoss, binary_loss
 from cleanrank.losses.corrections import backward, forward
 from cleanrank.losses.cross_entropies import gce, sce, taylor
 from cleanrank.losses.peer_losses import SampledPeer, peer
@@ -108,7 +108,8 @@ def _applied(step: str | Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | Sa
     if not entry.replaces:
         made: BinaryLoss | SampledPeer = entry.make(base, **options)
         return made
-    if base is not LOSSES["logistic"]:
+    # By name: scikit-learn clones an estimator by copying its loss.
+    if base.name != "logistic":
         checks.fail(
             name,
             "is made of probabilities and stands for the logistic loss alone",
