@@ -4,7 +4,7 @@ import torch
 
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.blocked import PAIRS, Pairs, blocked_sums, can_be_compiled, compiled_sums
+from cleanrank.losses.blocked import LOGISTIC, PAIRS, Pairs, blocked_sums, can_be_compiled, compiled_sums
 from cleanrank.losses.specs import read_robust
 from cleanrank.losses.swaps import swap_of
 from tests.losses.dense import batch
@@ -54,9 +54,21 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
         assert torch.equal(one, several)
 
 
+def test_the_threads_of_torch_are_as_many_afterwards():
+    """Both may share an OpenMP runtime, whose number of threads a kernel sets."""
+    s, y, mask = batch(2, 200, hidden=0.0)
+    pairs = Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"], mixture=LOGISTIC)
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        compiled_sums(s, pairs, True)
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("measure", [None, "ndcg"])
 def test_a_score_that_is_no_number_spoils_its_own_list_alone(measure):
-    s, pairs = problem("strict", None, None, 1.0, torch.float64)
+    s, pairs = problem("strict", measure, None, 1.0, torch.float64)
     s[0, 0] = torch.nan
     sums, gradient = compiled_sums(s, pairs, True)
     assert sums.isnan().tolist() == [True, False, False, False, False, False]

@@ -18,6 +18,7 @@ loss are summed by compiled kernels when numba is there.
 import functools
 import importlib.util
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ from cleanrank.losses.binary import BinaryLoss
 from cleanrank.losses.swaps import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
-BLOCK = {"cpu": 1 << 17, "cuda": 1 << 20}
+BLOCK = {"cpu": 1 << 18, "cuda": 1 << 20}
 SMALL = 1 << 16
 # ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
 Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
@@ -131,7 +132,6 @@ def has_numba() -> bool:
 
 def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
     """S (B,) and dS/ds (B, L) of a mixture of logistic losses by a compiled kernel, in double precision."""
-    from cleanrank.compiled import threads
     from cleanrank.losses import list_pairs
 
     s = scores.detach().contiguous().numpy()
@@ -139,8 +139,7 @@ def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Te
     lengths = pairs.mask.sum(1).numpy()
     sums, gradient = np.zeros(len(s)), np.zeros_like(s)
     mix = np.array(_pair_mixture(pairs))
-    # Waking threads costs more than a small batch.
-    with threads(torch.get_num_threads() if s.size * s.shape[1] > SMALL else 1):
+    with _threads(s.size * s.shape[1]):
         if pairs.swap is None:
             y = pairs.labels.masked_fill(~pairs.mask, -torch.inf)
             order = y.argsort(dim=1, descending=True, stable=True).numpy()
@@ -150,6 +149,23 @@ def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Te
             order = pairs.swap.order.numpy()
             list_pairs.swapped_sums(s, w, gain, discount, lengths, order, pairs.sigma, mix, sums, gradient)
     return torch.from_numpy(sums).to(scores.dtype), torch.from_numpy(gradient) if with_gradient else None
+
+
+@contextmanager
+def _threads(cells: int) -> Iterator[None]:
+    """As many threads for compiled kernels as torch has; for a small batch one, as waking more costs more.
+
+    Kernels and torch may share an OpenMP runtime, so torch's own number is put back afterwards.
+    """
+    from cleanrank.compiled import threads
+
+    before = torch.get_num_threads()
+    try:
+        with threads(before if cells > SMALL else 1):
+            yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
 
 
 def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
