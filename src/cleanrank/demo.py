@@ -1,60 +1,327 @@
-"""The main job on embedded data: make a judged set, train, evaluate, compare."""
+"""The whole job on a made-up data set whose truth is known: diagnose, find issues, clean, train, compare.
 
+Every step can be checked, since the clean labels are kept aside: a tenth of the training and validation
+labels is changed at random, detectors are compared with what was changed, and rankers on clean test labels.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from cleanrank.data.split import split
+from cleanrank.clean import Cleaned, clean
+from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_ranking
+from cleanrank.diagnose import diagnose
+from cleanrank.diagnose.diagnosis import Diagnosis
+from cleanrank.doubt.table import DoubtTable
 from cleanrank.evaluate.compare import Comparison, compare
+from cleanrank.experiments.detection import agreement
+from cleanrank.noise.estimate import NoiseEstimate
+from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.inject import corrupt
+from cleanrank.noise.pnoise import PairNoise, pnoise, pnoise_expected
+from cleanrank.noise.profiles import Corruption
+from cleanrank.pipelines.issues import find_label_issues
+from cleanrank.pipelines.sour import SOURRanker
+from cleanrank.rankers.estimators import PeerRanker
 from cleanrank.rankers.trees import train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
 
-MEASURES = ("ndcg@10", "map:skip", "mrr", "auc")
-ONE_FEATURE = "one feature"
-LAMBDARANK = "LightGBM lambdarank"
+RATE = 0.1
+GOLD = 100
+MEASURES = ("ndcg@10", "map:skip", "auc")
+PARAMS: Mapping[str, Any] = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 100}
+ROUNDS, PATIENCE = 150, 25
+POSTERIOR, ALONE = "posterior, 100 rows judged again", "data alone"
+BASELINE, CEILING, CLEANED = "noisy labels", "clean labels", "cleaned labels"
+STEPS = 14
+PARTS = ("train", "validation", "test")
+SHARES = (0.5, 0.2, 0.3)
+WORST = 12
+BINS = np.linspace(0, 1, 11)
+
+Report = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo made and found: the data, the trees kept, the comparison on test queries."""
+    """What the demo made and found.
 
-    train: RankingData
-    validation: RankingData
-    test: RankingData
-    trees: int
-    feature: int
-    comparison: Comparison
-
-
-def run_demo(
-    n_queries: int = 600, *, seed: int = 0, n_jobs: int = 1, progress: Progress | None = None
-) -> Demo:
-    """Trains lambdarank on a synthetic set of web-search shape and compares it with its best single feature.
-
-    Nothing is corrupted: this is the baseline that noise will be measured against.
+    Attributes:
+        clean: train, validation and test data before noise.
+        noisy: the training data and what was changed.
+        diagnosis: of the noisy training data.
+        pair_noise: measured on the training data.
+        estimate: the noise as 100 rows judged again show it.
+        tables: detector -> what it found in the training data.
+        cleaned: the training data with expected gains.
+        scores: ranker -> a score per test document.
+        comparison: of the rankers on clean test labels.
+        seconds: step -> how long it took.
+        seed: what everything random came from.
     """
-    train, validation, test = split(make_ranking(n_queries, seed=seed), (0.6, 0.2, 0.2), seed=seed)
-    feature = best_feature(validation)
-    model = train_lambdarank(train, validation, rounds=300, seed=seed, n_jobs=n_jobs, progress=progress)
-    systems = {ONE_FEATURE: feature_scores(test, feature), LAMBDARANK: model.predict(test.X)}
+
+    clean: Splits
+    noisy: Corruption
+    diagnosis: Diagnosis
+    pair_noise: PairNoise
+    estimate: NoiseEstimate
+    tables: Mapping[str, DoubtTable]
+    cleaned: Cleaned
+    scores: Mapping[str, FloatArray]
+    comparison: Comparison
+    seconds: Mapping[str, float]
+    seed: int
+
+    @property
+    def recovered(self) -> dict[str, float]:
+        """Ranker -> (ranker - baseline) / (ceiling - baseline) in NDCG@10, where the noise cost anything."""
+        means = {r["system"]: r["mean"] for r in self.comparison.rows() if r["measure"] == "ndcg@10"}
+        lost = means[CEILING] - means[BASELINE]
+        return {name: (mean - means[BASELINE]) / lost for name, mean in means.items()} if lost > 0 else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the page shows, as plain values."""
+        from cleanrank.report.tables import plain
+
+        recovered = self.recovered
+        methods = {k: v for k, v in recovered.items() if k not in (BASELINE, CEILING)}
+        best = max(methods, key=lambda name: methods[name]) if methods else None
+        found: dict[str, Any] = plain(
+            {
+                "queries": {n: getattr(self.clean, n).n_queries for n in PARTS},
+                "documents": {n: getattr(self.clean, n).n_docs for n in PARTS},
+                "features": self.clean.train.n_features,
+                "rate": RATE,
+                "seed": self.seed,
+                "changed": int(self.noisy.changed.sum()),
+                "pnoise": float(self.pair_noise),
+                "pnoise_expected": pnoise_expected(self.noisy.profile, np.bincount(self.noisy.true_labels)),
+                "signal_left": 1 - 2 * float(self.pair_noise),
+                "gold": _gold(self.estimate),
+                "grades": _grades(self.noisy),
+                "detectors": [_detector(n, t, self.noisy.changed) for n, t in self.tables.items()],
+                "reliability": _reliability(next(iter(self.tables.values())), self.noisy.changed),
+                "worst": _worst(self),
+                "systems": _systems(self.comparison, recovered),
+                "baseline": BASELINE,
+                "ceiling": CEILING,
+                "best": best,
+                "recovered": methods[best] if best else None,
+                "steps": [{"step": k, "seconds": v} for k, v in self.seconds.items()],
+                "command": f"cleanrank demo --queries {sum(getattr(self.clean, n).n_queries for n in PARTS)} "
+                f"--seed {self.seed}",
+            }
+        )
+        return found
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the story as one page that needs no network."""
+        from cleanrank.report.story import write_story
+
+        return write_story(self.to_dict(), path)
+
+
+class _Clock:
+    """Says which step runs, and keeps how long each took."""
+
+    def __init__(self, report: Report | None) -> None:
+        self.report = report or (lambda step, done, total: None)
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Progress]:
+        self.report(name, 0, 0)
+        begun = time.perf_counter()
+        yield lambda done, total: self.report(name, done, total)
+        self.seconds[name] = time.perf_counter() - begun
+
+
+def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: Report | None = None) -> Demo:
+    """Runs the whole job.
+
+    Args:
+        n_queries: queries of the made-up set, of which half train, 20 % validate and 30 % test.
+        seed: for everything random.
+        n_jobs: threads.
+        progress: called with (step, done, total); total is 0 where it is not known.
+    """
+    clock = _Clock(progress)
+    with clock.step("making data"):
+        learn, choose, test = split(make_ranking(n_queries, seed=seed), SHARES, seed=seed)
+        truth = Splits(learn, choose, test)
+        noisy = corrupt(truth.train, profile="uniform", rate=RATE, seed=seed + 1)
+        validation = corrupt(truth.validation, profile="uniform", rate=RATE, seed=seed + 2).data
+        train = noisy.data
+    with clock.step("diagnosing"):
+        diagnosis = diagnose(train, name="the noisy training data")
+        pair_noise = pnoise(noisy.true_labels, train.y, train.indptr)
+    with clock.step("judging rows again"):
+        sheet = gold_sample(train, min(GOLD, train.n_docs), seed=seed)
+        estimate = from_gold(train, sheet.row_ids, noisy.true_labels[sheet.rows], seed=seed)
+    tables = _find(train, estimate, clock, seed, n_jobs)
+    with clock.step("cleaning"):
+        cleaned = clean(train, tables[POSTERIOR], mode="posterior", by="cleanrank demo")
+    scores = _train(truth, train, cleaned.data, validation, clock, seed, n_jobs)
+    with clock.step("comparing"):
+        comparison = compare(scores, truth.test, MEASURES, baseline=BASELINE, seed=seed)
     return Demo(
-        train, validation, test, model.best_iteration, feature, compare(systems, test, MEASURES, seed=seed)
+        truth,
+        noisy,
+        diagnosis,
+        pair_noise,
+        estimate,
+        tables,
+        cleaned,
+        scores,
+        comparison,
+        clock.seconds,
+        seed,
     )
 
 
-def best_feature(data: RankingData) -> int:
-    """The column that ranks ``data`` best by itself, in NDCG@10."""
-    from cleanrank.evaluate.compare import evaluate
+def _find(
+    train: RankingData, estimate: NoiseEstimate, clock: _Clock, seed: int, n_jobs: int
+) -> dict[str, DoubtTable]:
+    """Detectors, the best first: with the estimate, from the data alone, and what they are compared with."""
+    with clock.step("finding issues, with the rows judged again"):
+        tables = {POSTERIOR: find_label_issues(train, noise=estimate, seed=seed, n_jobs=n_jobs)}
+    with clock.step("finding issues, from the data alone"):
+        tables[ALONE] = find_label_issues(train, seed=seed, n_jobs=n_jobs)
+    with clock.step("finding consistent outliers"):
+        tables["SOUR"] = find_label_issues(
+            train, "sour", end=ROUNDS, params=PARAMS, min_frequency=0.9, seed=seed, n_jobs=n_jobs
+        )
+    with clock.step("finding issues, by other means"):
+        tables["isolation forest"] = find_label_issues(train, "isolation", seed=seed, n_jobs=n_jobs)
+        tables["given grade alone"] = find_label_issues(train, "by-grade", noise=estimate, seed=seed)
+    return tables
 
-    values = [
-        evaluate(feature_scores(data, column), data, "ndcg@10").means["ndcg@10"]
-        for column in range(data.n_features)
+
+def _train(
+    truth: Splits,
+    train: RankingData,
+    cleaned: RankingData,
+    validation: RankingData,
+    clock: _Clock,
+    seed: int,
+    n_jobs: int,
+) -> dict[str, FloatArray]:
+    """Scores of the test documents by forests of the same parameters."""
+    X = truth.test.X
+    shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs, "params": PARAMS}
+    trees: dict[str, Any] = {"n_estimators": ROUNDS, "early_stopping_rounds": PATIENCE}
+
+    def forest(rows: RankingData, held: RankingData, tick: Progress) -> FloatArray:
+        return train_lambdarank(
+            rows, held, rounds=ROUNDS, early_stopping_rounds=PATIENCE, objective="exact", params=PARAMS,
+            seed=seed, n_jobs=n_jobs, progress=tick,
+        ).predict(X)  # fmt: skip
+
+    scores: dict[str, FloatArray] = {}
+    with clock.step(f"training on {BASELINE}") as tick:
+        scores[BASELINE] = forest(train, validation, tick)
+    with clock.step("training SOUR") as tick:
+        sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
+        scores["SOUR"] = sour.fit_data(train, validation, progress=tick).predict(X)
+    with clock.step("training with peers") as tick:
+        peers = PeerRanker(peers="expected", **trees, **shared)
+        scores["peers"] = peers.fit_data(train, validation, progress=tick).predict(X)
+    with clock.step(f"training on {CLEANED}") as tick:
+        scores[CLEANED] = forest(cleaned, validation, tick)
+    with clock.step(f"training on {CEILING}") as tick:
+        scores[CEILING] = forest(truth.train, truth.validation, tick)
+    return scores
+
+
+def _gold(estimate: NoiseEstimate) -> dict[str, Any]:
+    low, high = estimate.rate_interval
+    return {"rows": estimate.n, "rate": estimate.rate, "low": low, "high": high}
+
+
+def _grades(noisy: Corruption) -> list[dict[str, Any]]:
+    given, true = noisy.data.y, noisy.true_labels
+    return [
+        {
+            "grade": g,
+            "true": int((true == g).sum()),
+            "given": int((given == g).sum()),
+            "wrong": float(noisy.changed[given == g].mean()) if (given == g).any() else None,
+        }
+        for g in range(max(int(given.max()), int(true.max())) + 1)
     ]
-    return int(np.argmax(values))
 
 
-def feature_scores(data: RankingData, column: int) -> FloatArray:
-    """One feature as score; missing values rank last."""
-    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
-    return np.nan_to_num(np.asarray(X[:, column], dtype=np.float64), nan=-1e300)
+def _detector(name: str, table: DoubtTable, wrong: Any) -> dict[str, Any]:
+    found = agreement(table, wrong)
+    return {
+        "name": name,
+        "issues": table.n_issues,
+        "precision": found["precision"],
+        "recall": found["recall"],
+        "average_precision": found["average precision"],
+        "within_grades": found["average precision within grades"],
+        "curve": _curve(table.doubt, wrong),
+    }
+
+
+def _curve(doubt: FloatArray, wrong: Any, points: int = 60) -> dict[str, list[float]]:
+    """Precision over recall, thinned out to equal steps of recall."""
+    order = np.argsort(-doubt, kind="stable")
+    hits = np.cumsum(wrong[order])
+    recall, precision = hits / max(1, hits[-1]), hits / np.arange(1, len(hits) + 1)
+    chosen = np.unique(np.searchsorted(recall, np.linspace(0.01, 1, points)).clip(0, len(hits) - 1))
+    return {"recall": recall[chosen].tolist(), "precision": precision[chosen].tolist()}
+
+
+def _reliability(table: DoubtTable, wrong: Any) -> list[dict[str, Any]]:
+    """Mean doubt and share of wrong labels, by tenths of the doubt."""
+    place = np.clip(np.digitize(table.doubt, BINS) - 1, 0, len(BINS) - 2)
+    return [
+        {"said": float(table.doubt[rows].mean()), "wrong": float(wrong[rows].mean()), "rows": int(rows.sum())}
+        for rows in (place == b for b in range(len(BINS) - 1))
+        if rows.any()
+    ]
+
+
+def _worst(demo: Demo) -> list[dict[str, Any]]:
+    """The most doubted labels, with reasons in words and the truth beside them."""
+    noisy = demo.noisy
+    truth = dict(zip(noisy.data.row_ids.tolist(), noisy.true_labels.tolist(), strict=True))
+    return [
+        {
+            "query": each.query_id,
+            "row": each.row_id,
+            "given": each.given_label,
+            "truth": truth[each.row_id],
+            "doubt": each.doubt,
+            "why": each.why,
+        }
+        for each in demo.tables[POSTERIOR].explain(noisy.data, WORST)
+    ]
+
+
+def _systems(comparison: Comparison, recovered: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The rows of NDCG@10, with intervals of the means."""
+    means = {name: found.intervals()["ndcg@10"] for name, found in comparison.evaluations.items()}
+    return [
+        {
+            "name": row["system"],
+            "mean": row["mean"],
+            "mean_low": means[row["system"]][0],
+            "mean_high": means[row["system"]][1],
+            "difference": None if row["baseline"] else row["difference"],
+            "low": None if row["baseline"] else row["low"],
+            "high": None if row["baseline"] else row["high"],
+            "p": None if row["baseline"] else row["p_corrected"],
+            "recovered": None if row["baseline"] else recovered.get(row["system"]),
+        }
+        for row in comparison.rows()
+        if row["measure"] == "ndcg@10"
+    ]

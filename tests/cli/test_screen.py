@@ -27,3 +27,11 @@ def test_progress_is_silent_off_a_terminal(capsys):
     seen = capsys.readouterr()
     assert seen.out == ""
     assert seen.err == ""
+
+
+def test_steps_off_a_terminal_are_lines(capsys):
+    with screen.steps(2) as tick:
+        tick("first", 0, 0)
+        tick("first", 1, 2)
+        tick("second", 0, 0)
+    assert capsys.readouterr().err == "first ...\nsecond ...\n"

@@ -8,7 +8,14 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from cleanrank.evaluate.compare import Comparison, Evaluation
@@ -48,6 +55,36 @@ def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def steps(count: int) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for work of several named steps; yields ``tick(step, done, total)``.
+
+    The bar shows steps done and, within a step that knows its size, how far it is. Elsewhere than on a
+    terminal each step is one line on stderr.
+    """
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[place]}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=count, place="")
+        seen: list[str] = []
+
+        def tick(step: str, done: int, total: int) -> None:
+            if step not in seen:
+                seen.append(step)
+                if not console.is_terminal:
+                    note(f"{step} ...")
+            part = min(done / total, 1.0) if total else 0.0
+            place = f"{len(seen)}/{count}"
+            bar.update(task, completed=len(seen) - 1 + part, description=step, place=place)
+
+        yield tick
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, title: str = "") -> None:

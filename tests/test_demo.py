@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from cleanrank.demo import BASELINE, CEILING, CLEANED, POSTERIOR, RATE, STEPS, run_demo
+
+QUERIES = 40
+
+
+@pytest.fixture(scope="module")
+def told():
+    return []
+
+
+@pytest.fixture(scope="module")
+def demo(told):
+    return run_demo(QUERIES, seed=3, progress=lambda *tick: told.append(tick))
+
+
+@pytest.fixture(scope="module")
+def found(demo):
+    return demo.to_dict()
+
+
+def test_only_training_and_validation_labels_are_noisy(demo):
+    noisy = demo.noisy
+    assert np.array_equal(noisy.true_labels, demo.clean.train.y)
+    assert abs(noisy.changed.mean() - RATE) < 0.04
+    assert demo.comparison.evaluations[CEILING].query_ids.tolist() == demo.clean.test.query_ids.tolist()
+
+
+def test_precision_and_recall_are_those_of_the_changed_labels(demo, found):
+    table, wrong = demo.tables[POSTERIOR], demo.noisy.changed
+    first = found["detectors"][0]
+    hits = (table.is_label_issue & wrong).sum()
+    assert first["precision"] == pytest.approx(hits / table.is_label_issue.sum())
+    assert first["recall"] == pytest.approx(hits / wrong.sum())
+    assert first["average_precision"] > 2 * wrong.mean()
+
+
+def test_cleaning_replaces_grades_by_expected_gains(demo):
+    gains = demo.cleaned.data.gains
+    assert gains is not None
+    assert demo.noisy.data.gains is None
+    assert np.array_equal(demo.cleaned.data.row_ids, demo.noisy.data.row_ids)
+
+
+def test_recovered_shares_follow_from_the_means(demo, found):
+    means = {s["name"]: s["mean"] for s in found["systems"]}
+    lost = means[CEILING] - means[BASELINE]
+    shares = {s["name"]: s["recovered"] for s in found["systems"]}
+    if lost > 0:
+        assert shares[CLEANED] == pytest.approx((means[CLEANED] - means[BASELINE]) / lost)
+    else:
+        assert demo.recovered == {}
+        assert found["recovered"] is None
+    assert shares[BASELINE] is None
+
+
+def test_every_step_is_announced_and_timed(demo, told):
+    names = list(dict.fromkeys(step for step, _, _ in told))
+    assert names == list(demo.seconds)
+    assert len(names) == STEPS
+    assert all(done <= total for _, done, total in told)
+
+
+def test_the_worst_rows_carry_the_truth_of_their_own_row(demo, found):
+    place = {int(r): i for i, r in enumerate(demo.noisy.data.row_ids)}
+    assert found["worst"]
+    for row in found["worst"]:
+        assert row["truth"] == demo.noisy.true_labels[place[row["row"]]]
+        assert row["given"] == demo.noisy.data.y[place[row["row"]]]
+
+
+def test_the_curve_of_a_detector_ends_at_the_base_rate(demo, found):
+    for detector in found["detectors"]:
+        assert detector["curve"]["recall"][-1] == pytest.approx(1.0)
+        assert detector["curve"]["precision"][-1] >= demo.noisy.changed.mean() - 1e-12
+
+
+def test_the_report_is_one_page(demo, found, tmp_path):
+    text = demo.to_html(tmp_path / "demo.html").read_text()
+    for system in found["systems"]:
+        assert system["name"] in text
+    assert found["command"] in text
