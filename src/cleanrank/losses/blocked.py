@@ -27,11 +27,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.binary import BinaryLoss, Formula
 from cleanrank.losses.swaps import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 20}
+ROWS = 64
 SMALL = 1 << 16
 # ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
 Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
@@ -103,15 +104,14 @@ def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Ten
     s = scores.masked_fill(~pairs.mask, 0.0)
     sums = s.new_zeros(len(s))
     gradient = torch.zeros_like(s) if with_gradient else None
-    for start, stop in row_blocks(s.shape, pairs.block or BLOCK.get(s.device.type, BLOCK["cpu"])):
-        chosen, target = choose(pairs, start, stop)
+    for start, stop in row_blocks(s.shape, pairs.block or block_size(s)):
+        left_out, better = choose(pairs, start, stop)
         weight = _pair_weights(pairs, start, stop, s)
         logit = pairs.sigma * (s[:, start:stop, None] - s[:, None, :])
-        value = pairs.loss.one.value(logit) if target is None else pairs.loss.value(logit, target)
-        sums += _weighted(value, weight, chosen).sum((1, 2))
+        one, zero = pairs.loss.one, pairs.loss.zero
+        sums += _of_pairs(one.value, zero.value, logit, better, weight, left_out).sum((1, 2))
         if gradient is not None:
-            slope = pairs.loss.one.slope(logit) if target is None else pairs.loss.gradient(logit, target)
-            slope = _weighted(slope, weight, chosen)
+            slope = _of_pairs(one.slope, zero.slope, logit, better, weight, left_out)
             gradient[:, start:stop] += slope.sum(2)
             gradient -= slope.sum(1)
     return sums, None if gradient is None else gradient.mul_(pairs.sigma)
@@ -189,18 +189,25 @@ def row_blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + rows, length)
 
 
+def block_size(scores: Tensor) -> int:
+    """The pairs in memory at a time; on an accelerator some whole rows at least, as each start costs time."""
+    kind = scores.device.type
+    return BLOCK["cpu"] if kind == "cpu" else max(BLOCK["cuda"], ROWS * scores.numel())
+
+
 def choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
-    """Which pairs of rows start..stop-1 count, and their targets; None for targets that are all 1."""
+    """Which pairs of rows start..stop-1 do not count, and which have target 1; None if all that count."""
     y, mask = pairs.labels, pairs.mask
     better = y[:, start:stop, None] > y[:, None, :]
     inside = mask[:, start:stop, None] & mask[:, None, :]
     if pairs.kind == "strict":
-        return inside & better, None
+        return inside.logical_and_(better).logical_not_(), None
     if pairs.kind == "strict_both":
-        return inside & (y[:, start:stop, None] != y[:, None, :]), better
-    rows = torch.arange(start, stop, device=y.device)
-    inside[:, rows - start, rows] = False
-    return inside, better
+        inside.logical_and_(y[:, start:stop, None] != y[:, None, :])
+    else:
+        rows = torch.arange(start, stop, device=y.device)
+        inside[:, rows - start, rows] = False
+    return inside.logical_not_(), better
 
 
 def _pair_weights(pairs: Pairs, start: int, stop: int, like: Tensor) -> Tensor | None:
@@ -212,10 +219,15 @@ def _pair_weights(pairs: Pairs, start: int, stop: int, like: Tensor) -> Tensor |
     return found
 
 
-def _weighted(values: Tensor, weight: Tensor | None, chosen: Tensor) -> Tensor:
-    values = values if weight is None else values * weight
-    # Not a product with the mask: an unchosen pair may have an infinite value.
-    return values.masked_fill_(~chosen, 0.0)
+def _of_pairs(
+    one: Formula, zero: Formula, logit: Tensor, better: Tensor | None, weight: Tensor | None, left_out: Tensor
+) -> Tensor:
+    """A curve at the pairs of a block, times their weights; 0 where a pair does not count."""
+    found: Tensor = one(logit) if better is None else torch.where(better, one(logit), zero(logit))
+    if weight is not None:
+        found = found * weight
+    # Not a product with the mask: a pair that does not count may have an infinite value.
+    return found.masked_fill_(left_out, 0.0)
 
 
 class _Elementwise(torch.autograd.Function):

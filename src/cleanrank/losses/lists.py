@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
-from cleanrank.losses.blocked import BLOCK, row_blocks
+from cleanrank.losses.blocked import block_size, row_blocks
 from cleanrank.losses.drawn_peers import needs_generator
 from cleanrank.losses.padded import Batch, read_batch, refuse_gains
 from cleanrank.losses.swaps import discounts, gains_of
@@ -124,7 +124,7 @@ class _SmoothRanks(torch.autograd.Function):
     def forward(ctx: Any, scores: Tensor, mask: Tensor, block: int | None) -> Tensor:
         s = scores.masked_fill(~mask, 0.0)
         ctx.save_for_backward(s, mask)
-        ctx.block = block or BLOCK.get(s.device.type, BLOCK["cpu"])
+        ctx.block = block or block_size(s)
         rank = torch.empty_like(s)
         for start, stop in row_blocks(s.shape, ctx.block):
             above = torch.sigmoid(s[:, None, :] - s[:, start:stop, None])
