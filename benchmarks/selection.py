@@ -3,7 +3,9 @@
 Twelve LightGBM models (trees of 4, 8 and 31 leaves; 5, 15, 50 and 150 rounds) learn from noisy training
 labels. Each criterion picks one of them on noisy validation labels, drawn anew twenty times. The pick is
 judged on *true* labels: whether it is the model with the best NDCG@10 of the validation queries, and what it
-lacks in NDCG@10 on the test queries against the model that is best there.
+lacks in NDCG@10 on the test queries against the model that is best there. "auto" is cr.select with the noise
+known. "saved" is the regret of NDCG@10, which early stopping watches, minus that of the criterion; intervals
+are over folds and seeds.
 
     python benchmarks/selection.py
 """
@@ -26,6 +28,8 @@ from cleanrank.rankers.trees import train_lambdarank
 CRITERIA = ("auc:micro", "pairacc:micro", "dcg@10", "dcg", "ndcg@10", "ndcg", "map", "auc")
 LEAVES, ROUNDS = (4, 8, 31), (5, 15, 50, 150)
 TARGET = "ndcg@10"
+EARLY_STOPPING = CRITERIA.index("ndcg@10")
+REPETITIONS = 10
 
 
 def candidates(train, validation, test, seed):
@@ -49,10 +53,14 @@ def one(name, fold, profile_name, rate, seed, draws):
     measures = as_measures(CRITERIA)
     truth = means_of(as_measures(TARGET), on_validation, splits.validation.y, splits.validation)[0]
     test = np.array([evaluate(s, splits.test, TARGET).means[TARGET] for s in on_test])
-    right, regret, own = (np.zeros(len(CRITERIA)) for _ in range(3))
+    right, regret, own = (np.zeros(len(CRITERIA) + 1) for _ in range(3))
+    systems = {str(i): s for i, s in enumerate(on_validation)}
     for _ in range(draws):
         given = profile.sample(splits.validation.y, rng)
         picks = means_of(measures, on_validation, given, splits.validation).argmax(axis=1)
+        noisy = splits.validation.with_labels(given)
+        auto = cr.select(systems, noisy, noise=profile, target=TARGET, repetitions=REPETITIONS, seed=seed)
+        picks = np.append(picks, int(auto.winner))
         right += truth[picks] == truth.max()
         own += truth.max() - truth[picks]
         regret += test.max() - test[picks]
@@ -61,7 +69,7 @@ def one(name, fold, profile_name, rate, seed, draws):
         "agreement": (right / draws).tolist(),
         "validation_regret": (own / draws).tolist(),
         "test_regret": (regret / draws).tolist(),
-        "clean_choice": (test.max() - test[clean]).tolist(),
+        "clean_choice": [*(test.max() - test[clean]).tolist(), float("nan")],
         "random_test_regret": float((test.max() - test).mean()),
     }
 
@@ -86,15 +94,18 @@ def main():
             ]
             rng = np.random.default_rng(0)
             again = rng.integers(len(cells), size=(2000, len(cells)))
-            for c, criterion in enumerate(CRITERIA):
+            for c, criterion in enumerate((*CRITERIA, "auto")):
                 regret = np.array([cell["test_regret"][c] for cell in cells])
                 low, high = np.quantile(regret[again].mean(axis=1), [0.025, 0.975])
+                saved = np.array([cell["test_regret"][EARLY_STOPPING] for cell in cells]) - regret
+                least, most = np.quantile(saved[again].mean(axis=1), [0.025, 0.975])
                 rows.append(
                     {
                         "data": name, "rate": rate, "criterion": criterion,
                         "agreement": float(np.mean([cell["agreement"][c] for cell in cells])),
                         "validation_regret": float(np.mean([cell["validation_regret"][c] for cell in cells])),
                         "test_regret": float(regret.mean()), "low": float(low), "high": float(high),
+                        "saved": float(saved.mean()), "saved_low": float(least), "saved_high": float(most),
                         "clean_choice": float(np.mean([cell["clean_choice"][c] for cell in cells])),
                         "random": float(np.mean([cell["random_test_regret"] for cell in cells])),
                     }

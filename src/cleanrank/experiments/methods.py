@@ -291,6 +291,7 @@ NEURAL: dict[str, Any] = {
     "hidden": [512, 256, 128],
     "epochs": 50,
     "early_stopping_rounds": 10,
+    "last": False,
     "optimizer": "adam",
     "learning_rate": 0.001,
     "weight_decay": 0.0,

@@ -5,6 +5,7 @@ file is not. The identity of made-up data is the generator's name and version.
 """
 
 import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from cleanrank.data import catalogue
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
-from cleanrank.data.synthetic import make_ranking
+from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.experiments.strict import Table
 from cleanrank.theory.simulate import make_labels
 
@@ -42,7 +43,17 @@ PREVALENCE_OPTIONS: dict[str, Any] = {
     "highest": 0.9,
     "n_grades": 2,
 }
-MADE_UP: dict[str, dict[str, Any]] = {SYNTHETIC: SYNTHETIC_OPTIONS, PREVALENCE: PREVALENCE_OPTIONS}
+# A linear model of its own for every query (Haddad 2022), which has documents in all splits.
+THETAS = "thetas"
+THETAS_VERSION = 1
+THETAS_OPTIONS: dict[str, Any] = {"n_queries": 20, "train": 400, "validation": 100, "test": 500, "dim": 5}
+MADE_UP: dict[str, dict[str, Any]] = {
+    SYNTHETIC: SYNTHETIC_OPTIONS,
+    PREVALENCE: PREVALENCE_OPTIONS,
+    THETAS: THETAS_OPTIONS,
+}
+# Of data from files: the lowest grade that becomes 1, all others 0; without it grades stay as they are.
+FILE_OPTIONS: dict[str, Any] = {"relevant": 1}
 
 
 class Notes(Protocol):
@@ -75,8 +86,9 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
     if entry is None or entry.kind != "letor":
         table.known("name", "data set", name, [*ranked, *MADE_UP])
     assert entry is not None
-    if options:
-        table.fail("options", "must be left out, for they shape made-up data only", dict(options))
+    given = Table(options, table.at("options"), FILE_OPTIONS)
+    if given.get("relevant", int, 1) < 1:
+        given.fail("relevant", "must be a grade from 1 on", options["relevant"])
     there = entry.folds or (1,)
     for fold in folds:
         if fold not in there:
@@ -88,8 +100,11 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
     """Train, validation and test data; a fold of made-up data is a draw of its own."""
     if name == PREVALENCE:
         return _prevalence(fold, {**PREVALENCE_OPTIONS, **options})
+    if name == THETAS:
+        return _thetas(fold, {**THETAS_OPTIONS, **options})
     if name != SYNTHETIC:
-        return catalogue.load(name, fold=fold)
+        found = catalogue.load(name, fold=fold)
+        return _binary(found, options["relevant"]) if "relevant" in options else found
     given = {**SYNTHETIC_OPTIONS, **options}
     train, validation, test = split(make_ranking(**given, seed=fold), (0.6, 0.2, 0.2), seed=fold)
     return Splits(train, validation, test)
@@ -103,12 +118,32 @@ def _prevalence(fold: int, given: Mapping[str, Any]) -> Splits:
     return Splits(data, data, data)
 
 
+def _thetas(fold: int, given: Mapping[str, Any]) -> Splits:
+    sizes = [given[part] for part in ("train", "validation", "test")]
+    data = make_haddad(given["n_queries"], sum(sizes), dim=given["dim"], seed=fold)
+    place = np.arange(data.n_docs) % sum(sizes)
+    ends = np.cumsum([0, *sizes])
+    train, validation, test = (
+        data.select((place >= low) & (place < high)) for low, high in itertools.pairwise(ends)
+    )
+    return Splits(train, validation, test)
+
+
+def _binary(splits: Splits, relevant: int) -> Splits:
+    train, validation, test = (
+        d.with_labels(d.y >= relevant) for d in (splits.train, splits.validation, splits.test)
+    )
+    return Splits(train, validation, test)
+
+
 def identity_of(name: str, fold: int, options: Mapping[str, Any], *, notes: Notes | None = None) -> str:
     """What tells these data from all others."""
     if name == SYNTHETIC:
         return f"{SYNTHETIC} {SYNTHETIC_VERSION}"
     if name == PREVALENCE:
         return f"{PREVALENCE} {PREVALENCE_VERSION}"
+    if name == THETAS:
+        return f"{THETAS} {THETAS_VERSION}"
     whole = hashlib.sha256()
     found = catalogue.find(name)
     for part in found.entry.files:

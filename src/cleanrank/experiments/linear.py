@@ -1,0 +1,142 @@
+"""Linear scorers trained on one loss, a whole grid of steps and decays at once (Haddad 2022, Sect. 5.2).
+
+A linear risk is sum_p w_p l(r_p . W, t_p): rows r are documents (points, with an intercept) or differences of
+documents (pairs, target 1). All G = 5 x 3 combinations of learning rate and weight decay share its rows, so W
+is (F, G) and one product serves them. Adam takes full steps; of each combination the step with the least risk
+on noisy validation data is kept, and of all combinations the one where that is least.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from cleanrank import checks
+from cleanrank.experiments.methods import Scored, Task
+from cleanrank.losses.binary import LOSSES, BinaryLoss
+from cleanrank.theory.preservation import Risk
+from cleanrank.types import Array, FloatArray, RankingData
+
+RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+DECAYS = (1e-5, 1e-4, 1e-3)
+WEIGHTS = ("macro", "micro")
+BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a linear risk is a sum over."""
+
+    r: Array
+    target: Array
+    weight: Array
+
+
+def linear(task: Task) -> Scored:
+    """One model for all queries, or (``per_query``) one for each, then with documents in all splits."""
+    params = task.params
+    risk = Risk.parse(params["loss"])
+    if risk is None or (risk.pairs is not None and risk.pairs not in WEIGHTS):
+        rule = f"must name a loss of points, or of pairs with the weights {' or '.join(WEIGHTS)}"
+        checks.fail("loss", rule, repr(params["loss"]))
+    scale = _scaling(task.train)
+    parts = [scale(_dense(d.X)) for d in (task.train, task.validation, task.test)]
+    if not params["per_query"]:
+        scores, chosen = _fitted(risk, parts, task.train, task.validation, params, task.seed)
+        return Scored(scores, chosen)
+    cuts = [list(pairwise(d.indptr)) for d in (task.train, task.validation, task.test)]
+    if len({len(c) for c in cuts}) > 1:
+        checks.fail("queries", "must be the same in all splits for one model a query", [len(c) for c in cuts])
+    scores = np.zeros(task.test.n_docs)
+    for q, spans in enumerate(zip(*cuts, strict=True)):
+        mine = [x[a:b] for x, (a, b) in zip(parts, spans, strict=True)]
+        train, validation = (
+            d.select(np.arange(*span))
+            for d, span in zip((task.train, task.validation), spans[:2], strict=True)
+        )
+        scores[slice(*spans[2])] = _fitted(risk, mine, train, validation, params, task.seed + q)[0]
+    return Scored(scores)
+
+
+def _dense(X: Any) -> FloatArray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def _scaling(train: RankingData) -> Callable[[FloatArray], Array]:
+    X = _dense(train.X)
+    centre, spread = X.mean(axis=0), X.std(axis=0)
+    spread[spread == 0] = 1.0
+
+    def scaled(other: FloatArray) -> Array:
+        # Single precision halves the time; a constant column serves as intercept.
+        return np.column_stack(((other - centre) / spread, np.ones(len(other)))).astype(np.float32)
+
+    return scaled
+
+
+def rows_of(risk: Risk, X: Array, data: RankingData, most: int, rng: np.random.Generator) -> Rows:
+    """Rows of a risk; of a query at most ``most`` pairs, drawn at random, which then stand for all."""
+    y = (data.y > 0).astype(np.float32)
+    if risk.pairs is None:
+        lengths = np.maximum(data.lengths, 1)
+        weights = np.repeat(1.0 / (lengths * data.n_queries), data.lengths)
+        return Rows(X, y, weights.astype(np.float32))
+    first, second, weight = [], [], []
+    for a, b in pairwise(data.indptr):
+        i, j = np.nonzero(y[a:b, None] > y[None, a:b])
+        if not len(i):
+            continue
+        total = 1.0 if risk.pairs == "macro" else len(i) / (b - a) ** 2
+        if len(i) > most:
+            kept = rng.choice(len(i), most, replace=False)
+            i, j = i[kept], j[kept]
+        first.append(a + i)
+        second.append(a + j)
+        weight.append(np.full(len(i), total / len(i)))
+    if not first:
+        return Rows(X[:0], y[:0], y[:0])
+    weights = np.concatenate(weight) / (len(first) if risk.pairs == "macro" else data.n_queries)
+    differences = X[np.concatenate(first)] - X[np.concatenate(second)]
+    return Rows(differences, np.ones(len(weights), dtype=np.float32), weights.astype(np.float32))
+
+
+def _fitted(
+    risk: Risk,
+    parts: list[Array],
+    train: RankingData,
+    validation: RankingData,
+    params: Any,
+    seed: int,
+) -> tuple[FloatArray, dict[str, Any]]:
+    X, X_val, X_test = parts
+    rng = np.random.default_rng(seed)
+    most = params["max_pairs"]
+    inside, outside = rows_of(risk, X, train, most, rng), rows_of(risk, X_val, validation, most, rng)
+    loss = LOSSES[risk.loss] if isinstance(risk.loss, str) else risk.loss
+    W, least, when = descend(loss, inside, outside, params["steps"])
+    best = int(np.argmin(least))
+    rate, decay = list(product(RATES, DECAYS))[best]
+    found = {"learning_rate": rate, "weight_decay": decay, "step": int(when[best])}
+    return (X_test @ W[:, best]).astype(np.float64), {**found, "risk": float(least[best])}
+
+
+def descend(
+    loss: BinaryLoss, inside: Rows, outside: Rows, steps: int
+) -> tuple[Array, Array, Array]:
+    """Adam for every combination: weights (F, G) of its best step, their risk on ``outside``, the step."""
+    grid = np.array(list(product(RATES, DECAYS)), dtype=np.float32)
+    W = np.zeros((inside.r.shape[1], len(grid)), dtype=np.float32)
+    first, second = np.zeros_like(W), np.zeros_like(W)
+    best, least, when = W.copy(), np.full(len(grid), np.inf), np.zeros(len(grid), dtype=np.int64)
+    for step in range(1, steps + 1):
+        now = outside.weight @ loss.value(outside.r @ W, outside.target[:, None])
+        better = now < least
+        best[:, better], least[better], when[better] = W[:, better], now[better], step - 1
+        slope = inside.weight[:, None] * loss.gradient(inside.r @ W, inside.target[:, None])
+        gradient = inside.r.T @ slope + grid[:, 1] * W
+        first = BETA1 * first + (1 - BETA1) * gradient
+        second = BETA2 * second + (1 - BETA2) * gradient**2
+        W = W - grid[:, 0] * (first / (1 - BETA1**step)) / (np.sqrt(second / (1 - BETA2**step)) + TINY)
+    return best, least, when
