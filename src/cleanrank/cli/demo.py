@@ -1,7 +1,7 @@
 """``cleanrank demo``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -54,13 +54,16 @@ def demo(
     screen.note(f"Report: {html}")
 
 
-def _show_detectors(detectors: list[dict[str, object]]) -> None:
+def _show_detectors(detectors: list[dict[str, Any]]) -> None:
     head = ("detector", "issues", "precision", "recall", "average precision", "within grades")
     rows = [
         (
             str(d["name"]),
             f"{d['issues']:,}",
-            *(f"{d[k]:.3f}" for k in ("precision", "recall", "average_precision", "within_grades")),
+            *(
+                "-" if d[k] is None else f"{d[k]:.3f}"
+                for k in ("precision", "recall", "average_precision", "within_grades")
+            ),
         )
         for d in detectors
     ]
