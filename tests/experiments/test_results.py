@@ -1,4 +1,5 @@
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -49,3 +50,13 @@ def test_json_is_canonical():
     assert to_json({"b": [1, 0.1], "a": "é"}) == '{"a":"é","b":[1,0.1]}'
     with pytest.raises(ValueError, match="JSON compliant"):
         to_json({"a": math.nan})
+
+
+def test_results_of_a_bare_machine_are_read_anywhere(monkeypatch):
+    sent = Result("done", {"auc": np.array([0.5, 1.0])}, {"auc": 0.75}, [1, 2], {}, "", {}, 0.0, "")
+    usual = pack(sent)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    bare = pack(sent)
+    monkeypatch.undo()
+    assert bare != usual
+    assert unpack(bare).values["auc"].tolist() == unpack(usual).values["auc"].tolist() == [0.5, 1.0]

@@ -2,7 +2,8 @@
 
 Whatever is chosen (epoch, learning rate, alpha) is chosen on the validation data of the task, whose labels
 are as noisy as those of training. ``noise = "true"`` tells a method the flips of clicks or the matrix of the
-noise: peers then take alpha = "auto", and forward and backward correction that matrix.
+noise: peers then take alpha = "auto", and forward and backward correction that matrix. ``last`` keeps the
+last epoch instead of the best.
 """
 
 from collections.abc import Mapping
@@ -52,13 +53,13 @@ def _fitted(task: Task, params: Mapping[str, Any]) -> "NeuralRanker":
     from cleanrank.rankers.reweighting import agreement_weights
 
     ranker = _ranker(task, params)
-    train = task.train
+    train, held = task.train, None if params["last"] else task.validation
     if params["bins"]:
         train = replace(train, weights=agreement_weights(train, bins=params["bins"]).astype(np.float32))
     if params["forget"]:
-        return coteach(ranker, train, task.validation, forget=params["forget"], ramp=params["ramp"])
+        return coteach(ranker, train, held, forget=params["forget"], ramp=params["ramp"])
     if not params["debias"]:
-        return ranker.fit_data(train, task.validation)
+        return ranker.fit_data(train, held)
     return _debiased(task, params, ranker, train)
 
 
@@ -118,6 +119,6 @@ def _debiased(
     binary = {"binary": params["binary"]} if params["binary"] != "logistic" else {}
     made = partial(ranking_loss, params["loss"], robust=robust or None, **binary)
     ranker.set_params(loss=debiased(made, rule, pairs=params["pairs"]), robust=None)
-    fitted = ranker.fit_data(train, task.validation)
+    fitted = ranker.fit_data(train, None if params["last"] else task.validation)
     fitted.alpha_ = alpha
     return fitted

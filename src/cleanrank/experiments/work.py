@@ -112,7 +112,8 @@ def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
     profile = _profile(cell, splits, train)
     params = cell["params"]
     judge = Judge(splits.train.y, params.get(BUDGET, 0))
-    told = flip_profile(cell["noise"], cell["rate"]) or profile
+    clicks = cell["noise"] in CLICK_NOISES
+    told = flip_profile(cell["noise"], cell["rate"]) if clicks else profile
     scored = METHODS[cell["algorithm"]].run(
         Task(
             train=train,
@@ -129,7 +130,7 @@ def score(cell: Mapping[str, Any], splits: Splits) -> Scored:
     )
     if BUDGET in params:
         scored = replace(scored, chosen={**scored.chosen, "judgements": judge.told})
-    if train is splits.train or cell["noise"] in CLICK_NOISES:
+    if train is splits.train or clicks:
         return scored
     return replace(scored, chosen={**scored.chosen, **realised(splits.train, train, profile)})
 

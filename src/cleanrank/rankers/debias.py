@@ -203,7 +203,8 @@ class Debiased:
             w = w if weights is None else w * weights
             n = pair_weight(self.pairs, labels.to(scores.dtype).masked_fill(~mask, 0.0), inside)
             lists = (inside.sum(1) > 0).sum() / (n > 0).sum().clamp(min=1)
-            w = w * (torch.where(n > 0, lists / n.clamp(min=1), 0.0).sqrt())[:, None]
+            # Lists without pairs keep their weights: they count as lists in the mean that ``loss`` takes.
+            w = w * (torch.where(n > 0, lists / n.clamp(min=1), 1.0).sqrt())[:, None]
         risk = self.loss(scores, labels, mask, generator, weights=w)
         if torch.is_grad_enabled():
             self.weigher.learn(scores.detach().float(), labels, ranks, mask)

@@ -36,6 +36,7 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     for f in range(n_features):
         column = np.nan_to_num(np.asarray(X[:, f], dtype=np.float64))
         edges = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
+        edges = edges[edges > column.min()]  # no bin without rows
         place = np.searchsorted(edges, column, side="right")
         table = np.bincount(data.y * (len(edges) + 1) + place, minlength=labels * (len(edges) + 1))
         smoothed = table.reshape(labels, -1) + 1.0
