@@ -11,6 +11,7 @@ from cleanrank.losses.pair_slopes import (
     WIDTH,
     SlopeReading,
     read_slope,
+    stacked,
     strict_slope,
     tied_slope,
 )
@@ -93,3 +94,17 @@ def test_both_orders_and_ties() -> None:
 def test_a_slope_that_is_not_finite_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="slope of a loss must be finite for logits up to 64"):
         read_slope(lambda d: np.where(d > 50, np.nan, d))
+
+
+def test_stacked_tables_keep_their_kinks() -> None:
+    first, second = (
+        strict_slope(LOSSES["hinge"], both=False),
+        strict_slope(clipped("logistic", 2.0), both=False),
+    )
+    both = stacked(first, second)
+    shift = len(first.table)
+    np.testing.assert_array_equal(both.table[:shift], first.table)
+    cut = int(np.flatnonzero(second.cuts[:, 0] < 1)[0])
+    assert both.cuts[shift + cut].tolist() == [second.cuts[cut, 0], second.cuts[cut, 1] + shift]
+    assert (both.cuts[:shift, 0] > 1).all()
+    assert not len(stacked(first, first).cuts)

@@ -7,7 +7,7 @@ from cleanrank.losses import pair_sums
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.objectives import first_order
 from cleanrank.losses.pair_objectives import falling_order
-from cleanrank.losses.pair_slopes import LEAST, NO_PAIRS, STEP, SlopeReading, read_slope
+from cleanrank.losses.pair_slopes import LEAST, NO_PAIRS, STEP, SlopeReading, read_slope, stacked
 
 INDPTR = np.array([0, 6, 7, 20], dtype=np.int64)
 GAINS = np.random.default_rng(0).integers(0, 3, 20).astype(np.float64)
@@ -24,9 +24,11 @@ def bent(slope: object) -> SlopeReading:
 def all_pairs(reading: SlopeReading, tied: SlopeReading = NO_PAIRS) -> tuple[np.ndarray, np.ndarray]:
     order, lower = falling_order(GAINS, INDPTR)
     grad, hess = np.empty(20, np.float32), np.empty(20, np.float32)
+    both = reading if tied is NO_PAIRS or reading.is_polynomial else stacked(reading, tied)
+    tied_row = 0 if both is reading else len(reading.table)
     pair_sums.pair_gradients(
         SCORES, INDPTR, np.array([0, 2, 3]), order, lower, 1.0, np.ones(3), reading.polynomial,
-        reading.table, reading.cuts, tied.polynomial, tied.table, tied.cuts, grad, hess,
+        tied.polynomial, both.table, both.cuts, tied_row, grad, hess,
     )  # fmt: skip
     return grad, hess
 

@@ -20,7 +20,7 @@ from cleanrank.groups import query_of_row
 from cleanrank.losses import pair_sums, pairs
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective, Observer, even_pieces
-from cleanrank.losses.pair_slopes import NO_PAIRS, strict_slope, tied_slope
+from cleanrank.losses.pair_slopes import NO_PAIRS, stacked, strict_slope, tied_slope
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 PAIR_SETS: dict[str, str] = {
@@ -94,18 +94,26 @@ class PairwiseObjective(LambdaRankObjective):
             observer=observer,
             n_jobs=n_jobs,
         )
-        self.loss, self.all_pairs, ties = check_trainable(loss), truncation_level is None, NO_PAIRS
+        self.loss, self.all_pairs = check_trainable(loss), truncation_level is None
+        self.slope, self.tied, self.tied_row = strict_slope(loss, both=pair_set != "strict"), NO_PAIRS, 0
         if pair_set == "all_ordered":
             if not self.all_pairs:
                 checks.fail(
                     "truncation_level", "must be None for all ordered pairs, ties included", truncation_level
                 )
-            ties = tied_slope(loss)
-        self.slope = strict_slope(loss, both=pair_set != "strict")
-        self.tied = ties
+            self._count_ties()
         self.scale = query_factors(self.gains, data, pair_set, weighting, noise)
         self._by_gain, self._lower = falling_order(self.gains, self.ranking.indptr)
         self._bounds = even_pieces(np.concatenate(([0], np.cumsum(data.lengths**2))))
+
+    def _count_ties(self) -> None:
+        """Reads the slope of tied pairs: two polynomials, or one table for both."""
+        self.tied = tied_slope(self.loss)
+        if self.slope.is_polynomial and self.tied.is_polynomial:
+            return
+        strict = strict_slope(self.loss, both=True, as_table=True)
+        self.tied_row = len(strict.table)
+        self.slope, self.tied = stacked(strict, tied_slope(self.loss, as_table=True)), NO_PAIRS
 
     def _base(self, scores: FloatArray) -> None:
         ranking = self.ranking
@@ -118,8 +126,8 @@ class PairwiseObjective(LambdaRankObjective):
             return
         pair_sums.pair_gradients(
             scores, ranking.indptr, self._bounds, self._by_gain, self._lower, self.sigmoid, self.scale,
-            self.slope.polynomial, self.slope.table, self.slope.cuts, self.tied.polynomial, self.tied.table,
-            self.tied.cuts, self._grad, self._hess,
+            self.slope.polynomial, self.tied.polynomial, self.slope.table, self.slope.cuts, self.tied_row,
+            self._grad, self._hess,
         )  # fmt: skip
         if self.observer is not None:
             pairs.rank_queries(scores, ranking.indptr, ranking.bounds, ranking.order)

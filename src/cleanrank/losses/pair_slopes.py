@@ -53,13 +53,15 @@ class SlopeReading:
         return len(self.polynomial) > 0
 
 
-def read_slope(slope: Slope, kinks: Sequence[float] = ()) -> SlopeReading:
+def read_slope(slope: Slope, kinks: Sequence[float] = (), *, as_table: bool = False) -> SlopeReading:
     """Reads psi'(d), a function of arrays, with the places where it is not smooth.
+
+    ``as_table`` makes a table of a polynomial too.
 
     >>> read_slope(lambda d: -1 / (1 + np.exp(d))).polynomial.round(9).tolist()  # the logistic loss: -u
     [0.0, -1.0, 0.0, 0.0, 0.0]
     """
-    found = _polynomial(slope) if not kinks else None
+    found = None if kinks or as_table else _polynomial(slope)
     if found is not None:
         return SlopeReading(found, np.zeros((0, 4)), np.zeros((0, 2)))
     return SlopeReading(np.zeros(0), *_table(slope, kinks))
@@ -136,15 +138,29 @@ def _hessians(table: FloatArray) -> FloatArray:
     return found
 
 
-def strict_slope(loss: BinaryLoss, both: bool) -> SlopeReading:
+def strict_slope(loss: BinaryLoss, both: bool, *, as_table: bool = False) -> SlopeReading:
     """The slope of a pair by the winner's lead d: l(d, 1), with ``both`` orders also l(-d, 0)."""
     if not both:
-        return read_slope(loss.one.slope, loss.kinks)
+        return read_slope(loss.one.slope, loss.kinks, as_table=as_table)
     kinks = (*loss.kinks, *(-k for k in loss.kinks))
-    return read_slope(lambda d: loss.one.slope(d) - loss.zero.slope(-d), kinks)
+    return read_slope(lambda d: loss.one.slope(d) - loss.zero.slope(-d), kinks, as_table=as_table)
 
 
-def tied_slope(loss: BinaryLoss) -> SlopeReading:
+def tied_slope(loss: BinaryLoss, *, as_table: bool = False) -> SlopeReading:
     """The slope of a pair of equal grades in both orders: l(d, 0) + l(-d, 0)."""
     kinks = (*loss.kinks, *(-k for k in loss.kinks))
-    return read_slope(lambda d: loss.zero.slope(d) - loss.zero.slope(-d), kinks)
+    return read_slope(lambda d: loss.zero.slope(d) - loss.zero.slope(-d), kinks, as_table=as_table)
+
+
+def stacked(first: SlopeReading, second: SlopeReading) -> SlopeReading:
+    """Two tables as one: the rows of the second follow those of the first."""
+    table = np.concatenate([first.table, second.table])
+    if not len(first.cuts) and not len(second.cuts):
+        return SlopeReading(np.zeros(0), table, np.zeros((0, 2)))
+    cuts = np.zeros((len(table), 2))
+    cuts[:, 0] = NEVER
+    if len(first.cuts):
+        cuts[: len(first.table)] = first.cuts
+    if len(second.cuts):
+        cuts[len(first.table) :] = second.cuts + np.array([0.0, len(first.table)])
+    return SlopeReading(np.zeros(0), table, cuts)

@@ -76,50 +76,66 @@ def _table_pairs(table: Array, row: Array, f: Array, lam: Array, hess: Array) ->
 
 
 @kernel()
-def _against(
-    e: Array, s: Array, i: int, first: int, last: int, sigma: float, polynomial: Array, table: Array,
-    cuts: Array, row: Array, f: Array, lam: Array, hess: Array,
+def _polynomial_winner(
+    e: Array, i: int, first: int, last: int, polynomial: Array, lam: Array, hess: Array
 ) -> None:  # fmt: skip
-    """Adds the pairs of document i with those of the slice first:last, all of which it should beat."""
-    if len(polynomial):
-        own, own_hess = _polynomial_pairs(
-            e[first:last], 1.0 / e[i], polynomial, lam[first:last], hess[first:last]
-        )
-    else:
-        rows, places = row[first:last], f[first:last]
-        _places(s[first:last], s[i], sigma, rows, places)
-        if len(cuts):
-            _past_kinks(cuts, rows, places)
-        own, own_hess = _table_pairs(table, rows, places, lam[first:last], hess[first:last])
+    """Adds the pairs of document i with those of the slice first:last."""
+    own, own_hess = _polynomial_pairs(
+        e[first:last], 1.0 / e[i], polynomial, lam[first:last], hess[first:last]
+    )
+    lam[i] += own
+    hess[i] += own_hess
+
+
+@kernel()
+def _table_winner(
+    s: Array, i: int, first: int, lower: int, sigma: float, table: Array, cuts: Array, tied_row: int,
+    row: Array, f: Array, lam: Array, hess: Array,
+) -> None:  # fmt: skip
+    """Adds the pairs of document i with those from ``first`` on, ties up to ``lower``, in one go."""
+    n = len(s)
+    rows, places = row[first:n], f[first:]
+    _places(s[first:], s[i], sigma, rows, places)
+    for j in range(lower - first):
+        rows[j] += tied_row
+    if len(cuts):
+        _past_kinks(cuts, rows, places)
+    own, own_hess = _table_pairs(table, rows, places, lam[first:], hess[first:])
     lam[i] += own
     hess[i] += own_hess
 
 
 @kernel()
 def _query_pairs(
-    score: Array, order: Array, lower: Array, sigma: float, scale: float, polynomial: Array, table: Array,
-    cuts: Array, tied_polynomial: Array, tied_table: Array, tied_cuts: Array, grad: Array, hess: Array,
-    work: Array, row: Array,
+    score: Array, order: Array, lower: Array, sigma: float, scale: float, polynomial: Array,
+    tied_polynomial: Array, table: Array, cuts: Array, tied_row: int, grad: Array, hess: Array, work: Array,
+    row: Array,
 ) -> None:  # fmt: skip
     n = len(order)
     e, s, lam, h, f = work[0, :n], work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     best, worst = score.max(), score.min()
     wide = sigma * (best - worst) > WIDEST
-    ties = len(tied_polynomial) + len(tied_table) > 0
     for k in range(n):
         s[k] = score[order[k]]
-        e[k] = np.exp(sigma * (s[k] - best))
         lam[k] = 0.0
         h[k] = 0.0
-    for i in range(n - 1):
-        if wide:
-            # Products of two exponentials would not be finite: take that of the lead itself.
-            for k in range(i, n):
-                e[k] = np.exp(min(max(sigma * (s[k] - s[i]), -WIDEST), WIDEST))
-        if lower[i] < n:
-            _against(e, s, i, lower[i], n, sigma, polynomial, table, cuts, row, f, lam, h)
-        if ties and lower[i] > i + 1:
-            _against(e, s, i, i + 1, lower[i], sigma, tied_polynomial, tied_table, tied_cuts, row, f, lam, h)
+    if len(polynomial):
+        for k in range(n):
+            e[k] = np.exp(sigma * (s[k] - best))
+        for i in range(n - 1):
+            if wide:
+                # Products of two exponentials would not be finite: take that of the lead itself.
+                for k in range(i, n):
+                    e[k] = np.exp(min(max(sigma * (s[k] - s[i]), -WIDEST), WIDEST))
+            if lower[i] < n:
+                _polynomial_winner(e, i, lower[i], n, polynomial, lam, h)
+            if len(tied_polynomial) and lower[i] > i + 1:
+                _polynomial_winner(e, i, i + 1, lower[i], tied_polynomial, lam, h)
+    else:
+        for i in range(n - 1):
+            first = i + 1 if tied_row else lower[i]
+            if first < n:
+                _table_winner(s, i, first, lower[i], sigma, table, cuts, tied_row, row, f, lam, h)
     for k in range(n):
         grad[order[k]] = lam[k] * (scale * sigma)
         hess[order[k]] = h[k] * (scale * sigma * sigma)
@@ -128,14 +144,14 @@ def _query_pairs(
 @kernel(parallel=True)
 def pair_gradients(
     score: Array, indptr: Array, bounds: Array, order: Array, lower: Array, sigma: float, scale: Array,
-    polynomial: Array, table: Array, cuts: Array, tied_polynomial: Array, tied_table: Array,
-    tied_cuts: Array, grad: Array, hess: Array,
+    polynomial: Array, tied_polynomial: Array, table: Array, cuts: Array, tied_row: int, grad: Array,
+    hess: Array,
 ) -> None:  # fmt: skip
     """Gradients of all pairs of every query.
 
     ``order`` holds the documents of a query by falling gain, ``lower`` the place in it where smaller gains
-    begin, ``scale`` a factor for each query; readings of slopes as of ``SlopeReading``, both empty for ties
-    when they do not count.
+    begin, ``scale`` a factor for each query; readings of slopes as of ``SlopeReading``. Ties count when they
+    have a polynomial or, in the same table, rows from ``tied_row`` on.
     """
     for piece in prange(len(bounds) - 1):
         first, last = bounds[piece], bounds[piece + 1]
@@ -151,8 +167,8 @@ def pair_gradients(
                 hess[a:b] = np.float32(0.0)
             else:
                 _query_pairs(
-                    score[a:b], order[a:b], lower[a:b], sigma, scale[q], polynomial, table, cuts,
-                    tied_polynomial, tied_table, tied_cuts, grad[a:b], hess[a:b], work, row,
+                    score[a:b], order[a:b], lower[a:b], sigma, scale[q], polynomial, tied_polynomial,
+                    table, cuts, tied_row, grad[a:b], hess[a:b], work, row,
                 )  # fmt: skip
 
 
