@@ -21,8 +21,10 @@ from typing import Any
 from timing import write_result
 
 from cleanrank.data.files import written_whole
-from cleanrank.experiments.reproduce import Reproduction, reproduce
+from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.reproduce import Reproduction, collect, plan, reproduce
 from cleanrank.experiments.run import Tally
+from cleanrank.experiments.store import Store
 from cleanrank.report.detected import Detection, detection_card
 from cleanrank.report.plots import save_figure
 from cleanrank.report.recovery import Card, recovery_card
@@ -31,6 +33,7 @@ from cleanrank.report.recovery_tables import (
     averages_table,
     detection_by_setting,
     detection_table,
+    losses_table,
     settings_table,
     shares_table,
     table,
@@ -62,7 +65,8 @@ def main() -> None:
     """Runs what is asked for, prints it, writes it."""
     asked = arguments()
     found = {
-        part: run(part, asked.quick, asked.store, asked.jobs, asked.only) for part in asked.part or PARTS
+        part: run(part, asked.quick, asked.store, asked.jobs, asked.only, asked.stored)
+        for part in asked.part or PARTS
     }
     sections = [section for part, run_ in found.items() for section in SECTIONS[part](run_)]
     print("\n\n".join(sections))
@@ -78,11 +82,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], help="a filter such as dataset=mq2008")
     parser.add_argument("--jobs", type=int, default=None, help="processes; one per core unless given")
     parser.add_argument("--store", default=".cleanrank/recovery.sqlite", help="where results are kept")
+    parser.add_argument("--stored", action="store_true", help="compute nothing, show what is stored")
     parser.add_argument("--write", action="store_true", help="write the page, its pictures and the JSON")
     return parser.parse_args()
 
 
-def run(part: str, quick: bool, store: str, jobs: int | None, only: Sequence[str]) -> Reproduction:
+def run(
+    part: str, quick: bool, store: str, jobs: int | None, only: Sequence[str], stored: bool
+) -> Reproduction:
     """Computes the cells of a part that are not stored yet."""
     Path(store).parent.mkdir(parents=True, exist_ok=True)
     told = time.monotonic()
@@ -95,10 +102,22 @@ def run(part: str, quick: bool, store: str, jobs: int | None, only: Sequence[str
             print(f"{part}: {tally.finished} of {tally.total} cells{left}", flush=True)
 
     recipe = ROOT / "recipes" / "recovery" / f"{part}.toml"
+    if stored:
+        return of_store(recipe, quick, store, only)
     found = reproduce(recipe, store=store, jobs=jobs, quick=quick, only=only, watch=watch)
     for record in found.failed:
         print(f"failed: {record.cell['dataset']}, {record.cell['method']}: {record.error.splitlines()[-1]}")
     return found
+
+
+def of_store(path: Path, quick: bool, store: str, only: Sequence[str]) -> Reproduction:
+    """What is stored of a part, be it whole or not."""
+    recipe = read_recipe(path)
+    recipe = recipe.quickly() if quick else recipe
+    with Store(store) as runs:
+        cells = plan(recipe, runs, only=only)
+        records = collect(cells, runs, recipe.name)
+    return Reproduction(recipe, tuple(cells), records, Tally(len(cells), stored=len(records)))
 
 
 def card_sections(found: Reproduction) -> list[str]:
@@ -121,6 +140,7 @@ def goals(card: Card) -> str:
             method,
             f"{goal:.2f}",
             "–" if there[method].share is None else f"{there[method].share}",
+            f"{there[method].pooled}",
             "; ".join(f"{r.dataset}, {r.level.label}: {r.share}" for r in there[method].below) or "none",
             f"{card.difference(method, RIVALS[method])}",
         ]
@@ -130,7 +150,8 @@ def goals(card: Card) -> str:
     head = [
         "method",
         "goal",
-        "reached",
+        "mean of settings",
+        "pooled",
         "settings below -.05 beyond the interval",
         "pooled share ahead of the same rows corrected",
     ]
@@ -201,7 +222,49 @@ def write(found: Mapping[str, Reproduction], sections: Sequence[str], quick: boo
         page.write_text(
             "\n\n".join(s.strip("\n") for s in [*opening(found, quick), *sections]) + "\n", encoding="utf-8"
         )
+    fill(ROOT / "docs" / "how-much-can-be-won-back.md", summaries(found))
     write_result("recovery", result)
+
+
+def summaries(found: Mapping[str, Reproduction]) -> dict[str, str]:
+    """The short tables of docs/how-much-can-be-won-back.md, by the name of their place there."""
+    parts = {}
+    if "card" in found:
+        card = recovery_card(found["card"].records)
+        nothing = sum(not s.clear for s in card.settings)
+        few = (
+            f"{len(card.settings)} settings, {ran(found['card'])}; in {nothing} of them the loss is not "
+            "clearly above 0: nothing to win back."
+        )
+        parts["card"] = f"{few}\n\n{averages_table(card)}\n{goals(card)}"
+        parts["losses"] = losses_table(card)
+    if "detection" in found:
+        parts["detection"] = detection_table(detection(found["detection"]))
+    if "cost" in found:
+        parts["cost"] = (
+            "\n".join(cost_sections(found["cost"])[1:]).replace("### ", "**").replace(")\n|", ")**\n\n|")
+        )
+    return parts
+
+
+def ran(found: Reproduction) -> str:
+    """Folds and seeds in words."""
+    folds, seeds = (sorted({r.cell[name] for r in found.records}) for name in ("fold", "seed"))
+    words = [f"{n} {', '.join(map(str, v))}" for n, v in (("fold", folds), ("seeds", seeds))]
+    return ", ".join(words)
+
+
+def fill(page: Path, parts: Mapping[str, str]) -> None:
+    """Puts texts between the comments <!-- name --> and <!-- end name --> of a page."""
+    text = page.read_text(encoding="utf-8")
+    for name, words in parts.items():
+        opens, closes = f"<!-- {name} -->", f"<!-- end {name} -->"
+        before, _, rest = text.partition(opens)
+        _, found, after = rest.partition(closes)
+        if found:
+            text = f"{before}{opens}\n{words.strip()}\n{closes}{after}"
+    with written_whole(page) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def opening(found: Mapping[str, Reproduction], quick: bool) -> list[str]:

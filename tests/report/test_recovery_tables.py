@@ -5,6 +5,7 @@ from cleanrank.report.recovery_tables import (
     averages_table,
     detection_by_setting,
     detection_table,
+    losses_table,
     settings_table,
     shares_table,
 )
@@ -51,3 +52,14 @@ def test_detectors_stand_beside_the_lead_of_the_reference():
     assert auto == ["auto", "0.80 [0.80, 0.80]", "–"]
     assert sour[-1] == "0.30 [0.30, 0.30]"
     assert lines(detection_by_setting(card, AP))[-1] == ["A", "uniform 0.2", "0.80", "0.50"]
+
+
+def test_losses_that_are_clear_stand_out():
+    calm = cells({**ENDS, "m": 0.57}, spread=0)
+    vague = cells(
+        {"clean-trained": 0.501, "noisy-trained": 0.5, "m": 0.5}, spread=0.2, dataset="B", level=MISSED
+    )
+    _, _, one, two = lines(losses_table(recovery_card(calm + vague, resamples=50)))
+    assert one == ["uniform 0.2", "**0.100 [0.100, 0.100]**", "not run"]
+    assert two[:2] == ["missed 0.3", "not run"]
+    assert not two[2].startswith("**")

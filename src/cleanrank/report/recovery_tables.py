@@ -51,6 +51,20 @@ def settings_table(card: Card) -> str:
     return table(head, lines, left=2)
 
 
+def losses_table(card: Card) -> str:
+    """Noise levels against data sets: what noise takes, with its interval."""
+    datasets = list(dict.fromkeys(s.dataset for s in card.settings))
+    losses = {s.place: s for s in card.settings}
+    lines = [
+        [
+            level.label,
+            *(_loss(losses[d, level]) if (d, level) in losses else "not run" for d in datasets),
+        ]
+        for level in dict.fromkeys(s.level for s in card.settings)
+    ]
+    return table(["noise", *datasets], lines, left=1)
+
+
 def shares_table(card: Card, level: Level) -> str:
     """Methods against data sets at one noise level: the figure and the share with its interval."""
     settings = [s for s in card.settings if s.level == level]
@@ -104,6 +118,11 @@ def _share(setting: Setting, row: Recovered | None) -> str:
         return "not run"
     words = NOTHING if row.share is None else f"{row.share}"
     return f"{row.mean:.4f}, {words}"
+
+
+def _loss(s: Setting) -> str:
+    words = f"{s.loss.value:.3f} [{s.loss.low:.3f}, {s.loss.high:.3f}]"
+    return f"**{words}**" if s.clear else words
 
 
 def _small(e: Estimate) -> str:
