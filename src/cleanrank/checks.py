@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "nn": ("torch", "safetensors"),
+    "nn": ("torch",),
     "web": ("fastapi", "uvicorn", "jinja2"),
     "dask": ("dask", "distributed"),
 }
