@@ -96,3 +96,9 @@ def test_ties_by_hand():
     found = _ties(np.array([1.0, 1.0, 2.0, 1.0, 3.0, 3.0]), data)
     assert found[0] == pytest.approx(1 / 3)
     assert np.isnan(found[1])
+
+
+def test_positives_are_counted_over_documents(asked):
+    found = STUDIES["positives"].run(asked)
+    assert found.means["positives"] == pytest.approx(np.count_nonzero(asked.train.y) / len(asked.train.y))
+    assert found.values["positives"][0] == pytest.approx(np.count_nonzero(asked.train.y[:12]) / 12)

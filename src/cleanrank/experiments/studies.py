@@ -103,6 +103,15 @@ def label_noise(asked: Inquiry) -> Measured:
     return Measured(values, means, clean.query_ids.tolist())
 
 
+def positives(asked: Inquiry) -> Measured:
+    """How many training documents are given a grade above 0: where labels are clicks, the click rate."""
+    given = asked.train
+    share = np.add.reduceat((given.y > 0).astype(np.float64), given.indptr[:-1]) / given.lengths
+    return Measured(
+        {"positives": share}, {"positives": float((given.y > 0).mean())}, given.query_ids.tolist()
+    )
+
+
 def tied_pairs(asked: Inquiry) -> Measured:
     """A ranker's order of documents of equal grade: how often the first of a random pair wins."""
     params = dict(asked.params)
@@ -212,6 +221,13 @@ STUDIES: dict[str, Study] = {
             "pnoise:overall": "pNoise in closed form for the overall shares of grades and long lists",
         },
         about="noise of the training labels; trains nothing",
+    ),
+    "positives": Study(
+        version=1,
+        run=positives,
+        params={},
+        measures={"positives": "the share of training documents with a grade above 0; of clicks, their rate"},
+        about="how many labels are positive; trains nothing but the ranker behind clicks",
     ),
     "tied_pairs": Study(
         version=1,
