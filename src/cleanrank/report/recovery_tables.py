@@ -116,7 +116,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]], *, left: int) -> 
 def _share(setting: Setting, row: Recovered | None) -> str:
     if row is None:
         return "not run"
-    words = NOTHING if row.share is None else f"{row.share}"
+    words = "–" if row.share is None else f"{row.share}"
     return f"{row.mean:.4f}, {words}"
 
 
