@@ -11,7 +11,7 @@ TOLERANCE = 1e-9
 
 
 def is_label_symmetric(loss: str | BinaryLoss) -> bool:
-    """Whether l(a, 1) + l(a, 0) is the same for every logit a (Haddad 2022, Definition 4.1).
+    """Whether l(a, 1) + l(a, 0) is the same for every logit a (Haddad 2022, Definition 3.2).
 
     The constant that a loss states is checked against its values at |a| up to 40; a loss that states none is
     judged by its values. True for zero_one, ramp, unhinged and sigmoid. Haddad lists hinge and l1 too: their
