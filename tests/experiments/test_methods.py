@@ -37,7 +37,7 @@ def test_every_method_has_a_version_and_typed_parameters(name):
     assert isinstance(method.version, int)
     assert method.version >= 1
     assert method.about
-    assert all(type(v) in (bool, int, float, str, dict) for v in method.params.values())
+    assert all(type(v) in (bool, int, float, str, dict, list) for v in method.params.values())
 
 
 def test_one_feature_finds_the_one_that_matters_and_its_direction():
