@@ -101,3 +101,10 @@ def test_scikit_learn_splits_by_query():
 def same_lengths(part, whole):
     known = dict(zip(whole.query_ids.tolist(), whole.lengths.tolist(), strict=True))
     return all(known[q] == n for q, n in zip(part.query_ids.tolist(), part.lengths.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("n", [1, 2.5, "3", True])
+def test_folds_are_a_whole_number_of_parts(n):
+    data = cr.from_arrays([[0.0]] * 3, [0, 1, 0], qid=[1, 2, 3])
+    with pytest.raises(InvalidInputError, match="folds must be a whole number between 2 and"):
+        fold_of_query(data, n)

@@ -38,3 +38,9 @@ def test_a_family_with_its_rate():
         read_noise("uniform:1.5", 3)
     with pytest.raises(CleanrankError, match="Did you mean 'uniform'"):
         read_noise("unifrom:0.1", 3)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "bytes.csv").write_bytes(bytes(range(256)))
+    with pytest.raises(CleanrankError, match=r"noise file .*bytes\.csv"):
+        read_matrix(tmp_path / "bytes.csv")

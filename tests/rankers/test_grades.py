@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError
+from cleanrank.checks import CleanrankError, InvalidInputError
 from cleanrank.data.split import fold_of_query
 from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.profiles import one_way, uniform
@@ -15,6 +15,8 @@ from cleanrank.rankers.grades import (
     fit_true_grades,
     true_shares,
 )
+from cleanrank.rankers.rounds import watch_rounds
+from cleanrank.rankers.soft_grades import fit_soft_grades
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +175,38 @@ def test_columns_that_tell_nothing_leave_the_shares():
     data = cr.from_arrays(np.zeros((80, 2)), [0, 0, 0, 1] * 20, qid=np.repeat(np.arange(8), 10))
     found = fit_true_grades(data, np.eye(2)[data.y], [data])[0]
     assert found == pytest.approx(np.tile([0.75, 0.25], (80, 1)), abs=1e-6)
+
+
+@pytest.mark.parametrize("learn", ["given", "true", "soft", "rounds"])
+def test_parameters_are_read_by_any_name_and_slips_are_named(data, learn):
+    def fit(params):
+        if learn == "given":
+            return fit_grades(data, data, rounds=3, params=params)
+        if learn == "true":
+            return fit_true_grades(data, np.eye(3)[data.y], [data], rounds=3, params=params)[0]
+        if learn == "soft":
+            return fit_soft_grades(data, np.eye(3)[data.y], data, rounds=3, params=params)
+        seen = []
+        watch_rounds(data, None, lambda _, p: seen.append(p.copy()), rounds=3, params=params)
+        return seen[-1]
+
+    plain, by_name = fit(None), fit({"learning_rate": 0.5})
+    assert not np.array_equal(plain, by_name)
+    np.testing.assert_array_equal(fit({"eta": 0.5}), by_name)
+    with pytest.raises(CleanrankError, match="unknown parameter of LightGBM 'num_leafs'"):
+        fit({"num_leafs": 3})
+    with pytest.raises(CleanrankError, match="num_leaves must be more than 1"):
+        fit({"num_leaves": 1})
+    with pytest.raises(CleanrankError, match="bagging_by_query"):
+        fit({"bagging_by_query": True})
+
+
+def test_a_column_of_hardly_any_values_leaves_the_shares():
+    """LightGBM bins such a column away; the two classes of model must not break on it."""
+    X = np.zeros((40, 1), dtype=np.float32)
+    X[0] = 1
+    data = cr.from_arrays(X, [0, 1] * 20, qid=np.repeat(np.arange(4), 10))
+    soft = fit_soft_grades(data, np.eye(2)[data.y], data, rounds=3)
+    (true,) = fit_true_grades(data, np.eye(2)[data.y], [data], rounds=3)
+    np.testing.assert_allclose(soft, 0.5)
+    np.testing.assert_allclose(true, 0.5)

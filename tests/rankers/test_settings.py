@@ -1,10 +1,13 @@
+from types import SimpleNamespace
+
+import lightgbm
 import numpy as np
 import pytest
 import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
-from cleanrank.rankers.settings import ARGUMENTS, by_main_name, varies
+from cleanrank.rankers.settings import ARGUMENTS, _main_names, by_main_name, run_settings, varies
 from cleanrank.rankers.trees import train_gbdt, train_lambdarank
 
 
@@ -120,3 +123,36 @@ def test_rows_to_score_are_checked(data):
         with pytest.raises(CleanrankError, match=words):
             model.predict(X)
     np.testing.assert_array_equal(model.predict(data.X[:2].tolist()), model.predict(data.X[:2]))
+
+
+@pytest.mark.parametrize("listed", ["no class", "no method", "other values"])
+def test_a_lightgbm_that_lists_no_names_gets_parameters_as_they_are(data, monkeypatch, listed):
+    wanted = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5}).predict(data.X)
+    if listed == "no class":
+        monkeypatch.delattr(lightgbm.basic, "_ConfigAliases")
+    elif listed == "no method":
+        monkeypatch.setattr(lightgbm.basic, "_ConfigAliases", object())
+    else:
+        fake = SimpleNamespace(_get_all_param_aliases=lambda: {"learning_rate": 3})
+        monkeypatch.setattr(lightgbm.basic, "_ConfigAliases", fake)
+    _main_names.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="does not list the names of its parameters"):
+            assert by_main_name({"eta": 0.1, "learning_rate": 0.2}) == {"eta": 0.1, "learning_rate": 0.2}
+        with pytest.raises(CleanrankError, match="must leave 'objective' to the argument"):
+            by_main_name({"objective": "regression"})
+        # LightGBM itself goes by the list that was taken away; ours stays empty.
+        monkeypatch.undo()
+        found = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5}).predict(data.X)
+    finally:
+        monkeypatch.undo()
+        _main_names.cache_clear()
+    np.testing.assert_array_equal(found, wanted)
+    assert by_main_name({"eta": 0.1}) == {"learning_rate": 0.1}
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 0), (-1, 0), (3, 3)])
+def test_every_run_is_told_seed_and_threads(n_jobs, threads):
+    found = run_settings(2**40 + 7, n_jobs)
+    assert found["num_threads"] == threads
+    assert found["seed"] == 7

@@ -63,8 +63,9 @@ def split(
 
 def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator = 0) -> IntArray:
     """The fold (0..n-1) of every query, sizes differing by one at most."""
-    if not 2 <= n <= data.n_queries:
-        checks.fail("n", f"must lie between 2 and the number of queries ({data.n_queries})", n)
+    if not checks.is_whole(n) or not 2 <= n <= data.n_queries:
+        rule = f"must be a whole number between 2 and the number of queries ({data.n_queries})"
+        checks.fail("folds", rule, repr(n))
     fold = np.empty(data.n_queries, dtype=np.int64)
     fold[_drawn_queries(data, seed)] = np.arange(data.n_queries) % n
     return fold

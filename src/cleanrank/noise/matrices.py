@@ -34,8 +34,8 @@ def read_matrix(path: str | Path) -> NoiseProfile:
     from cleanrank.data.files import existing_file
 
     file = existing_file(path)
-    text = file.read_text(encoding="utf-8")
     try:
+        text = file.read_text(encoding="utf-8")
         rows: Any = json.loads(text) if text.lstrip()[:1] in ("[", "{") else _csv(text)
         rows = rows["matrix"] if isinstance(rows, dict) else rows
         matrix = np.array(rows, dtype=np.float64)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from cleanrank import checks
 from cleanrank.data.split import fold_of_query, split
 from cleanrank.noise.crossfit import cross_fit
-from cleanrank.rankers.trees import refuse_broken
+from cleanrank.rankers.settings import by_main_name, in_our_words, refuse_broken, run_settings
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 
 DEFAULTS: dict[str, Any] = {
@@ -54,19 +54,21 @@ def fit_grades(
         early_stopping_rounds: rounds without gain in log loss on held-out queries before it stops.
         n_jobs: threads.
     """
-    refuse_broken(params or {})
     C = max(train.n_grades, 2) if n_grades is None else n_grades
     if train.n_grades > C:
         checks.fail("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
-    chosen = {"objective": "multiclass", "metric": "multi_logloss", **(params or {})}
-    settings = _settings(C, seed, n_jobs, chosen)
+    settings = grade_settings(C, seed, n_jobs, params)
+    settings |= {"objective": "multiclass", "metric": "multi_logloss"}
     learn, held = split(train, (1 - HELD_OUT, HELD_OUT), seed=seed) if train.n_queries > 6 else (train, None)
     learn_set = lightgbm.Dataset(learn.X, label=learn.y, weight=learn.weights)
     watched = [] if held is None else [lightgbm.Dataset(held.X, label=held.y, reference=learn_set)]
     stop: list[Callable[..., Any]] = (
         [lightgbm.early_stopping(early_stopping_rounds, verbose=False)] if watched else []
     )
-    booster = lightgbm.train(settings, learn_set, num_boost_round=rounds, valid_sets=watched, callbacks=stop)
+    with in_our_words(settings, learn):
+        booster = lightgbm.train(
+            settings, learn_set, num_boost_round=rounds, valid_sets=watched, callbacks=stop
+        )
     best = booster.best_iteration if booster.best_iteration > 0 else None
     found: FloatArray = np.asarray(booster.predict(rows.X, num_iteration=best), dtype=np.float64)
     return found
@@ -130,7 +132,6 @@ def fit_true_grades(
         early_stopping_rounds: rounds without gain in held-out likelihood before it stops.
         n_jobs: threads.
     """
-    refuse_broken(params or {})
     L = np.ascontiguousarray(likelihood, dtype=np.float64)
     C = L.shape[1]
     base = np.log(true_shares(L, train.weights, shares))
@@ -139,24 +140,21 @@ def fit_true_grades(
     weights = None if train.weights is None else train.weights[~held]
     objective = NoisyGrades(L[~held], weights, n_jobs)
     watched = [_start(train, held, base, learn_set)] if held.any() else []
-    settings = _settings(C, seed, n_jobs, params) | {"objective": objective, "metric": "None"}
+    settings = grade_settings(C, seed, n_jobs, params) | {"objective": objective, "metric": "None"}
     stop: list[Callable[..., Any]] = (
         [lightgbm.early_stopping(early_stopping_rounds, verbose=False)] if watched else []
     )
     outside = NoisyGrades(L[held], None, n_jobs)
-    try:
-        booster = lightgbm.train(
-            settings,
-            learn_set,
-            num_boost_round=rounds,
-            valid_sets=watched,
-            feval=lambda scores, _: ("unlikeliness", outside.loss(scores), False),
-            callbacks=stop,
-        )
-    except lightgbm.basic.LightGBMError as error:
-        if "num_features" not in str(error):
-            raise
-        # No column tells any two rows apart: the shares are all there is to know.
+    booster = boosted(
+        settings,
+        learn_set,
+        train,
+        num_boost_round=rounds,
+        valid_sets=watched,
+        feval=lambda scores, _: ("unlikeliness", outside.loss(scores), False),
+        callbacks=stop,
+    )
+    if booster is None:
         return [softmax(np.tile(base, (each.n_docs, 1))) for each in rows]
     best = booster.best_iteration if booster.best_iteration > 0 else None
     return [
@@ -313,15 +311,32 @@ def _start(
     return lightgbm.Dataset(data.X[rows], label=data.y[rows], init_score=scores, reference=reference)
 
 
-def _settings(n_grades: int, seed: int, n_jobs: int, params: Mapping[str, Any] | None) -> dict[str, Any]:
+def grade_settings(
+    n_grades: int, seed: int, n_jobs: int | None, params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What LightGBM is told about a model of grades; ``params`` by any of their names replace DEFAULTS."""
+    given = by_main_name(params)
+    refuse_broken(given)
     return DEFAULTS | {
         "num_class": n_grades,
-        "seed": seed,
-        "deterministic": True,
-        "force_row_wise": True,
-        "num_threads": n_jobs,
-        "verbosity": -1,
+        **run_settings(seed, n_jobs),
         # With a custom objective LightGBM refuses data of which it filtered every column.
         "feature_pre_filter": False,
-        **(params or {}),
+        **given,
     }
+
+
+def boosted(
+    settings: Mapping[str, Any], learn_set: lightgbm.Dataset, train: RankingData, **options: Any
+) -> lightgbm.Booster | None:
+    """A forest of an objective of our own; None where no column tells any two rows apart.
+
+    The shares of the grades are then all there is to know.
+    """
+    with in_our_words(settings, train):
+        try:
+            return lightgbm.train(dict(settings), learn_set, **options)
+        except lightgbm.basic.LightGBMError as error:
+            if "num_features" not in str(error):
+                raise
+    return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.rankers.grades import DEFAULTS
-from cleanrank.rankers.trees import refuse_broken
+from cleanrank.rankers.settings import by_main_name, in_our_words, refuse_broken, run_settings
 from cleanrank.types import Array, RankingData
 
 # Sees (rounds so far, predictions): probabilities (N, C) of grades, or scores (N,) of a ranking.
@@ -51,12 +51,12 @@ def watch_rounds(
     [(1, (108, 3)), (2, (108, 3))]
     """
     checks.known("objective", objective, OBJECTIVES)
-    refuse_broken(params or {})
+    if not checks.is_whole(rounds) or rounds < 1:
+        checks.fail("rounds", "must be a whole number from 1 on", repr(rounds))
+    given = by_main_name(params)
+    refuse_broken(given)
     C = max(train.n_grades, 2) if n_grades is None else n_grades
-    settings = DEFAULTS | OBJECTIVES[objective](C) | {
-        "metric": "None", "seed": seed, "deterministic": True, "force_row_wise": True,
-        "num_threads": n_jobs, "verbosity": -1, **(params or {}),
-    }  # fmt: skip
+    settings = DEFAULTS | OBJECTIVES[objective](C) | {"metric": "None"} | run_settings(seed, n_jobs) | given
     grouped = objective == "ranking"
     learn = lightgbm.Dataset(
         train.X, label=train.y, weight=train.weights, group=train.lengths if grouped else None
@@ -74,7 +74,8 @@ def watch_rounds(
         observer(seen, np.asarray(predictions))
         return "seen", float(seen), True
 
-    lightgbm.train(settings, learn, num_boost_round=rounds, valid_sets=[watched], feval=show)
+    with in_our_words(settings, train):
+        lightgbm.train(settings, learn, num_boost_round=rounds, valid_sets=[watched], feval=show)
 
 
 OBJECTIVES: dict[str, Callable[[int], dict[str, Any]]] = {

@@ -1,6 +1,7 @@
 """What LightGBM is told: parameters by one name each, what is refused, and its errors in our words."""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -41,7 +42,7 @@ def by_main_name(params: Mapping[str, Any] | None) -> dict[str, Any]:
     """Parameters under the names that LightGBM gives them first; unknown ones are refused.
 
     LightGBM lets an alias lose against the main name and passes over what it does not know, both without a
-    word.
+    word. A LightGBM that does not list its parameters gets them as they are.
 
     >>> by_main_name({"eta": 0.1, "min_child_samples": 5})
     {'learning_rate': 0.1, 'min_data_in_leaf': 5}
@@ -51,7 +52,7 @@ def by_main_name(params: Mapping[str, Any] | None) -> dict[str, Any]:
     names = _main_names()
     found: dict[str, Any] = {}
     for name, value in (params or {}).items():
-        main = names[checks.known("parameter of LightGBM", name, names)]
+        main = names[checks.known("parameter of LightGBM", name, names)] if names else name
         if main in ARGUMENTS:
             checks.fail("params", f"must leave {name!r} to the argument", repr(value), remedy=_instead(main))
         if main in found and found[main] != value:
@@ -66,9 +67,35 @@ def _instead(main: str) -> str:
 
 @cache
 def _main_names() -> dict[str, str]:
-    """Every name of every parameter -> its main name, as this LightGBM lists them."""
-    listed: dict[str, list[str]] = lightgbm.basic._ConfigAliases._get_all_param_aliases()
-    return {name: main for main, names in listed.items() for name in (main, *names)}
+    """Every name of every parameter -> its main name, as this LightGBM lists them; empty if it does not.
+
+    The list is private to LightGBM, so that any version may take it away. Names are then taken as they are:
+    training goes on, and what LightGBM does with an alias or a slip of the pen is its own business again.
+    """
+    try:
+        listed: dict[str, list[str]] = lightgbm.basic._ConfigAliases._get_all_param_aliases()
+        found = {str(name): str(main) for main, names in listed.items() for name in (main, *names)}
+    except (AttributeError, TypeError, ValueError):
+        found = {}
+    if found.get("eta") == "learning_rate":
+        return found
+    warnings.warn(
+        f"LightGBM {lightgbm.__version__} does not list the names of its parameters: aliases are not "
+        "resolved and unknown names not noticed. Use main names (learning_rate, min_data_in_leaf).",
+        stacklevel=2,
+    )
+    return {}
+
+
+def run_settings(seed: int, n_jobs: int | None) -> dict[str, Any]:
+    """What every run is told: the same bits for a seed and any number of threads, and no chatter."""
+    return {
+        "seed": seed % SEEDS,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 0 if n_jobs in (None, -1) else n_jobs,
+        "verbosity": -1,
+    }
 
 
 def lambdarank_settings(

@@ -12,8 +12,7 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.data.split import fold_of_query
-from cleanrank.rankers.grades import DEFAULTS, softmax
-from cleanrank.rankers.trees import refuse_broken
+from cleanrank.rankers.grades import boosted, grade_settings, softmax
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 
 ROUNDS = 60
@@ -59,31 +58,19 @@ def fit_soft_grades(
         seed: for LightGBM.
         n_jobs: threads.
     """
-    refuse_broken(params or {})
     w = np.ascontiguousarray(targets, dtype=np.float64)
     if w.ndim != 2 or len(w) != train.n_docs or w.shape[1] < 2:
         checks.fail("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
     share = np.maximum(np.average(w, axis=0, weights=train.weights), LEAST_SHARE)
     base = np.log(share / share.sum())
-    settings = DEFAULTS | {
-        "objective": SoftTargets(w, train.weights), "num_class": w.shape[1], "metric": "None", "seed": seed,
-        "deterministic": True, "force_row_wise": True, "num_threads": n_jobs, "verbosity": -1,
-        "feature_pre_filter": False,
-        **(params or {}),
-    }  # fmt: skip
-    if not _varies(train.X):
-        return np.tile(softmax(base[None]), (rows.n_docs, 1))
+    settings = grade_settings(w.shape[1], seed, n_jobs, params)
+    settings |= {"objective": SoftTargets(w, train.weights), "metric": "None"}
     learn = lightgbm.Dataset(train.X, label=train.y, init_score=np.tile(base, (len(w), 1)))
-    booster = lightgbm.train(settings, learn, num_boost_round=rounds)
+    booster = boosted(settings, learn, train, num_boost_round=rounds)
+    if booster is None:
+        return np.tile(softmax(base[None]), (rows.n_docs, 1))
     scores = np.asarray(booster.predict(rows.X, raw_score=True), dtype=np.float64)
     return softmax(base + scores.reshape(rows.n_docs, w.shape[1]))
-
-
-def _varies(X: Any) -> bool:
-    """Whether any column has two values; LightGBM refuses own objectives on features that say nothing."""
-    if not isinstance(X, np.ndarray):
-        return bool(X.nnz)
-    return any(not np.array_equal(X[1:, j], X[:-1, j], equal_nan=True) for j in range(X.shape[1]))
 
 
 def cross_fit_soft_grades(
