@@ -170,3 +170,27 @@ def test_posterior_needs_probabilities_and_plain_grades(toy, issues, probable):
     once = cr.clean(toy, probable, mode="posterior").data
     with pytest.raises(cr.CleanrankError, match="must have grades only"):
         cr.clean(once, probable, mode="posterior")
+
+
+def test_dropped_rows_have_neither_grade_nor_weight_left(toy, issues):
+    removed = cr.clean(toy, issues).removed
+    assert removed.new_label.isna().all()
+    assert removed.new_weight.isna().all()
+    assert (removed.old_weight == 1).all()
+
+
+def test_one_row_or_none_may_be_taken_back(toy, issues):
+    found = cr.clean(toy, issues)
+    row = int(found.removed.row_id[0])
+    assert row in found.undo(row).data.row_ids
+    assert same_data(found.undo([]).data, found.data)
+    with pytest.raises(CleanrankError, match="must be ids of changed rows; got 99999"):
+        found.undo(99999)
+
+
+def test_a_table_of_other_data_changes_nothing(toy, issues):
+    with pytest.raises(CleanrankError, match="must have a row for every row of data"):
+        cr.clean(toy, issues.select(np.arange(5)))
+    other = cr.make_ranking(5, 3, docs_per_query=10, seed=9)
+    with pytest.raises(CleanrankError, match="must be the grade in data|must have a row for every row"):
+        cr.clean(other, issues)

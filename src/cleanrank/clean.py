@@ -78,10 +78,10 @@ class Cleaned:
         """The data as they were; with row ids, the cleaning without these rows, as a new result."""
         if rows is None:
             return self.before
-        ids = np.asarray(rows)
+        ids = np.atleast_1d(np.asarray(rows))
         unknown = ~np.isin(ids, self.before.row_ids[self.acted])
         if unknown.any():
-            checks.fail("rows", "must be ids of changed rows", int(ids[np.argmax(unknown)]))
+            checks.fail("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
         acted = self.acted & ~np.isin(self.before.row_ids, ids)
         return _cleaned(self.before, self.issues, acted, self.mode, self.by, self.at, self.options)
 
@@ -129,11 +129,11 @@ class Cleaned:
 
     def _after(self, name: str, missing: Array) -> Array:
         """A column of the changed rows after cleaning; ``missing`` where there is no such column."""
+        if self.mode == "drop":
+            return np.full(len(missing), np.nan)
         column = getattr(self.data, name)
         if column is None:
             return missing
-        if self.mode == "drop":
-            return np.full(len(missing), np.nan)
         return np.asarray(column[self.acted])
 
     def _gains(self) -> dict[str, Array]:

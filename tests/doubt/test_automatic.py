@@ -137,8 +137,16 @@ def test_gold_rows_are_settled(noisy):
 
 
 def test_mistakes_are_named(noisy):
-    with pytest.raises(CleanrankError, match="known must be one grade below 5 per row"):
-        find_auto(noisy.data, known=[1, 2])
+    with pytest.raises(CleanrankError, match=r"known must be a whole grade per row \(2449\)"):
+        find_auto(noisy.data, known=[1, 2], folds=2)
+    for known, words in ((7, "must be grades from 0 to 4, -1 where unknown; got 7 at row 3"), (-2, "got -2")):
+        truth = np.full(noisy.data.n_docs, -1)
+        truth[3] = known
+        with pytest.raises(CleanrankError, match=words):
+            find_auto(noisy.data, noise=noisy.profile, known=truth, folds=2)
+    for options in ({"seed": -1}, {"n_jobs": 0}, {"folds": 2.5}, {"params": {"num_leafs": 3}}):
+        with pytest.raises(CleanrankError):
+            find_auto(noisy.data, **options)
     with pytest.raises(CleanrankError, match="at least one row and two grades"):
         assumed_noise(np.zeros((0, 2)), np.zeros(0, dtype=int))
     assert isinstance(find_auto(noisy.data.select(np.arange(60)), folds=2), DoubtTable)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
+from cleanrank.doubt import posterior as posterior_module
 from cleanrank.doubt.posterior import (
     bayes,
     find_posterior,
@@ -86,7 +87,11 @@ def test_impossible_rows_follow_the_likelihood():
         (([[0.5, 0.5]], [2], np.eye(2)), "must be grades from 0 to 1"),
         (([[0.2, 0.3, 0.5]], [0], np.eye(2)), "a row for each of the 3 grades"),
         (([[0.5, 0.5]], [0, 1], np.eye(2)), "one grade per row"),
-        (([[np.nan, 0.5]], [0], np.eye(2)), "must hold probabilities"),
+        (([[0.5, 0.5], [np.nan, 0.5]], [0, 0], np.eye(2)), r"must hold probabilities .* at row 1"),
+        (([[0.5, -0.5]], [0], np.eye(2)), "must hold probabilities"),
+        (([0.5, 0.5], [0], np.eye(2)), "a row per document"),
+        (([[0.5, 0.5]], 0, np.eye(2)), "must be whole grades, one per row"),
+        (([[0.5, 0.5]], [0.0], np.eye(2)), "must be whole grades, one per row"),
         (([[0.5, 0.5]], [0], "uniform"), "must be a matrix"),
         (([[0.5, 0.5]], [0], [[0.5, 0.6], [0, 1]]), "rows that sum to 1"),
     ],
@@ -186,3 +191,83 @@ def test_doubt_with_the_true_matrix_is_calibrated_within_three_points(rounds, pr
     assert abs(table.doubt.mean() - found.changed.mean()) <= 0.01
     # The measure can fail: doubt of half the rate is far off.
     assert reliability(table.doubt / 2, found.changed) > 0.03
+
+
+def bayes_by_hand(q, T, given):
+    """Bayes' rule with plain loops."""
+    found = []
+    for row, m in zip(q, given, strict=True):
+        joint = [row[l] * T[l][m] for l in range(len(T))]
+        found.append([each / sum(joint) for each in joint])
+    return found
+
+
+@pytest.mark.parametrize(
+    "T",
+    [
+        [[0.9, 0.1], [0.3, 0.7]],
+        [[1.0, 0.0], [0.2, 0.8]],
+        [[0.0, 1.0], [1.0, 0.0]],
+        [[0.8, 0.1, 0.1], [0.0, 0.9, 0.1], [0.3, 0.0, 0.7]],
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]],
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    ],
+)
+def test_matrices_with_zeros_permutations_and_the_identity_by_hand(T):
+    C = len(T)
+    q = np.random.default_rng(C).dirichlet(np.ones(C), 6)
+    given = np.arange(6) % C
+    observed = [[sum(row[l] * T[l][m] for l in range(C)) for m in range(C)] for row in q]
+    assert true_probabilities(observed, T) == pytest.approx(q)
+    assert posterior(observed, given, T) == pytest.approx(np.array(bayes_by_hand(q, T, given)))
+
+
+def test_a_singular_matrix_by_hand():
+    """Grades 1 and 2 are given alike: they share what the given grades leave them."""
+    T = [[0.8, 0.1, 0.1], [0.2, 0.4, 0.4], [0.2, 0.4, 0.4]]
+    q = np.array([0.5, 0.25, 0.25])
+    observed = [list(q @ np.array(T))]
+    found = posterior(observed * 3, [0, 1, 2], T)
+    assert found == pytest.approx(np.array(bayes_by_hand([q] * 3, T, [0, 1, 2])), abs=1e-4)
+
+
+def test_inputs_stay_as_they_are():
+    observed, given, T = (
+        np.array([[0.2, 0.9], [1.0, 0.0]]),
+        np.array([0, 1]),
+        np.array([[0.9, 0.1], [0.2, 0.8]]),
+    )
+    before = observed.copy(), given.copy(), T.copy()
+    posterior(observed, given, T)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (observed, given, T), strict=True))
+
+
+def test_estimated_shares_of_true_grades_reach_the_default(noisy, monkeypatch):
+    estimate = cr.from_gold(noisy.data, np.arange(100), noisy.true_labels[:100])
+    seen = []
+    real = posterior_module.cross_fit_true_grades
+    monkeypatch.setattr(
+        posterior_module,
+        "cross_fit_true_grades",
+        lambda *a, **k: seen.append(k["shares"]) or real(*a, **k),
+    )
+    cr.find_label_issues(noisy.data, noise=estimate, folds=2)
+    np.testing.assert_array_equal(seen[0], estimate.proportions)
+
+
+def test_probabilities_must_belong_to_all_grades(noisy):
+    n = noisy.data.n_docs
+    part = {f"p_true_{g}": np.full(n, 0.2) for g in range(3)}
+    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=part)
+    with pytest.raises(cr.CleanrankError, match="must be the probabilities of all grades and sum to 1"):
+        table_probabilities(table)
+    two = {"p_true_0": np.full(n, 0.5), "p_true_1": np.full(n, 0.5)}
+    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=two)
+    with pytest.raises(cr.CleanrankError, match="columns p_true_0 to p_true_1"):
+        cr.clean(noisy.data, table, "posterior")
+
+
+def test_other_rows_must_have_the_features_of_the_data(noisy):
+    rest = cr.make_ranking(5, 3, docs_per_query=10, seed=7)
+    with pytest.raises(cr.CleanrankError, match="others must have the 8 features"):
+        posterior_of(noisy.data, noisy.profile, others=[rest], folds=2)

@@ -1,9 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, precision_score, recall_score
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.checks import BadFileError, CleanrankError
 from cleanrank.doubt.table import DoubtTable, read_doubts
 
 
@@ -109,3 +110,56 @@ def test_mistakes_are_named(corrupted, tmp_path):
 def test_columns_cannot_be_written_to(corrupted):
     with pytest.raises(ValueError, match="read-only"):
         table_of(corrupted).doubt[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("is_label_issue", "", "is_label_issue must be True or False; got nan at place 3"),
+        ("is_label_issue", "maybe", "is_label_issue must be True or False; got 'maybe'"),
+        ("row_id", "", "row_id must be whole numbers"),
+        ("row_id", "first", "row_id must be whole numbers; got 'first'"),
+        ("given_label", "1.5", "given_label must be whole numbers"),
+        ("suggested_label", "", "suggested_label must be whole numbers"),
+        ("doubt", "high", "doubt must be numbers; got 'high' at place 3"),
+        ("doubt", "", "doubt must lie in"),
+    ],
+)
+def test_cells_that_somebody_spoilt_are_named(corrupted, tmp_path, column, value, words):
+    """A blank issue would pass for True and drop its row."""
+    file = tmp_path / "doubts.csv"
+    table_of(corrupted).save(file)
+    frame = pd.read_csv(file, dtype=str)
+    frame.loc[3, column] = value
+    frame.to_csv(file, index=False)
+    with pytest.raises(BadFileError, match=words) as caught:
+        read_doubts(file)
+    assert str(caught.value).startswith("doubts.csv: ")
+
+
+def test_spreadsheets_may_write_numbers_their_way(corrupted, tmp_path):
+    file = tmp_path / "doubts.csv"
+    found = table_of(corrupted)
+    found.save(file)
+    frame = pd.read_csv(file)
+    for name in ("row_id", "given_label", "suggested_label", "is_label_issue"):
+        frame[name] = frame[name].astype(float)
+    frame.to_csv(file, index=False)
+    again = read_doubts(file)
+    for name in ("row_id", "given_label", "suggested_label", "is_label_issue"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and no more"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_files_that_are_no_tables(tmp_path, content, suffix):
+    file = tmp_path / f"doubts.{suffix}"
+    file.write_bytes(content)
+    with pytest.raises(BadFileError, match=r"doubts\.(csv|parquet) must (be a table|have the column)"):
+        read_doubts(file)
+
+
+def test_a_truth_of_other_length_is_refused(corrupted):
+    for measure in ("precision", "recall", "average_precision", "quality"):
+        with pytest.raises(CleanrankError, match=r"truth must have one value per row \(480\)"):
+            getattr(table_of(corrupted), measure)(np.ones(3, dtype=bool))

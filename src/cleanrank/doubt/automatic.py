@@ -28,6 +28,7 @@ from cleanrank.doubt.posterior import (
     noise_matrix,
     posterior_of,
     posterior_table,
+    settled,
     true_probabilities,
 )
 from cleanrank.doubt.table import DoubtTable
@@ -77,18 +78,20 @@ def find_auto(
     >>> found.average_precision(noisy) > 2 * noisy.rate
     True
     """
+    checks.check_seed(seed)
+    checks.check_n_jobs(n_jobs)
     told = noise is not None and getattr(noise, "profile", noise) is not None
     p = None
     if told:
         T = noise_matrix(noise, max(data.n_grades, 2))
-        L = _settled(likelihoods(data.y, T), known)
+        L = settled(likelihoods(data.y, T), known)
         first = posterior_of(
-            data, T, known=known, folds=folds, seed=seed, n_jobs=n_jobs, params=params
+            data, noise, known=known, folds=folds, seed=seed, n_jobs=n_jobs, params=params
         ).probabilities
     else:
         p = out_of_fold(data, probabilities, folds=folds, params=params, seed=seed, n_jobs=n_jobs)
         T = assumed_noise(p, data.y).matrix
-        L = _settled(likelihoods(data.y, T), known)
+        L = settled(likelihoods(data.y, T), known)
         first = bayes(true_probabilities(p, T, n_jobs=n_jobs), L)
     q = cross_fit_soft_grades(data, first, folds, params=params, seed=seed, n_jobs=n_jobs, progress=progress)
     if told:
@@ -123,18 +126,6 @@ def assumed_noise(p: FloatArray, y: Array) -> NoiseProfile:
     np.fill_diagonal(T, 0.0)
     np.fill_diagonal(T, 1 - T.sum(axis=1))
     return NoiseProfile(T, "assumed")
-
-
-def _settled(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
-    """The likelihood of every true grade; a row of known grade says that grade and nothing else."""
-    if known is None:
-        return likelihood
-    truth = np.asarray(known)
-    N, C = likelihood.shape
-    if truth.shape != (N,) or truth.dtype.kind not in "iu" or truth.max(initial=-1) >= C:
-        checks.fail("known", f"must be one grade below {C} per row, -1 where unknown", f"shape {truth.shape}")
-    one = truth[:, None] == np.arange(C)
-    return np.where(truth[:, None] < 0, likelihood, one.astype(np.float64))
 
 
 def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None) -> DoubtTable:

@@ -39,6 +39,7 @@ from cleanrank.types import Array, FloatArray, Progress, RankingData
 STEPS = 300
 CLOSE = 1e-7
 TINY = 1e-300
+SUM = 1e-3
 PROBABILITY = "p_true_"
 
 
@@ -53,9 +54,8 @@ def posterior(observed: npt.ArrayLike, given: npt.ArrayLike, matrix: Any) -> Flo
     >>> posterior([[0.41, 0.59]], [0], [[0.9, 0.1], [0.2, 0.8]]).round(4).tolist()  # q = (.3, .7)
     [[0.6585, 0.3415]]
     """
-    p = np.asarray(observed, dtype=np.float64)
-    T = noise_matrix(matrix, p.shape[-1])
-    return bayes(true_probabilities(p, T), likelihoods(given, T))
+    q = true_probabilities(observed, matrix)
+    return bayes(q, likelihoods(given, noise_matrix(matrix, q.shape[1])))
 
 
 def true_probabilities(observed: npt.ArrayLike, matrix: Any, *, n_jobs: int | None = 1) -> FloatArray:
@@ -70,9 +70,13 @@ def true_probabilities(observed: npt.ArrayLike, matrix: Any, *, n_jobs: int | No
     [[0.3, 0.7], [1.0, 0.0]]
     """
     p = np.array(observed, dtype=np.float64)
-    T = np.ascontiguousarray(noise_matrix(matrix, p.shape[-1] if p.ndim == 2 else 0))
-    if p.ndim != 2 or not np.isfinite(p).all() or (p < 0).any() or (p.sum(axis=1) <= 0).any():
-        checks.fail("observed", "must hold probabilities of the given grades, a row per document", p.shape)
+    if p.ndim != 2:
+        checks.fail("observed", "must have a row per document and a column per grade", f"shape {p.shape}")
+    T = np.ascontiguousarray(noise_matrix(matrix, p.shape[1]))
+    bad = ~(np.isfinite(p).all(axis=1) & (p >= 0).all(axis=1) & (p.sum(axis=1) > 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        checks.fail("observed", "must hold probabilities of the grades", p[row].tolist(), at=f"row {row}")
     p = _padded(p, len(T))
     p /= p.sum(axis=1, keepdims=True)
     start = np.full_like(p, 1 / len(T))
@@ -128,8 +132,12 @@ def _closest(p: Array, T: Array, q: Array) -> None:
 def likelihoods(given: npt.ArrayLike, matrix: FloatArray) -> FloatArray:
     """P(given grade of the row | true grade l), for every row and l: (N, C)."""
     m = np.asarray(given)
-    if m.ndim != 1 or m.dtype.kind not in "iu" or (len(m) and not 0 <= m.min() <= m.max() < len(matrix)):
-        checks.fail("given", f"must be grades from 0 to {len(matrix) - 1}, one per row", m[:5].tolist())
+    if m.ndim != 1 or m.dtype.kind not in "iu":
+        checks.fail("given", "must be whole grades, one per row", f"{m.dtype}, shape {m.shape}")
+    bad = (m < 0) | (m >= len(matrix))
+    if bad.any():
+        row = int(np.argmax(bad))
+        checks.fail("given", f"must be grades from 0 to {len(matrix) - 1}", int(m[row]), at=f"row {row}")
     found: FloatArray = matrix.T[m]
     return found
 
@@ -203,12 +211,15 @@ def posterior_of(
     """
     checks.check_seed(seed)
     checks.check_n_jobs(n_jobs)
+    for each in others:
+        if each.n_features != data.n_features:
+            checks.fail("others", f"must have the {data.n_features} features of the data", each.n_features)
     if rounds not in (1, 2):
         checks.fail("rounds", "must be 1 or 2", rounds)
     if fit_predict is not None and rounds == 2:
         checks.fail("fit_predict", "goes with rounds=1: the second round has a likelihood of its own", rounds)
     T = noise_matrix(noise, max(each.n_grades for each in (data, *others)))
-    L = _with_known(likelihoods(data.y, T), known)
+    L = settled(likelihoods(data.y, T), known)
     if rounds == 1:
         options: dict[str, Any] = {"n_grades": len(T), "seed": seed, "n_jobs": n_jobs, "params": params}
         model: FitPredict = fit_predict or partial(fit_grades, **options)
@@ -228,7 +239,7 @@ def posterior_of(
             beside = [rescaled(each, scale) for each in beside]
     truths = list(others_known) or [None] * len(others)
     found = tuple(
-        bayes(prior, _with_known(likelihoods(each.y, T), truth))
+        bayes(prior, settled(likelihoods(each.y, T), truth))
         for prior, each, truth in zip(beside, others, truths, strict=True)
     )
     return Posterior(q, bayes(q, L), found, rounds)
@@ -306,7 +317,19 @@ def table_probabilities(table: DoubtTable) -> FloatArray:
             ", ".join(table.reasons) or "no reasons",
             remedy="Find them with find_posterior.",
         )
-    return np.stack(columns, axis=1)
+    found = np.stack(columns, axis=1)
+    bad = ~((found >= 0).all(axis=1) & (abs(found.sum(axis=1) - 1) < SUM))
+    bad |= table.given_label >= len(columns)
+    if bad.any():
+        row = int(np.argmax(bad))
+        checks.fail(
+            f"columns {PROBABILITY}0 to {PROBABILITY}{len(columns) - 1}",
+            "must be the probabilities of all grades and sum to 1",
+            found[row].round(4).tolist(),
+            at=f"row {table.row_id[row]}",
+            remedy="Use the table of one detector, as it was written.",
+        )
+    return found
 
 
 def noise_matrix(noise: Any, n_grades: int) -> FloatArray:
@@ -328,14 +351,30 @@ def _padded(probabilities: npt.ArrayLike, n_grades: int) -> FloatArray:
     return np.hstack([p, np.zeros((len(p), n_grades - p.shape[1]))]) if p.shape[1] < n_grades else p
 
 
-def _with_known(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
-    """Rows of a known grade say that grade and nothing else, whatever they were given."""
+def settled(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
+    """Rows of a known grade say that grade and nothing else, whatever they were given.
+
+    Args:
+        likelihood: (N, C) P(given grade of the row | true grade).
+        known: (N,) true grades where they are known, -1 elsewhere; None where none is.
+
+    >>> settled(np.array([[0.9, 0.2], [0.1, 0.8]]), [-1, 0]).tolist()
+    [[0.9, 0.2], [1.0, 0.0]]
+    """
     if known is None:
         return likelihood
     truth = np.asarray(known)
     N, C = likelihood.shape
-    if truth.shape != (N,) or truth.dtype.kind not in "iu" or truth.max(initial=0) >= C:
-        checks.fail("known", f"must be one grade below {C} per row, -1 where unknown", f"shape {truth.shape}")
+    if truth.shape != (N,) or truth.dtype.kind not in "iu":
+        rule = f"must be a whole grade per row ({N}), -1 where unknown"
+        checks.fail("known", rule, f"{truth.dtype}, shape {truth.shape}")
+    bad = (truth < -1) | (truth >= C)
+    if bad.any():
+        row = int(np.argmax(bad))
+        checks.fail(
+            "known", f"must be grades from 0 to {C - 1}, -1 where unknown", int(truth[row]), at=f"row {row}",
+            remedy="A longer scale needs a noise matrix of its size.",
+        )  # fmt: skip
     return np.where(truth[:, None] < 0, likelihood, truth[:, None] == np.arange(C)).astype(np.float64)
 
 

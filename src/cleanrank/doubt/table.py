@@ -1,9 +1,9 @@
 """What every detector returns: one row per document, with ids that travel along."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,9 +44,8 @@ class DoubtTable:
 
     def __post_init__(self) -> None:
         n = len(self.row_id)
-        kinds = {"doubt": np.float64, "is_label_issue": np.bool_, "row_id": np.int64}
         for name in COLUMNS:
-            column = np.array(getattr(self, name), dtype=kinds.get(name))
+            column = READ[name](name, getattr(self, name))
             if column.shape != (n,):
                 checks.fail(name, f"must have one value per row ({n})", f"shape {column.shape}")
             column.flags.writeable = False
@@ -229,7 +228,10 @@ class DoubtTable:
     def _wrong(self, truth: "Corruption | BoolArray") -> BoolArray:
         """Which rows of the table are wrong; a Corruption is matched by row id, a mask by place."""
         if not isinstance(truth, Corruption):
-            return np.asarray(truth, dtype=np.bool_)
+            mask = np.asarray(truth, dtype=np.bool_)
+            if mask.shape != (len(self),):
+                checks.fail("truth", f"must have one value per row ({len(self)})", f"shape {mask.shape}")
+            return mask
         order = np.argsort(truth.data.row_ids, kind="stable")
         ids = truth.data.row_ids[order]
         at = np.minimum(np.searchsorted(ids, self.row_id), len(ids) - 1)
@@ -264,7 +266,8 @@ def read_doubts(path: str | Path) -> DoubtTable:
     try:
         frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
     except (ValueError, OSError) as error:
-        raise checks.BadFileError(f"{file.name} must be a table; got {error}.", str(file)) from error
+        found = str(error).strip().rstrip(".")
+        raise checks.BadFileError(f"{file.name} must be a table; got {found}.", str(file)) from error
     for name in COLUMNS:
         if name not in frame.columns:
             raise checks.BadFileError(
@@ -277,4 +280,65 @@ def read_doubts(path: str | Path) -> DoubtTable:
         for name in frame.columns
         if name not in names and frame[name].dtype.kind in "fiu"
     }
-    return DoubtTable(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+    try:
+        return DoubtTable(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+    except checks.InvalidInputError as error:
+        raise checks.BadFileError(f"{file.name}: {error}", str(file)) from error
+
+
+def _whole(name: str, values: Any) -> Array:
+    """Whole numbers, also when a spreadsheet made them 2.0."""
+    given = np.asarray(values)
+    if given.dtype.kind in "iu":
+        return np.array(given)
+    try:
+        numbers = given.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array([_number(each) for each in given.ravel()]).reshape(given.shape)
+    bad = ~(np.isfinite(numbers) & (numbers == np.rint(numbers)))
+    if bad.any():
+        _refuse(name, "must be whole numbers", given, bad)
+    return numbers.astype(np.int64)
+
+
+def _numbers(name: str, values: Any) -> FloatArray:
+    given = np.asarray(values)
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        bad = np.array([np.isnan(_number(each)) for each in given.ravel()])
+        _refuse(name, "must be numbers", given, bad)
+
+
+def _flags(name: str, values: Any) -> BoolArray:
+    """True and False, also as 0 and 1 or in words; a blank is neither, and would pass for True."""
+    given = np.asarray(values)
+    if given.dtype.kind == "b":
+        return np.array(given)
+    found = np.array([FLAGS.get(str(each).strip().lower(), -1) for each in given.ravel()], dtype=np.int8)
+    if (found < 0).any():
+        _refuse(name, "must be True or False", given, found < 0)
+    return found.astype(np.bool_).reshape(given.shape)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
+
+
+def _refuse(name: str, rule: str, given: Array, bad: BoolArray) -> NoReturn:
+    place = int(np.argmax(bad))
+    checks.fail(name, rule, repr(given.ravel()[place]), at=f"place {place} (from 0)")
+
+
+FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
+READ: dict[str, Callable[[str, Any], Array]] = {
+    "row_id": _whole,
+    "query_id": lambda name, values: np.array(values),
+    "given_label": _whole,
+    "doubt": _numbers,
+    "is_label_issue": _flags,
+    "suggested_label": _whole,
+}
