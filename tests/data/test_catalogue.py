@@ -3,6 +3,7 @@ import pytest
 
 from cleanrank.checks import InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.data.catalogue import (
+    LOADED,
     data_root,
     dataset_path,
     datasets_table,
@@ -142,7 +143,7 @@ def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monk
         load("istella-x", cache=False)
 
 
-@pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if e.kind != "letor"])
+@pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if e.kind not in LOADED])
 def test_sets_without_features_are_refused_with_what_they_are(name, tmp_path):
     with pytest.raises(InvalidInputError, match="needs a set of query-document features; got a "):
         load(name, root=tmp_path)

@@ -1,10 +1,13 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
+from cleanrank.data.split import Splits
 from cleanrank.experiments.linear import DECAYS, RATES, Rows, descend, rows_of
 from cleanrank.experiments.methods import METHODS, Task, Unjudged
 from cleanrank.experiments.sources import identity_of, load_splits
@@ -34,6 +37,32 @@ def test_a_model_a_query_learns_its_query(splits, loss):
     assert cr.evaluate(found.scores, splits.test, "auc").means["auc"] > 0.7
     again = METHODS["linear"].run(task(splits, loss=loss, per_query=True))
     np.testing.assert_array_equal(found.scores, again.scores)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "sym-ranknet:micro"])
+def test_sparse_features_give_the_scores_of_dense_ones_on_the_same_scale(splits, loss):
+    rows = [d.select(np.arange(d.n_docs)) for d in splits]
+    train = rows[0].X
+    centred = [replace(d, X=(d.X - train.mean(axis=0)) / train.std(axis=0)) for d in rows]
+    sparse = [replace(d, X=csr_matrix(d.X)) for d in centred]
+    dense, found = (
+        METHODS["linear"].run(task(Splits(*parts), gamma=0.9, loss=loss, per_query=True)).scores
+        for parts in (centred, sparse)
+    )
+    np.testing.assert_allclose(found, dense, rtol=1e-3, atol=1e-3)
+
+
+def test_pairs_drawn_by_number_are_pairs_of_the_query_drawn_evenly():
+    data = cr.from_arrays(np.zeros((9, 1)), [0, 1, 0, 0, 0, 1, 0, 1, 0], group=[5, 4])
+    X = np.eye(9, dtype=np.float32)
+    counts = np.zeros((9, 9))
+    for seed in range(400):
+        drawn = rows_of(Risk("logistic", "macro"), X, data, 2, np.random.default_rng(seed)).r
+        assert drawn.shape == (4, 9)
+        np.add.at(counts, (drawn.argmax(axis=1), drawn.argmin(axis=1)), 1)
+    allowed = (data.y[:, None] > data.y[None, :]) & (data.qid[:, None] == data.qid[None, :])
+    assert not counts[~allowed].any()
+    np.testing.assert_allclose(counts[allowed], 200, atol=50)
 
 
 def test_one_model_for_all_learns_nothing_where_queries_share_nothing():

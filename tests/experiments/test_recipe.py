@@ -82,7 +82,7 @@ MISTAKES = [
     (
         'name = "synthetic"\nfolds = [1, 2]\noptions',
         'name = "mq2008"\nfolds = [1]\noptions',
-        r"data\[0\]\.options must be left out, for they shape synthetic data only",
+        r"data\[0\]\.options: unknown key 'n_queries'. Known: relevant",
     ),
     ("folds = [1, 2]", "folds = [0]", r"data\[0\]\.folds must be 1 or more; got 0"),
     ("n_queries = 40", 'n_queries = "40"', r"data\[0\]\.options\.n_queries must be a whole number; got '40'"),

@@ -2,8 +2,9 @@ import hashlib
 
 import pytest
 
-from cleanrank.checks import MissingDataError
-from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.checks import CleanrankError, MissingDataError
+from cleanrank.experiments.sources import check_data, identity_of, load_splits
+from cleanrank.experiments.strict import Table
 from cleanrank.types import same_data
 
 OPTIONS = {"n_queries": 50, "n_features": 6, "docs_per_query": 6.0}
@@ -73,3 +74,35 @@ def test_data_that_are_not_there_say_how_to_get_them(tmp_path, monkeypatch):
     monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
     with pytest.raises(MissingDataError, match="is not on this machine"):
         identity_of("MQ2008", 1, {})
+
+
+def postings(folder):
+    for part in ("train", "test"):
+        for group in ("a", "b"):
+            for number, word in enumerate(("moon", "cure", "orbit", "moon")):
+                path = folder / f"20news/20news-bydate-{part}/{group}/{number}"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"H: 1\n\n{group}{group} {word}")
+
+
+def test_texts_take_the_options_of_their_preparation(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    postings(tmp_path)
+    found = load_splits("20-newsgroups", 1, {"terms": 3, "share": 0.5})
+    assert [d.n_docs for d in found] == [4, 4, 16]
+    assert found.test.n_features == 3
+    table = Table({"name": "20news"}, "data", {"name": "", "folds": [], "options": {}})
+    assert check_data(table, "20news", [1], {"weighting": "tfidf"}) == "20-newsgroups"
+    with pytest.raises(CleanrankError, match="terms"):
+        check_data(table, "20news", [1], {"terms": "many"})
+    with pytest.raises(CleanrankError, match="relevant"):
+        check_data(table, "20news", [1], {"relevant": 1})
+
+
+def test_the_identity_of_folders_is_that_of_their_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    postings(tmp_path)
+    before = identity_of("20-newsgroups", 1, {})
+    assert identity_of("20-newsgroups", 1, {}) == before
+    (tmp_path / "20news/20news-bydate-train/b/2").write_text("H: 1\n\nother")
+    assert identity_of("20-newsgroups", 1, {}) != before

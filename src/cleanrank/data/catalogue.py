@@ -19,8 +19,8 @@ from cleanrank.types import RankingData
 
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
+LOADED = ("letor", "text")
 WHAT_OTHERS_ARE = {
-    "text": "a collection of texts in groups",
     "ratings": "a table of users' ratings of items",
     "behaviours": "a log of users' behaviour towards items",
 }
@@ -135,12 +135,13 @@ def load(
         fold: which of the shipped folds; sets with one split know fold 1 only.
         part: "train", "validation" or "test" for that part alone.
         root: the folder of the data sets; CLEANRANK_DATA when not given.
-        seed: draws the validation queries of a set that ships none (Istella, MSLR-sample).
-        validation: the share of training queries that such a set gives up for validation.
-        options: what ``read_letor`` takes, such as ``dense`` and ``cache``.
+        seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
+        validation: the share of training queries given up for validation (of texts, documents).
+        options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
+            ``cleanrank.data.text.make_splits`` takes, such as ``terms`` and ``weighting``.
     """
     entry = entry_of(name)
-    if entry.kind != "letor":
+    if entry.kind not in LOADED:
         checks.fail(
             f"load({entry.name!r})",
             "needs a set of query-document features",
@@ -152,6 +153,11 @@ def load(
     if part is not None:
         checks.known("part", part, PARTS)
     found = find(name, root)
+    if entry.kind == "text":
+        from cleanrank.data.text import load_newsgroups
+
+        splits = load_newsgroups(part_files(found, "all"), seed=seed, validation=validation, **options)
+        return splits if part is None else dict(zip(PARTS, splits, strict=True))[part]
     shipped = "validation" in entry.files
 
     def read(which: str) -> RankingData:

@@ -371,7 +371,11 @@ ENTRIES: tuple[Entry, ...] = (
         page="http://qwone.com/~jason/20Newsgroups/",
         how="Get 20news-bydate.tar.gz from the page and put it into the data folder as it is.",
         terms="public postings collected by K. Lang; no licence is stated",
-        notes=("A group is a query; a document is relevant to the group it was posted in (Haddad 2022).",),
+        notes=(
+            "A group is a query; a document is relevant to the group it was posted in (Haddad 2022).",
+            "The list of a group holds the documents of all groups. Headers, footers and quotes are left "
+            "out; validation documents are taken out of the training ones.",
+        ),
         aliases=("20news", "20newsgroups", "newsgroups", "20 newsgroups"),
     ),
     Entry(

@@ -4,6 +4,8 @@ A linear risk is sum_p w_p l(r_p . W, t_p): rows r are documents (points, with a
 documents (pairs, target 1). All G = 5 x 3 combinations of learning rate and weight decay share its rows, so W
 is (F, G) and one product serves them. Adam takes full steps; of each combination the step with the least risk
 on noisy validation data is kept, and of all combinations the one where that is least.
+
+Dense features are standardised; sparse ones, such as counts of words, stay sparse and as they are.
 """
 
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, hstack, issparse
 
 from cleanrank import checks
 from cleanrank.experiments.methods import Scored, Task
@@ -29,7 +32,7 @@ BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 class Rows:
     """What a linear risk is a sum over."""
 
-    r: Array
+    r: Any
     target: Array
     weight: Array
 
@@ -41,8 +44,8 @@ def linear(task: Task) -> Scored:
     if risk is None or (risk.pairs is not None and risk.pairs not in WEIGHTS):
         rule = f"must name a loss of points, or of pairs with the weights {' or '.join(WEIGHTS)}"
         checks.fail("loss", rule, repr(params["loss"]))
-    scale = _scaling(task.train)
-    parts = [scale(_dense(d.X)) for d in (task.train, task.validation, task.test)]
+    scaled = _with_intercept if issparse(task.train.X) else _scaling(task.train)
+    parts = [scaled(d.X) for d in (task.train, task.validation, task.test)]
     if not params["per_query"]:
         scores, chosen = _fitted(risk, parts, task.train, task.validation, params, task.seed)
         return Scored(scores, chosen)
@@ -60,23 +63,24 @@ def linear(task: Task) -> Scored:
     return Scored(scores)
 
 
-def _dense(X: Any) -> FloatArray:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+def _with_intercept(X: Any) -> Any:
+    return hstack((X, csr_matrix(np.ones((X.shape[0], 1), dtype=np.float32))), format="csr")
 
 
-def _scaling(train: RankingData) -> Callable[[FloatArray], Array]:
-    X = _dense(train.X)
+def _scaling(train: RankingData) -> Callable[[Any], Array]:
+    X = np.asarray(train.X, dtype=np.float64)
     centre, spread = X.mean(axis=0), X.std(axis=0)
     spread[spread == 0] = 1.0
 
-    def scaled(other: FloatArray) -> Array:
+    def scaled(other: Any) -> Array:
         # Single precision halves the time; a constant column serves as intercept.
-        return np.column_stack(((other - centre) / spread, np.ones(len(other)))).astype(np.float32)
+        found = (np.asarray(other, dtype=np.float64) - centre) / spread
+        return np.column_stack((found, np.ones(len(found)))).astype(np.float32)
 
     return scaled
 
 
-def rows_of(risk: Risk, X: Array, data: RankingData, most: int, rng: np.random.Generator) -> Rows:
+def rows_of(risk: Risk, X: Any, data: RankingData, most: int, rng: np.random.Generator) -> Rows:
     """Rows of a risk; of a query at most ``most`` pairs, drawn at random, which then stand for all."""
     y = (data.y > 0).astype(np.float32)
     if risk.pairs is None:
@@ -85,16 +89,16 @@ def rows_of(risk: Risk, X: Array, data: RankingData, most: int, rng: np.random.G
         return Rows(X, y, weights.astype(np.float32))
     first, second, weight = [], [], []
     for a, b in pairwise(data.indptr):
-        i, j = np.nonzero(y[a:b, None] > y[None, a:b])
-        if not len(i):
+        above, below = np.flatnonzero(y[a:b] > 0), np.flatnonzero(y[a:b] == 0)
+        pairs = len(above) * len(below)
+        if not pairs:
             continue
-        total = 1.0 if risk.pairs == "macro" else len(i) / (b - a) ** 2
-        if len(i) > most:
-            kept = rng.choice(len(i), most, replace=False)
-            i, j = i[kept], j[kept]
-        first.append(a + i)
-        second.append(a + j)
-        weight.append(np.full(len(i), total / len(i)))
+        total = 1.0 if risk.pairs == "macro" else pairs / (b - a) ** 2
+        # Pairs are drawn by number: a list of thousands of documents has millions.
+        kept = rng.choice(pairs, most, replace=False) if pairs > most else np.arange(pairs)
+        first.append(a + above[kept // len(below)])
+        second.append(a + below[kept % len(below)])
+        weight.append(np.full(len(kept), total / len(kept)))
     if not first:
         return Rows(X[:0], y[:0], y[:0])
     weights = np.concatenate(weight) / (len(first) if risk.pairs == "macro" else data.n_queries)
@@ -104,7 +108,7 @@ def rows_of(risk: Risk, X: Array, data: RankingData, most: int, rng: np.random.G
 
 def _fitted(
     risk: Risk,
-    parts: list[Array],
+    parts: list[Any],
     train: RankingData,
     validation: RankingData,
     params: Any,
@@ -122,9 +126,7 @@ def _fitted(
     return (X_test @ W[:, best]).astype(np.float64), {**found, "risk": float(least[best])}
 
 
-def descend(
-    loss: BinaryLoss, inside: Rows, outside: Rows, steps: int
-) -> tuple[Array, Array, Array]:
+def descend(loss: BinaryLoss, inside: Rows, outside: Rows, steps: int) -> tuple[Array, Array, Array]:
     """Adam for every combination: weights (F, G) of its best step, their risk on ``outside``, the step."""
     grid = np.array(list(product(RATES, DECAYS)), dtype=np.float32)
     W = np.zeros((inside.r.shape[1], len(grid)), dtype=np.float32)

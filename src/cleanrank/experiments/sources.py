@@ -54,6 +54,8 @@ MADE_UP: dict[str, dict[str, Any]] = {
 }
 # Of data from files: the lowest grade that becomes 1, all others 0; without it grades stay as they are.
 FILE_OPTIONS: dict[str, Any] = {"relevant": 1}
+# Of texts: what their preparation takes.
+TEXT_OPTIONS: dict[str, Any] = {"terms": 5000, "weighting": "counts", "share": 1.0, "negatives": 0}
 
 
 class Notes(Protocol):
@@ -78,16 +80,19 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
             if fold < 1:
                 table.fail("folds", "must be 1 or more", fold)
         return name
-    ranked = [e.name.lower() for e in CATALOGUE.values() if e.kind == "letor"]
+    ranked = [e.name.lower() for e in CATALOGUE.values() if e.kind in catalogue.LOADED]
     try:
         entry = catalogue.entry_of(name)
     except checks.UnknownNameError:
         entry = None
-    if entry is None or entry.kind != "letor":
+    if entry is None or entry.kind not in catalogue.LOADED:
         table.known("name", "data set", name, [*ranked, *MADE_UP])
     assert entry is not None
-    given = Table(options, table.at("options"), FILE_OPTIONS)
-    if given.get("relevant", int, 1) < 1:
+    known = TEXT_OPTIONS if entry.kind == "text" else FILE_OPTIONS
+    given = Table(options, table.at("options"), known)
+    for key, default in known.items():
+        given.get(key, type(default), default)
+    if options.get("relevant", 1) < 1:
         given.fail("relevant", "must be a grade from 1 on", options["relevant"])
     there = entry.folds or (1,)
     for fold in folds:
@@ -103,7 +108,8 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
     if name == THETAS:
         return _thetas(fold, {**THETAS_OPTIONS, **options})
     if name != SYNTHETIC:
-        found = catalogue.load(name, fold=fold)
+        texts = catalogue.entry_of(name).kind == "text"
+        found: Splits = catalogue.load(name, fold=fold, **(options if texts else {}))
         return _binary(found, options["relevant"]) if "relevant" in options else found
     given = {**SYNTHETIC_OPTIONS, **options}
     train, validation, test = split(make_ranking(**given, seed=fold), (0.6, 0.2, 0.2), seed=fold)
@@ -147,9 +153,15 @@ def identity_of(name: str, fold: int, options: Mapping[str, Any], *, notes: Note
     whole = hashlib.sha256()
     found = catalogue.find(name)
     for part in found.entry.files:
-        for path in catalogue.part_files(found, part, fold):
+        for path in _single_files(catalogue.part_files(found, part, fold)):
             whole.update(f"{part} {_hash(path, notes)}\n".encode())
     return whole.hexdigest()
+
+
+def _single_files(paths: Sequence[Path]) -> list[Path]:
+    """Files, and of folders the files below them."""
+    below = (sorted(p.rglob("*")) if p.is_dir() else [p] for p in paths)
+    return [file for files in below for file in files if file.is_file()]
 
 
 def _hash(path: Path, notes: Notes | None) -> str:
