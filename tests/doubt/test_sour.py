@@ -181,3 +181,65 @@ def test_suggested_grades_stand_on_the_other_side():
     assert suggest(data, issues).tolist() == [1, 3, 2, 0, 0, 0]
     assert suggest(data, issues & False).tolist() == data.y.tolist()
     assert suggest(data, np.array([True] + [False] * 5), floor=1).tolist()[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cutoff": 2.5}, "cutoff must be a whole number; got 2.5"),
+        ({"start": True}, "start must be a whole number; got True"),
+        ({"start": "5"}, "start must be a whole number; got '5'"),
+        ({"start": -1}, "got -1 and 1000"),
+        ({"end": None}, "end must be a whole number; got None"),
+        ({"end": 65_535, "include_f0": True}, "at most 65,535 forests"),
+        ({"min_frequency": float("nan")}, "min_frequency must lie in"),
+        ({"min_frequency": "often"}, "min_frequency must lie in"),
+        ({"min_frequency": 1.1}, "min_frequency must lie in"),
+        ({"highest_negative": 0.5}, "highest_negative must be a whole number"),
+    ],
+)
+def test_every_setting_of_a_window_is_checked(options, message):
+    with pytest.raises(CleanrankError, match=message):
+        Window(**options)
+
+
+def test_whole_numbers_of_numpy_and_the_longest_window_will_do():
+    window = Window(cutoff=np.int32(3), start=np.int64(0), end=np.int64(65_535))
+    assert window.holds(1)
+    assert window.holds(65_535)
+    assert not window.holds(0)
+    assert Window(end=65_534, include_f0=True).holds(0)
+
+
+@pytest.mark.parametrize(
+    ("y", "indptr", "message"),
+    [
+        (Y, [0, 9, 5, 13], "indptr must rise from 0"),
+        (Y, [2, 13], "indptr must rise from 0"),
+        (Y, [], "indptr must rise from 0"),
+        (Y, [0, 12], "must end at the number of rows"),
+        (Y[None], [0, 13], "y must be whole grades"),
+        (Y + 0.5, [0, 13], "y must be whole grades"),
+        (-Y, [0, 13], "y must be whole grades from 0 on, one per row; got -2"),
+        (["a"], [0, 1], "y must be whole grades"),
+    ],
+)
+def test_what_would_send_the_kernels_astray_is_refused(y, indptr, message):
+    with pytest.raises(CleanrankError, match=message):
+        SOUR(y, np.array(indptr, dtype=np.int64))
+
+
+def test_rankings_and_tables_must_be_of_the_rows_watched(toy):
+    found = SOUR(Y, INDPTR, Window(3, 0, 5))
+    with pytest.raises(CleanrankError, match=r"order must have one place per row \(13\); got 2"):
+        found(1, np.zeros(len(Y)), np.array([1, 0]))
+    found(1, list(range(len(Y))))
+    assert found.seen == 1
+    with pytest.raises(CleanrankError, match="data must be the 13 rows that were watched"):
+        found.table(toy)
+
+
+def test_no_rows_have_no_outliers():
+    found = SOUR(np.zeros(0, dtype=int), np.array([0]), Window(3, 0, 5))
+    found(1, np.zeros(0))
+    assert found.outliers().tolist() == []

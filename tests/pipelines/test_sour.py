@@ -173,3 +173,54 @@ def test_mistakes_are_named(noisy, options, message):
 def test_a_choice_goes_with_plain_sour_only(noisy, validation):
     with pytest.raises(CleanrankError, match="goes with variant 'sour'"):
         cr.SOURRanker(**{**QUICK, "start": "auto", "variant": "last"}).fit_data(noisy, validation)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": 5.0}, "start must be a number of trees, a list of them or 'auto'"),
+        ({"start": []}, "start must be a number of trees"),
+        ({"start": [0, 20]}, "start must lie between 0 and 14, below end"),
+        ({"start": [0, -1]}, "start must lie between 0 and 14"),
+        ({"kind": []}, "kind must be one of neg, pos, all"),
+        ({"kind": {"neg"}}, "unknown kind of outlier"),
+        ({"end": 0}, "end must be a whole number of trees from 1 on"),
+        ({"end": 5.5}, "end must be a whole number of trees"),
+        ({"variant": "curr", "ends": [5, 3]}, "ends must rise"),
+        ({"variant": "curr", "ends": [15]}, "ends must rise from above 0 to below 15"),
+        ({"variant": "curr", "ends": []}, "ends must be a list of tree counts"),
+        ({"variant": "curr", "ends": 5}, "ends must be a list of tree counts; got 5"),
+        ({"ends": [3]}, "ends goes with variant 'curr'; got variant 'sour'"),
+        ({"variant": "fly", "patience": 0}, "patience must lie between 1 and the number of trees"),
+        ({"variant": "fly", "patience": 2.5}, "patience must lie between"),
+        ({"variant": "fly", "patience": 16}, r"the number of trees \(15\); got 16"),
+        ({"variant": "fly", "patience": 3, "peers": 0.1}, "without peers; got exact with peers"),
+        ({"variant": "fly", "patience": 3, "objective": "builtin"}, "needs objective 'exact' or 'parity'"),
+        ({"variant": "fly", "patience": 3, "start": 15}, "start and end must satisfy"),
+        ({"variant": "fly", "patience": 3, "params": {"boosting": "dart"}}, "must not be 'dart'"),
+        ({"variant": "fly", "patience": 3, "folds": 2}, "folds goes with variant 'sour'"),
+        ({"variant": "last", "min_frequency": 0.5}, "min_frequency goes with variant 'sour'"),
+        ({"folds": 2.5}, "folds must be a whole number"),
+        ({"folds": 1}, "folds must be a whole number between 2 and"),
+        ({"peers": "many"}, "peers must be a number"),
+    ],
+)
+def test_settings_are_checked_before_a_tree_grows(noisy, validation, options, message):
+    with pytest.raises(CleanrankError, match=message):
+        cr.SOURRanker(**{**QUICK, **options}).fit_data(noisy, validation)
+
+
+def test_lists_may_be_arrays(noisy, validation):
+    wanted = cr.SOURRanker(**{**QUICK, "start": [0, 5], "kind": ["neg", "pos"]})
+    found = cr.SOURRanker(**{**QUICK, "start": np.array([0, 5]), "kind": np.array(["neg", "pos"])})
+    assert found.fit_data(noisy, validation).chosen_ == wanted.fit_data(noisy, validation).chosen_
+    curr = cr.SOURRanker(**{**QUICK, "variant": "curr", "ends": np.array([5, 10])}).fit_data(noisy)
+    assert curr.chosen_["ends"] == [5, 10]
+
+
+def test_patience_decides_who_is_left_out(noisy):
+    fly = {**QUICK, "variant": "fly", "start": 0}
+    few, many = (cr.SOURRanker(**fly, patience=p).fit_data(noisy).chosen_["removed"] for p in (9, 1))
+    assert few < many
+    late = cr.SOURRanker(**{**fly, "start": 10}, patience=6).fit_data(noisy)
+    assert late.chosen_["removed"] == 0  # ten trees pass unseen, and four cannot be six in a row

@@ -119,10 +119,9 @@ class SOUR:
         n_jobs: int | None = None,
     ) -> None:
         self.window = Window() if window is None else window
-        self.y = _read_only(np.asarray(y, dtype=np.int32))
+        self.y = _read_only(_grades(y))
         self.indptr = _read_only(np.asarray(indptr, dtype=np.int64))
-        if self.indptr[-1] != len(self.y):
-            checks.fail("indptr", f"must end at the number of rows ({len(self.y)})", int(self.indptr[-1]))
+        _check_offsets(self.indptr, len(self.y))
         self.keep = checks.known("way of counting", keep, KEEPS)
         self.evidence = checks.known("evidence", evidence, EVIDENCE)
         self.n_jobs = n_jobs
@@ -150,8 +149,10 @@ class SOUR:
         """
         if not self.window.holds(trees) or trees <= self.last:
             return
-        if scores.shape != self.y.shape:
-            checks.fail("scores", f"must have one value per row ({len(self.y)})", f"shape {scores.shape}")
+        if np.shape(scores) != self.y.shape:
+            checks.fail("scores", f"must have one value per row ({len(self.y)})", f"shape {np.shape(scores)}")
+        if order is not None and len(order) != len(self.y):
+            checks.fail("order", f"must have one place per row ({len(self.y)})", len(order))
         window = self.window
         ranked = _read_only(np.ascontiguousarray(scores, dtype=np.float64))
         places = _read_only(np.ascontiguousarray(NO_ORDER if order is None else order, dtype=np.int32))
@@ -243,6 +244,8 @@ class SOUR:
                 grades, sorted, have at its rank. Without them it is the lowest relevant grade, or 0.
             chosen: the issues, when they are other than ``outliers()``.
         """
+        if not np.array_equal(data.y, self.y) or not np.array_equal(data.indptr, self.indptr):
+            checks.fail("data", f"must be the {len(self.y):,} rows that were watched", repr(data))
         issues = self.outliers() if chosen is None else chosen
         reason = "sour_evidence" if self.evidence == "score" else "sour"
         return DoubtTable.of(
@@ -266,6 +269,23 @@ class SOUR:
     def _need(self, value: int, name: str, keep: str) -> None:
         if self.keep != keep or self.window.start != 0:
             checks.fail(name, f"other than the window's needs keep={keep!r} and a window from 0", value)
+
+
+def _grades(y: npt.ArrayLike) -> Array:
+    given = np.asarray(y)
+    whole = given.ndim == 1 and given.dtype.kind in "iu"
+    if not whole or given.min(initial=0) < 0:
+        found = int(given.min()) if whole else f"{given.dtype}, shape {given.shape}"
+        checks.fail("y", "must be whole grades from 0 on, one per row", found)
+    return given.astype(np.int32, copy=False)
+
+
+def _check_offsets(indptr: IntArray, n: int) -> None:
+    """Kernels read where the offsets point, without a look at the bounds."""
+    if indptr.ndim != 1 or not len(indptr) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        checks.fail("indptr", "must rise from 0, a row offset per query and the end", indptr.tolist()[:8])
+    if indptr[-1] != n:
+        checks.fail("indptr", f"must end at the number of rows ({n})", int(indptr[-1]))
 
 
 def _read_only(values: Array) -> Array:

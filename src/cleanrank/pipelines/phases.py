@@ -125,7 +125,8 @@ def grow_while_filtering(
         progress: called with (round, rounds).
     """
     if growing.objective == "builtin" or growing.peers is not None:
-        checks.fail("variant 'fly'", "needs objective 'exact' or 'parity' without peers", growing.objective)
+        found = growing.objective if growing.peers is None else f"{growing.objective} with peers"
+        checks.fail("variant 'fly'", "needs objective 'exact' or 'parity' without peers", found)
     if not checks.is_whole(patience) or not 1 <= patience <= rounds:
         checks.fail("patience", f"must lie between 1 and the number of trees ({rounds})", repr(patience))
     detector = SOUR.of(train, window, keep="streak", n_jobs=growing.n_jobs)

@@ -152,6 +152,7 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Trains on a RankingData."""
         checks.known("variant of SOUR", self.variant, VARIANTS)
+        self._check_variant()
         if self._chooses():
             self._check_choosing(validation)
         self.base_: TreeRanker | None = None
@@ -203,20 +204,24 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
         """The starts that are open."""
         if not checks.is_whole(self.end) or self.end < 1:
             checks.fail("end", "must be a whole number of trees from 1 on", repr(self.end))
-        if self.start == AUTO:
+        if isinstance(self.start, str) and self.start == AUTO:
             return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
         listed: list[Any] = (
             list(self.start) if isinstance(self.start, Sequence | np.ndarray) else [self.start]
         )
         if not listed or not all(checks.is_whole(start) for start in listed):
             checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+        if len(listed) > 1 and not all(0 <= start < self.end for start in listed):
+            # One of them alone is the window's to judge: not every variant ends here.
+            checks.fail("start", f"must lie between 0 and {self.end - 1}, below end", repr(self.start))
         return [int(start) for start in listed]
 
     def kinds(self) -> list[str]:
         """The kinds that are open."""
-        if self.kind == AUTO:
+        if isinstance(self.kind, str) and self.kind == AUTO:
             return list(KINDS)
-        named = list(self.kind) if isinstance(self.kind, list | tuple) else [self.kind]
+        several = isinstance(self.kind, Sequence | np.ndarray) and not isinstance(self.kind, str)
+        named: list[Any] = list(self.kind) if several else [self.kind]
         if not named:
             checks.fail("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
         return [checks.known("kind of outlier", str(kind), KINDS) for kind in named]
@@ -235,6 +240,20 @@ class SOURRanker(BaseEstimator):  # type: ignore[misc]
     def _finish(self, model: TreeRanker, **chosen: Any) -> None:
         self.model_ = model
         self.chosen_ = {**chosen, "trees": model.best_iteration, "validation": model.validation_value}
+
+    def _check_variant(self) -> None:
+        """Refuses settings that the variant would pass over without a word."""
+        given = {"min_frequency": self.min_frequency != 1.0, "folds": bool(self.folds)}
+        for name, there in given.items():
+            if there and self.variant != "sour":
+                checks.fail(name, "goes with variant 'sour'", f"variant {self.variant!r}")
+        if self.ends is None:
+            return
+        if self.variant != "curr":
+            checks.fail("ends", "goes with variant 'curr'", f"variant {self.variant!r}")
+        ends: Any = self.ends
+        if isinstance(ends, str) or not isinstance(ends, Sequence | np.ndarray) or not len(ends):
+            checks.fail("ends", "must be a list of tree counts", repr(self.ends))
 
     def _check_choosing(self, validation: RankingData | None) -> None:
         choice = "a choice of start and kind"
@@ -304,7 +323,8 @@ def fit_curriculum(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
 ) -> None:
     """curr-SOUR: documents that stay outliers up to a tree count come back when the forest exceeds it."""
-    ends = tuple(ranker.ends or (max(1, e * ranker.n_estimators // 1000) for e in ENDS))
+    shares = [max(1, e * ranker.n_estimators // 1000) for e in ENDS]
+    ends = tuple(shares if ranker.ends is None else ranker.ends)
     window = ranker.window(start=0, end=max(ends), min_frequency=1.0)
     detector, ranker.base_ = watch_training(train, window, ranker.growing(), progress=progress, keep="lead")
     model, removed = grow_in_phases(
@@ -312,7 +332,7 @@ def fit_curriculum(
         early_stopping_rounds=ranker.early_stopping_rounds,
     )  # fmt: skip
     ranker.issues_ = detector.table(train, chosen=detector.outliers(end=ends[0]))
-    ranker._finish(model, ends=list(ends), kind=ranker.kinds()[0], removed_in_phases=removed)
+    ranker._finish(model, ends=[int(end) for end in ends], kind=ranker.kinds()[0], removed_in_phases=removed)
 
 
 def fit_while_filtering(
