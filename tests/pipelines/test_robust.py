@@ -1,16 +1,21 @@
 """RobustRanker: which road it takes, what it trains on, and that it says so."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import cleanrank as cr
 from cleanrank.noise.gold import from_gold, gold_sample
 from cleanrank.noise.profiles import uniform
 from cleanrank.noise.sheets import GoldAnswers
-from cleanrank.pipelines.robust import GRID, RobustRanker, gold_answers
+from cleanrank.pipelines.answers import gold_answers
+from cleanrank.pipelines.robust import GRID, RobustRanker
 from cleanrank.rankers.trees import train_lambdarank
 
 QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
@@ -184,3 +189,126 @@ def test_the_report_is_plain_values(noisy, held):
     found = json.loads(json.dumps(fitted(noisy, held, noise=noisy.profile).report_.to_json()))
     assert found["chosen"] == "posterior"
     assert found["matrix"][0][0] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"grid": {"num_leaves": 7}}, r"grid\['num_leaves'\] must be a list of values"),
+        ({"grid": {"num_leaves": []}}, "must be a list of values to choose from"),
+        ({"grid": {"num_leafs": [7]}}, "unknown parameter of LightGBM"),
+        ({"grid": {"num_leaves": [7]}, "params": {"max_leaves": 3}}, "must leave num_leaves to params"),
+        ({"rounds": 3}, "rounds must be 1 or 2"),
+        ({"folds": 1}, "folds must be a whole number"),
+        ({"random_state": -1}, "seed must be"),
+        ({"noise": np.eye(2)}, "a row for each of the 5 grades"),
+        ({"noise": np.ones((5, 5))}, "rows that sum to 1"),
+        ({"noise": "uniform"}, "noise must be a matrix"),
+    ],
+)
+def test_mistakes_are_named(noisy, held, options, words):
+    with pytest.raises(cr.CleanrankError, match=words):
+        fitted(noisy, held, **{"noise": noisy.profile, **options})
+
+
+def test_a_grid_by_other_names_is_the_grid():
+    ranker = RobustRanker(grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
+    assert ranker.cells(100) == [
+        {"num_leaves": 4, "min_data_in_leaf": 5},
+        {"num_leaves": 8, "min_data_in_leaf": 5},
+    ]
+    fixed = RobustRanker(params={"min_child_samples": 5})
+    assert fixed.cells() == [{"num_leaves": 7}, {"num_leaves": 31}]
+
+
+def test_what_params_fix_is_used(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile, params={"eta": 0.3}, grid={"num_leaves": (4,)})
+    text = ranker.model_.booster.model_to_string()
+    assert "[learning_rate: 0.3]" in text
+
+
+def test_gold_rows_must_lie_in_the_data_whatever_is_known_of_the_noise(noisy, held):
+    for gold, words in (({10**6: 1}, "rows of the data"), (([0, 0], [1, 2]), "every row once")):
+        with pytest.raises(cr.CleanrankError, match=words):
+            fitted(noisy, held, noise=noisy.profile, gold=gold)
+    answers = gold_answers({0: 1}, noisy.data)
+    with pytest.raises(cr.CleanrankError, match="gold must not be given beside answers as noise"):
+        fitted(noisy, held, noise=answers, gold={0: 1})
+    with pytest.raises(cr.CleanrankError, match="a row for each of the 10 grades"):
+        fitted(noisy, held, noise=noisy.profile, gold={0: 9})
+
+
+def test_validation_data_may_have_a_grade_that_training_data_lack(noisy, held):
+    higher = held.data.y.copy()
+    higher[0] = 6
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
+    with pytest.warns(UserWarning, match="grade 6 occurs in the validation data alone"):
+        ranker.fit_data(noisy.data, held.data.with_labels(higher))
+    assert ranker.chosen_["road"] == "baseline"
+
+
+def test_data_that_cannot_be_learnt_from_are_refused(noisy, held):
+    def fit(train, validation=None):
+        RobustRanker(noise=noisy.profile, **QUICK).fit_data(train, validation)
+
+    narrow = cr.from_arrays(held.data.X[:, :3], held.data.y, group=held.data.lengths)
+    with pytest.raises(cr.CleanrankError, match="validation data must have the 6 features"):
+        fit(noisy.data, narrow)
+    with pytest.raises(cr.CleanrankError, match="must hold 3 queries or come with validation data"):
+        fit(noisy.data.select_queries([0, 1]))
+    with pytest.raises(cr.CleanrankError, match=r"folds must be a whole number between 2 and .*queries"):
+        fit(noisy.data.select_queries([0]), held.data)
+    with pytest.raises(cr.CleanrankError, match="at least one document"):
+        fit(noisy.data.select([]), held.data)
+    with pytest.raises(cr.CleanrankError, match="must differ between documents"):
+        fit(cr.from_arrays(np.ones((30, 6)), [0, 1, 2] * 10, group=[10] * 3), held.data)
+    gains = replace(noisy.data, gains=noisy.data.y.astype(float))
+    with pytest.raises(cr.CleanrankError, match="must have grades only"):
+        fit(gains, held.data)
+
+
+@pytest.mark.parametrize("kind", ["missing values", "sparse", "one grade"])
+def test_unusual_data_are_learnt_from(noisy, held, kind):
+    train, rest = noisy.data, held.data
+    if kind == "missing values":
+        X = train.X.copy()
+        X[::3, 0] = np.nan
+        train = replace(train, X=X)
+    elif kind == "sparse":
+        train, rest = (replace(each, X=scipy.sparse.csr_matrix(each.X)) for each in (train, rest))
+    else:
+        train = train.with_labels(np.zeros(train.n_docs, dtype=int))
+    ranker = RobustRanker(noise=noisy.profile, **QUICK, grid=GRID_OF_TWO).fit_data(train, rest)
+    assert np.isfinite(ranker.predict(rest.X)).all()
+    assert ranker.issues_.row_id.tolist() == train.row_ids.tolist()
+
+
+def test_threads_change_nothing(noisy, held):
+    one, three = (fitted(noisy, held, noise=noisy.profile, n_jobs=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.issues_.doubt, three.issues_.doubt)
+    np.testing.assert_array_equal(one.predict(held.data.X), three.predict(held.data.X))
+
+
+def test_a_grid_search_of_scikit_learn_goes_through(noisy):
+    frame = pd.DataFrame(noisy.data.X, columns=list("abcdef")).assign(qid=noisy.data.qid)
+    search = GridSearchCV(
+        RobustRanker(noise=noisy.profile, **QUICK, grid={"num_leaves": [4]}),
+        {"learning_rate": [0.05, 0.2]},
+        cv=GroupKFold(2),
+        scoring=lambda ranker, X, y: float(np.corrcoef(ranker.predict(X), y)[0, 1]),
+        error_score="raise",
+    )
+    search.fit(frame, noisy.data.y, groups=noisy.data.qid)
+    assert search.best_params_["learning_rate"] in (0.05, 0.2)
+    assert search.predict(frame).shape == (noisy.data.n_docs,)
+
+
+def test_an_interruption_passes_through_and_leaves_no_model(noisy, held):
+    def stop(step, steps):
+        raise KeyboardInterrupt
+
+    ranker = RobustRanker(noise=noisy.profile, **QUICK, grid=GRID_OF_TWO)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit_data(noisy.data, held.data, progress=stop)
+    with pytest.raises(cr.CleanrankError, match="must be fitted before it is saved"):
+        ranker.save("model.txt")

@@ -47,6 +47,7 @@ def find_label_issues(
     True
     """
     detector = DETECTORS[checks.known("detector", method, DETECTORS)]
+    checks.check_seed(seed)
     known = options_of(method)
     for name in options:
         checks.known(f"option of detector {method!r}", name, known)

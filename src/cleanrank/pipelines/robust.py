@@ -26,15 +26,19 @@ from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.noise.sheets import GoldAnswers
+from cleanrank.pipelines.answers import gold_answers, known_grades
 from cleanrank.rankers.grades import fit_grades
 from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data
+from cleanrank.rankers.settings import by_main_name, check_rows
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
-from cleanrank.types import FloatArray, IntArray, Progress, RankingData
+from cleanrank.types import FloatArray, Progress, RankingData
 
 LEAF = "min_data_in_leaf"
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
 HELD_OUT = 0.2
 FEWEST = 30
+FEWEST_QUERIES = 3
+ADVICE = "judge about 100 rows again (cleanrank gold sample)"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,6 +198,11 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         progress: Progress | None = None,
     ) -> Self:
         """Trains on a RankingData; gold rows are named by their ``row_ids``."""
+        check_rows(train, validation)
+        answers = self._answers(gold, train)
+        if validation is None and train.n_queries < FEWEST_QUERIES:
+            rule = f"must hold {FEWEST_QUERIES} queries or come with validation data (eval_set=)"
+            checks.fail("training data", rule, train.n_queries)
         learn, held = (
             (train, validation)
             if validation is not None
@@ -202,7 +211,6 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         steps = _Steps(progress, self.folds + len(self.cells(learn.n_docs)) + (validation is None))
         self.issues_: DoubtTable | None = None
         self.cleaned_: Cleaned | None = None
-        answers = gold_answers(self.noise if isinstance(self.noise, GoldAnswers) else gold, train)
         known = self._find_noise(train, held, answers)
         given = train, learn, held
         if known.noise is not None:
@@ -224,14 +232,35 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: Any) -> None:
         """Writes LightGBM's text format; ``load_trees`` reads it."""
+        if not hasattr(self, "model_"):
+            checks.fail("the ranker", "must be fitted before it is saved", "no model", remedy="Call fit.")
         self.model_.save(path)
 
     def cells(self, n_docs: int | None = None) -> list[dict[str, Any]]:
         """Every combination of the grid; for so many documents, those whose leaves they can fill twice."""
-        grid = GRID if self.grid is None else self.grid
+        fixed = by_main_name(self.params)
+        if self.grid is None:
+            # What params fix is not chosen.
+            grid: Mapping[str, Sequence[Any]] = {
+                name: values for name, values in GRID.items() if name not in fixed
+            }
+        else:
+            grid = by_main_name(self.grid)
+        for name, values in grid.items():
+            if name in fixed:
+                checks.fail("grid", f"must leave {name} to params, or params to the grid", list(grid))
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+                checks.fail(f"grid[{name!r}]", "must be a list of values to choose from", repr(values))
         every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
         return fitting or [min(every, key=lambda cell: cell[LEAF])]
+
+    def _answers(self, gold: Any, train: RankingData) -> GoldAnswers | None:
+        if not isinstance(self.noise, GoldAnswers):
+            return gold_answers(gold, train)
+        if gold is not None:
+            checks.fail("gold", "must not be given beside answers as noise", type(gold).__name__)
+        return gold_answers(self.noise, train)
 
     def _find_noise(self, train: RankingData, held: RankingData, answers: GoldAnswers | None) -> _Known:
         noise = None if isinstance(self.noise, GoldAnswers) else self.noise
@@ -244,6 +273,9 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
             return _Known(NoiseProfile(noise_matrix(noise, C)), None, ("the noise was given",))
         if answers is not None:
             return _judged(answers.estimate(train, n_grades=C, seed=self.random_state))
+        if max(2, train.n_grades) < C:
+            reason = f"grade {C - 1} occurs in the validation data alone: its noise cannot be read off"
+            return _Known(None, None, (reason, ADVICE))
         model = partial(fit_grades, n_grades=C, seed=self.random_state, n_jobs=self.n_jobs)
         return _judged(from_data(train, fit_predict=model, n_folds=self.folds, seed=self.random_state))
 
@@ -257,7 +289,7 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[RankingData, RankingData, RankingData]:
         """All training rows, those to learn from and those to choose on, with expected gains."""
         found: Posterior = posterior_of(
-            train, noise, known=_known_grades(train, answers), rounds=self.rounds, folds=self.folds,
+            train, noise, known=known_grades(train, answers), rounds=self.rounds, folds=self.folds,
             others=() if validation is None else (validation,), seed=self.random_state, n_jobs=self.n_jobs,
             progress=lambda fold, _: steps.reach(fold),
         )  # fmt: skip
@@ -306,7 +338,7 @@ class RobustRanker(BaseEstimator):  # type: ignore[misc]
         gains = {} if self.label_gain is None or train.gains is not None else {"label_gain": self.label_gain}
         return train_lambdarank(
             train, held, norm=self.norm, objective="exact",
-            params={"learning_rate": self.learning_rate, **gains, **(self.params or {}), **cell},
+            params={"learning_rate": self.learning_rate, **gains, **by_main_name(self.params), **cell},
             measure=self.measure, rounds=rounds, early_stopping_rounds=self.early_stopping_rounds,
             seed=self.random_state, n_jobs=self.n_jobs,
         )  # fmt: skip
@@ -324,54 +356,11 @@ class _Steps:
         self.count = max(count, self.count)
 
 
-def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
-    """Rows of known true grade as answers, whatever way they were given.
-
-    Args:
-        gold: the answers of a gold sheet; a pair (row ids, true grades) or a triple with the ``shares`` of
-            ``from_gold``; a mapping from row id to true grade; or a grade per row, -1 where it is not known.
-        data: the rows meant.
-
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 1], qid=[1, 1, 1])
-    >>> gold_answers([-1, -1, 0], data).row_ids.tolist(), gold_answers({2: 0}, data).true_grades.tolist()
-    ([2], [0])
-    """
-    if gold is None or isinstance(gold, GoldAnswers):
-        return gold
-    shares = None
-    if isinstance(gold, Mapping):
-        rows, grades = np.array(list(gold)), np.array(list(gold.values()))
-    elif isinstance(gold, tuple) and len(gold) in (2, 3):
-        rows, grades = np.asarray(gold[0]), np.asarray(gold[1])
-        shares = None if len(gold) == 2 else np.asarray(gold[2], dtype=np.float64)
-    else:
-        column = np.asarray(gold)
-        if column.shape != (data.n_docs,) or column.dtype.kind not in "iu":
-            rule = f"must be answers, (row ids, grades), or a whole grade per row ({data.n_docs}), -1 unknown"
-            checks.fail("gold", rule, f"{column.dtype}, shape {column.shape}")
-        rows = np.flatnonzero(column >= 0)
-        grades = column[rows]
-    if not len(rows):
-        return None
-    return GoldAnswers(rows, grades, np.ones(len(rows)) if shares is None else shares)
-
-
-def _known_grades(data: RankingData, answers: GoldAnswers | None) -> IntArray | None:
-    """The true grade of every row of the data, -1 where it is not known."""
-    if answers is None:
-        return None
-    order = np.argsort(answers.row_ids, kind="stable")
-    place = np.minimum(np.searchsorted(answers.row_ids, data.row_ids, sorter=order), len(order) - 1)
-    found = answers.row_ids[order[place]] == data.row_ids
-    return np.where(found, answers.true_grades[order[place]], -1).astype(np.int64)
-
-
 def _judged(estimate: NoiseEstimate) -> _Known:
     """Whether an estimate may be acted on."""
     reasons = list(estimate.reasons)
     if estimate.profile is None or not estimate.trusted:
-        return _Known(None, estimate, (*reasons, "judge about 100 rows again (cleanrank gold sample)"))
+        return _Known(None, estimate, (*reasons, ADVICE))
     if estimate.method == "gold" and estimate.n < FEWEST:
         reasons.append(f"{estimate.n} rows of known grade are too few; {FEWEST} are the least")
         return _Known(None, estimate, tuple(reasons))
