@@ -192,5 +192,5 @@ def test_a_table_of_other_data_changes_nothing(toy, issues):
     with pytest.raises(CleanrankError, match="must have a row for every row of data"):
         cr.clean(toy, issues.select(np.arange(5)))
     other = cr.make_ranking(5, 3, docs_per_query=10, seed=9)
-    with pytest.raises(CleanrankError, match="must be the grade in data|must have a row for every row"):
+    with pytest.raises(CleanrankError, match=r"must be the grade in data|must have a row for every row"):
         cr.clean(other, issues)

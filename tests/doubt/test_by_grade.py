@@ -44,3 +44,11 @@ def test_no_noise_no_doubt(noisy):
 def test_mistakes_are_named(noisy):
     with pytest.raises(CleanrankError, match="a row for each of the 5 grades"):
         find_by_grade(noisy.data, noise=uniform(0.1, 3))
+
+
+def test_noise_of_other_data_or_none_is_refused(noisy):
+    with pytest.raises(CleanrankError, match="noise must be a matrix"):
+        find_by_grade(noisy.data, noise="uniform")
+    binary = cr.corrupt(noisy.data.with_labels(np.minimum(noisy.data.y, 1)), rate=0.2, seed=1)
+    with pytest.raises(CleanrankError, match="must be the corruption of these data"):
+        find_by_grade(noisy.data, noise=binary)

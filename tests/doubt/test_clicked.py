@@ -70,3 +70,12 @@ def test_mistakes_are_named(judged, log):
         find_against_clicks(judged, clicks=log, trust=1.0)
     with pytest.raises(CleanrankError, match="clicks must be evidence about the rows of data"):
         find_against_clicks(judged.drop([0]), clicks=click_evidence(log))
+
+
+def test_evidence_must_know_every_grade_and_be_evidence():
+    true = cr.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
+    log = cr.simulate_clicks(true, sessions=20)
+    with pytest.raises(CleanrankError, match="clicks must be a ClickLog or ClickEvidence; got int"):
+        find_against_clicks(true, clicks=3)
+    with pytest.raises(CleanrankError, match="must be evidence about all 3 grades; got 2"):
+        find_against_clicks(true.with_labels([2, 0]), clicks=click_evidence(log, true))

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -54,3 +56,28 @@ def test_seeds_repeat_and_kinds_are_checked(data):
     assert find_isolated(data, seed=1).doubt.tobytes() == find_isolated(data, seed=1).doubt.tobytes()
     with pytest.raises(CleanrankError, match="unknown kind of outlier"):
         find_isolated(data, kind="none")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sample": 0}, "sample must be a whole number from 1 on"),
+        ({"n_estimators": 0}, "n_estimators must be a whole number"),
+        ({"contamination": 0.9}, "contamination must be 'auto' or a share"),
+        ({"contamination": "some"}, "contamination must be 'auto' or a share"),
+        ({"seed": -1}, "seed must be"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+    ],
+)
+def test_settings_are_checked(toy, options, words):
+    with pytest.raises(CleanrankError, match=words):
+        find_isolated(toy, **options)
+
+
+def test_no_rows_are_told_and_missing_sparse_values_count_as_zero(toy):
+    with pytest.raises(CleanrankError, match="at least one document"):
+        find_isolated(toy.select([]))
+    X = toy.X.copy()
+    X[::3, 0] = np.nan
+    dense, sparse = (find_isolated(replace(toy, X=each)) for each in (X, scipy.sparse.csr_matrix(X)))
+    np.testing.assert_allclose(sparse.doubt, dense.doubt)

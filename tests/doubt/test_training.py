@@ -110,3 +110,25 @@ def test_mistakes_are_named(toy):
         find_by_loss(toy, share=0.0)
     with pytest.raises(CleanrankError, match="unknown objective 'rank'"):
         find_forgotten(toy, objective="rank")
+
+
+def test_a_run_is_of_one_kind_and_settings_are_checked(noisy):
+    n, C = noisy.data.n_docs, 5
+    probable = np.full((n, C), 1 / C)
+    for run in ([np.zeros(n), probable], [probable, np.zeros(n)]):
+        with pytest.raises(CleanrankError, match=r"probabilities all along, or scores all along.* look 2"):
+            find_by_loss(noisy.data, run=run)
+    with pytest.raises(CleanrankError, match="must keep their shape"):
+        find_by_loss(noisy.data, run=[probable, np.full((n, 6), 1 / 6)])
+    for least in (0.0, 2.0, float("nan")):
+        with pytest.raises(CleanrankError, match="least must lie in"):
+            find_forgotten(noisy.data, least=least, run=[probable])
+    for options in ({"rounds": 0}, {"rounds": 2.5}, {"folds": 1}, {"folds": -1}, {"seed": -1}, {"n_jobs": 0}):
+        with pytest.raises(CleanrankError, match=f"{next(iter(options))} must be"):
+            find_by_loss(noisy.data, **options)
+
+
+def test_threads_change_nothing(noisy):
+    runs = [np.random.default_rng(s).normal(size=noisy.data.n_docs) for s in range(3)]
+    one, all_ = (find_by_loss(noisy.data, run=runs, n_jobs=n).doubt for n in (1, -1))
+    np.testing.assert_array_equal(one, all_)

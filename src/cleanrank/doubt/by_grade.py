@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from cleanrank import checks
+from cleanrank.doubt.posterior import noise_matrix
 from cleanrank.doubt.table import DoubtTable
-from cleanrank.noise.profiles import Corruption, NoiseProfile
+from cleanrank.noise.profiles import Corruption
 from cleanrank.types import FloatArray, RankingData
 
 ISSUE = 0.5
@@ -32,7 +33,13 @@ def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> DoubtTable
     >>> find_by_grade(data, noise=[[0.9, 0.1], [0.0, 1.0]]).doubt.round(3).tolist()
     [0.0, 0.0, 0.0, 0.333]
     """
-    shares = true_shares(noise) if isinstance(noise, Corruption) else expected_shares(data, noise)
+    if isinstance(noise, Corruption):
+        shares = true_shares(noise)
+        if data.n_grades > len(shares):
+            rule = f"must be the corruption of these data, whose highest grade is {data.n_grades - 1}"
+            checks.fail("noise", rule, f"one with grades up to {len(shares) - 1}")
+    else:
+        shares = expected_shares(data, noise)
     doubt = shares[data.y]
     return DoubtTable.of(data, doubt=doubt, is_label_issue=doubt > ISSUE, reasons={"by_grade": doubt})
 
@@ -48,10 +55,8 @@ def true_shares(truth: Corruption) -> FloatArray:
 
 def expected_shares(data: RankingData, noise: Any) -> FloatArray:
     """P(wrong | given grade) by a noise matrix, from the shares of the given grades."""
-    T = NoiseProfile(np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)).matrix
+    T = noise_matrix(noise, data.n_grades)
     C = len(T)
-    if data.n_grades > C:
-        checks.fail("noise", f"must have a row for each of the {data.n_grades} grades", f"{C} rows")
     given = np.bincount(data.y, minlength=C) / max(data.n_docs, 1)
     true = _simplex(given, T)
     with np.errstate(invalid="ignore", divide="ignore"):

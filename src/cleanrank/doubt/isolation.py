@@ -5,6 +5,8 @@ c(m) = 2 H(m - 1) - 2 (m - 1) / m; a row with s > 1/2 is an outlier. Iso-lambda-
 leaves such documents out, of one kind of label or all, before it trains.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cleanrank import checks
@@ -12,6 +14,8 @@ from cleanrank.doubt.kernels import NEG, POS
 from cleanrank.doubt.sour import KINDS
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.types import FloatArray, RankingData
+
+SEEDS = 2**32
 
 
 def find_isolated(
@@ -40,12 +44,25 @@ def find_isolated(
     from sklearn.ensemble import IsolationForest
 
     checks.known("kind of outlier", kind, KINDS)
+    checks.check_seed(seed)
+    checks.check_n_jobs(n_jobs)
+    for name, value in (("sample", sample), ("n_estimators", n_estimators)):
+        if not checks.is_whole(value) or value < 1:
+            checks.fail(name, "must be a whole number from 1 on", repr(value))
+    share: Any = contamination
+    if share != "auto" and not (isinstance(share, float) and 0 < share <= 0.5):
+        checks.fail("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
+    if not data.n_docs:
+        checks.fail("data", "must have at least one document", "none")
     X = data.X
-    if isinstance(X, np.ndarray) and np.isnan(X).any():
-        X = np.nan_to_num(X, nan=0.0)
+    if isinstance(X, np.ndarray):
+        X = np.nan_to_num(X, nan=0.0) if np.isnan(X).any() else X
+    elif np.isnan(X.data).any():
+        X = X.copy()
+        X.data = np.nan_to_num(X.data, nan=0.0)
     forest = IsolationForest(
         n_estimators=n_estimators, max_samples=min(sample, data.n_docs), contamination=contamination,
-        random_state=seed, n_jobs=n_jobs,
+        random_state=seed % SEEDS, n_jobs=n_jobs,
     ).fit(X)  # fmt: skip
     score: FloatArray = -forest.score_samples(X)
     relevant = data.y > highest_negative

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numba import prange
 
 from cleanrank import checks
-from cleanrank.compiled import kernel
+from cleanrank.compiled import kernel, threads
 from cleanrank.data.split import fold_of_query
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.groups import rank_order
@@ -43,6 +43,7 @@ class Course:
         votes: (N, C) sums of probabilities; None for a run of scores.
         ranked: sum of the grades that the row's ranks would earn, for a run of scores.
         looks: how many predictions were seen.
+        n_jobs: threads.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
@@ -58,6 +59,7 @@ class Course:
     votes: FloatArray | None = field(init=False, default=None)
     ranked: FloatArray | None = field(init=False, default=None)
     looks: int = field(init=False, default=0)
+    n_jobs: int | None = None
     _before: BoolArray = field(init=False)
     _sorted: Array | None = field(init=False, default=None)
 
@@ -76,6 +78,10 @@ class Course:
             checks.fail("predictions", rule, f"shape {found.shape}", at=f"look {look}")
         if not np.isfinite(found).all():
             checks.fail("predictions", "must be finite", "nan or infinite", at=f"look {look}")
+        before = 2 if self.votes is not None else 1
+        if self.looks and found.ndim != before:
+            rule = "must be probabilities all along, or scores all along"
+            checks.fail("predictions", rule, f"shape {found.shape}", at=f"look {look}")
         right = self._see_grades(found) if found.ndim == 2 else self._see_scores(found)
         self.right += right
         self.forgotten += self._before & ~right
@@ -134,6 +140,8 @@ class Course:
         self.loss -= np.log(np.maximum(given, 1e-12))
         if self.votes is None:
             self.votes = np.zeros_like(p)
+        if self.votes.shape != p.shape:
+            checks.fail("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
         self.votes += p
         found: BoolArray = given >= p.max(axis=1)
         return found
@@ -144,7 +152,8 @@ class Course:
             self._sorted = y[rank_order(y, indptr)]
             self.ranked = np.zeros(len(y))
 
-        pair_losses(scores, y, indptr, self.loss)
+        with threads(self.n_jobs):
+            pair_losses(scores, y, indptr, self.loss)
         earned = np.empty_like(y)
         earned[rank_order(scores, indptr)] = self._sorted
         self.ranked += earned
@@ -196,7 +205,9 @@ def watch_run(
         seed: for the folds and the forests.
         n_jobs: threads.
     """
-    whole = Course(data)
+    checks.check_seed(seed)
+    checks.check_n_jobs(n_jobs)
+    whole = Course(data, n_jobs=n_jobs)
     if run is not None:
         return whole.watch(run)
     from cleanrank.rankers.rounds import watch_rounds
@@ -211,7 +222,7 @@ def watch_run(
     fold = np.repeat(fold_of_query(data, folds, seed), data.lengths)
     for part in range(folds):
         held = data.select(fold == part)
-        course = Course(held)
+        course = Course(held, n_jobs=n_jobs)
         watch_rounds(data.select(fold != part), held, course, **options)
         whole.take(fold == part, course)
     return whole
@@ -286,6 +297,8 @@ def find_forgotten(
         seed: for the folds and the forests.
         n_jobs: threads.
     """
+    if not 0 < least <= 1:
+        checks.fail("least", "must lie in (0, 1]", least)
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
         n_jobs=n_jobs,
