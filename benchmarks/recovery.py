@@ -27,7 +27,7 @@ from cleanrank.experiments.run import Tally
 from cleanrank.experiments.store import Store
 from cleanrank.report.detected import Detection, detection_card
 from cleanrank.report.plots import save_figure
-from cleanrank.report.recovery import Card, recovery_card
+from cleanrank.report.recovery import Card, Setting, recovery_card
 from cleanrank.report.recovery_plots import plot_cost, plot_detection, plot_settings, plot_shares
 from cleanrank.report.recovery_tables import (
     averages_table,
@@ -71,7 +71,7 @@ def main() -> None:
     sections = [section for part, run_ in found.items() for section in SECTIONS[part](run_)]
     print("\n\n".join(sections))
     if asked.write:
-        write(found, sections, asked.quick)
+        write(found, sections, asked.quick, asked.only)
 
 
 def arguments() -> argparse.Namespace:
@@ -178,23 +178,40 @@ def detection(found: Reproduction) -> Detection:
 
 
 def cost_sections(found: Reproduction) -> list[str]:
-    """Shares by rows judged again."""
+    """Shares by rows judged again; gains where the loss is not clear."""
     card = recovery_card(found.records)
     parts = ["## What judgements buy"]
     for s in card.settings:
-        head = ["rows", *LINES]
-        lines = []
-        for i, n in enumerate((0, *ROWS)):
-            rows = [card.find(s.dataset, s.level, points[i][1]) for points in LINES.values()]
-            lines.append([f"{n:,}", *(f"{r.share}" if r and r.share else "–" for r in rows)])
-        parts += [f"### {s.dataset}, {s.level.label} (loss {s.loss.value:.4f})", table(head, lines, left=1)]
+        what = "recovered share" if s.clear else "the loss is not clear, so this is the gain of NDCG@10"
+        lines = [
+            [f"{n:,}", *(bought(card, s, points[i][1]) for points in LINES.values())]
+            for i, n in enumerate((0, *ROWS))
+        ]
+        parts += [
+            f"### {s.dataset}, {s.level.label}: loss {s.loss.value:.4f}; {what}",
+            table(["rows", *LINES], lines, left=1),
+        ]
     return parts
+
+
+def bought(card: Card, setting: Setting, method: str) -> str:
+    """What a method won with its rows."""
+    if method == card.noisy:
+        return "0"
+    row = card.find(setting.dataset, setting.level, method)
+    if row is None:
+        return "not run"
+    if row.share is not None:
+        return f"{row.share}"
+    return f"{row.gain.value:+.3f} [{row.gain.low:+.3f}, {row.gain.high:+.3f}]"
 
 
 SECTIONS = {"card": card_sections, "detection": detection_sections, "cost": cost_sections}
 
 
-def write(found: Mapping[str, Reproduction], sections: Sequence[str], quick: bool) -> None:
+def write(
+    found: Mapping[str, Reproduction], sections: Sequence[str], quick: bool, only: Sequence[str]
+) -> None:
     """The page with the tables, the pictures beside it, the figures as JSON."""
     folder = ROOT / "docs" / "results"
     images = folder / "img"
@@ -220,7 +237,8 @@ def write(found: Mapping[str, Reproduction], sections: Sequence[str], quick: boo
     }
     with written_whole(folder / "recovery.md") as page:
         page.write_text(
-            "\n\n".join(s.strip("\n") for s in [*opening(found, quick), *sections]) + "\n", encoding="utf-8"
+            "\n\n".join(s.strip("\n") for s in [*opening(found, quick, only), *sections]) + "\n",
+            encoding="utf-8",
         )
     fill(ROOT / "docs" / "how-much-can-be-won-back.md", summaries(found))
     write_result("recovery", result)
@@ -241,9 +259,7 @@ def summaries(found: Mapping[str, Reproduction]) -> dict[str, str]:
     if "detection" in found:
         parts["detection"] = detection_table(detection(found["detection"]))
     if "cost" in found:
-        parts["cost"] = (
-            "\n".join(cost_sections(found["cost"])[1:]).replace("### ", "**").replace(")\n|", ")**\n\n|")
-        )
+        parts["cost"] = "\n\n".join(cost_sections(found["cost"])[1:])
     return parts
 
 
@@ -267,9 +283,10 @@ def fill(page: Path, parts: Mapping[str, str]) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def opening(found: Mapping[str, Reproduction], quick: bool) -> list[str]:
+def opening(found: Mapping[str, Reproduction], quick: bool, only: Sequence[str]) -> list[str]:
     """What ran, when, and how to read it."""
-    command = "python benchmarks/recovery.py" + (" --quick" if quick else "") + " --write"
+    options = [*(["--quick"] if quick else []), *(f"--only {text}" for text in only), "--write"]
+    command = " ".join(["python benchmarks/recovery.py", *options])
     cells = sum(len(r.records) for r in found.values())
     minutes = sum(r.wall_seconds for f in found.values() for r in f.records) / 60
     first = next(iter(found.values()))
@@ -279,15 +296,16 @@ def opening(found: Mapping[str, Reproduction], quick: bool) -> list[str]:
     return [
         "# The report card",
         f"    {command}",
-        f"{datetime.date.today():%d %B %Y}; {cells:,} cells, {minutes:.0f} minutes of one core; folds "
-        f"{', '.join(map(str, folds))}, seeds {', '.join(map(str, seeds))}; {versions}.",
+        f"{datetime.date.today():%d %B %Y}; {cells:,} cells that took {minutes:.0f} minutes in sum, two at a "
+        f"time; folds {', '.join(map(str, folds))}, seeds {', '.join(map(str, seeds))}; {versions}.",
         READING,
     ]
 
 
 def plain(value: Any) -> Any:
-    """A dataclass as JSON."""
-    return json.loads(json.dumps(asdict(value)))
+    """A dataclass as JSON: four digits, and nothing twice."""
+    found = json.loads(json.dumps(asdict(value)), parse_float=lambda text: round(float(text), 4))
+    return {name: each for name, each in found.items() if name not in ("worst", "below")}
 
 
 READING = """\

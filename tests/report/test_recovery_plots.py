@@ -33,10 +33,10 @@ def test_shares_are_drawn_where_the_card_has_them(card):
     assert [t.get_text() for t in axes.get_yticklabels()] == ["30 rows", "m"]
 
 
-def test_settings_without_a_share_show_a_dash(card):
+def test_settings_with_a_clear_loss_show_their_shares(card):
     axes = plot_settings(card).axes[0]
-    words = [t.get_text() for t in axes.texts]
-    assert words == [".7", "–", "-.2", "–"]
+    assert [t.get_text() for t in axes.texts] == [".7", "-.2"]
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["A, uniform 0.2"]
 
 
 def test_cost_starts_at_the_baseline(card):

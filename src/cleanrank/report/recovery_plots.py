@@ -36,11 +36,11 @@ def plot_shares(card: Card) -> "Figure":
 
 
 def plot_settings(card: Card) -> "Figure":
-    """Methods against settings: recovered shares as numbers on colour; a dash is nothing to win back."""
+    """Methods against the settings with a clear loss: recovered shares as numbers on colour."""
     from matplotlib.colors import LinearSegmentedColormap
 
     methods = [a.method for a in card.averages if a.method != card.clean]
-    settings = card.settings
+    settings = [s for s in card.settings if s.clear]
     shares = np.full((len(methods), len(settings)), np.nan)
     for j, s in enumerate(settings):
         for i, m in enumerate(methods):
@@ -71,7 +71,7 @@ def plot_cost(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> "Fi
         lines: what a line is -> (rows, method) along it; the method of 0 rows may be the noisy baseline.
     """
     settings = [s for s in card.settings if s.clear]
-    figure, panels = _canvas(len(settings), 4.4 * len(settings), 3.7)
+    figure, panels = _canvas(len(settings), max(4.4 * len(settings), 5.6), 4.0)
     looks = many_looks(list(lines))
     for axes, s in zip(panels, settings, strict=True):
         for name, points in lines.items():
@@ -104,7 +104,14 @@ def plot_cost(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> "Fi
     panels[0].set_ylabel("recovered share")
     if settings:
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower center",
+            ncols=min(3, len(settings) + 1),
+            frameon=False,
+            fontsize=8,
+        )
     return figure
 
 
