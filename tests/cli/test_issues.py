@@ -218,3 +218,74 @@ def test_a_truth_file_must_be_there_and_whole(cli, noisy):
         )
         assert done.code == 2, done.err
         assert words in done.err
+
+
+def test_narrow_letor_files_are_padded_for_a_saved_forest(cli, noisy):
+    """SVMlight leaves zeros out: what predict pads, find-issues pads too."""
+    more = (np.arange(noisy.n_docs) % 2)[:, None]
+    wide = cr.from_arrays(np.hstack([noisy.X, more]), noisy.y, qid=noisy.qid)
+    train_lambdarank(wide, rounds=8, params={"min_data_in_leaf": 5}).save("model.txt")
+    zeros = cr.from_arrays(np.hstack([noisy.X, np.zeros((noisy.n_docs, 1))]), noisy.y, qid=noisy.qid)
+    for method in ("sour", "last-sour"):
+        done = cli(
+            "find-issues", "noisy.txt", "--method", method, "--end", "8", "--model", "model.txt",
+            "-o", "issues.csv", "--force",
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        wanted = cr.find_label_issues(zeros, method, end=8, model="model.txt")
+        np.testing.assert_array_equal(read_doubts("issues.csv").doubt, wanted.doubt)
+    cr.write_letor(cr.make_ranking(5, 9, docs_per_query=5, seed=0), "wide.txt")
+    done = cli("find-issues", "wide.txt", "--method", "sour", "--model", "model.txt", "-o", "a.csv")
+    assert done.code == 2
+    assert "must have the 7 features that model.txt was trained on; got 9" in " ".join(done.err.split())
+
+
+def test_bad_files_are_named_and_nothing_is_written(cli, noisy, tmp_path):
+    frame = pd.DataFrame(noisy.X, columns=list("abcdef"))
+    frame.assign(label=noisy.y, qid=noisy.qid).to_parquet("rows.parquet")
+    whole = (tmp_path / "rows.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    frame.assign(label=noisy.y).to_csv("no_query.csv", index=False)
+    for name in ("empty.txt", "empty.csv", "empty.parquet"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "bytes.csv").write_bytes(bytes(range(256)))
+    (tmp_path / "folder").mkdir()
+    cr.find_label_issues(noisy, "contradictions").save("issues.csv")
+    other = cr.make_ranking(30, 6, docs_per_query=20, seed=9)
+    cr.find_label_issues(other, "contradictions").save("other.csv")
+    train_lambdarank(noisy, rounds=2).save("model.txt")
+    text = (tmp_path / "model.txt").read_bytes()
+    (tmp_path / "cut.txt").write_bytes(text[: text.index(b"end of trees") // 2])
+    before = sorted(p.name for p in tmp_path.iterdir())
+    bad = ("empty.txt", "empty.csv", "empty.parquet", "cut.parquet", "no_query.csv", "folder", "none.txt")
+    commands = [f"find-issues {name} --method contradictions -o out.csv" for name in bad]
+    commands += [f"clean {name} issues.csv -o out.txt" for name in bad]
+    commands += [f"train {name} -o out.txt" for name in bad]
+    commands += [f"predict model.txt {name} -o out.txt" for name in bad]
+    tables = ("empty.csv", "cut.parquet", "folder", "none.csv", "rows.parquet", "other.csv", "bytes.csv")
+    commands += [f"clean noisy.txt {name} -o out.txt" for name in tables]
+    models = ("empty.txt", "noisy.txt", "rows.parquet", "folder", "none.txt", "cut.txt")
+    commands += [f"predict {name} noisy.txt -o out.txt" for name in models]
+    commands += [f"find-issues noisy.txt --method sour --model {name} -o out.csv" for name in models]
+    commands += [
+        f"find-issues noisy.txt --method contradictions --truth {name} -o out.csv"
+        for name in ("empty.csv", "cut.parquet", "folder", "none.csv", "rows.parquet")
+    ]
+    commands += [f"find-issues noisy.txt --noise {name} -o out.csv" for name in ("bytes.csv", "empty.csv")]
+    for words in commands:
+        done = cli(*words.split())
+        assert done.code == 2, words
+        assert done.err.startswith("error: "), words
+        assert "Traceback" not in done.err, words
+        assert sorted(p.name for p in tmp_path.iterdir()) == before, words
+
+
+def test_an_interruption_leaves_no_file(cli, noisy, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    before = sorted(p.name for p in tmp_path.iterdir())
+    monkeypatch.setattr("cleanrank.doubt.table.DoubtTable.to_frame", stop)
+    done = cli("find-issues", "noisy.txt", "--method", "contradictions", "-o", "out.csv")
+    assert done.code == 130
+    assert sorted(p.name for p in tmp_path.iterdir()) == before

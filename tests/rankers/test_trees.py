@@ -200,3 +200,19 @@ def test_files_that_are_no_model_are_named(tmp_path):
         load_trees(wrong)
     with pytest.raises(CleanrankError, match="there is no file"):
         load_trees(tmp_path / "none.txt")
+
+
+def test_a_model_cut_short_is_refused_before_lightgbm_sees_it(parts, tmp_path):
+    """LightGBM reads beyond the end of such a file and takes the process with it."""
+    train_lambdarank(parts[0], rounds=4).save(tmp_path / "model.txt")
+    text = (tmp_path / "model.txt").read_bytes()
+    end = text.index(b"end of trees")
+    for size in (200, end // 2, end - 1):
+        (tmp_path / "cut.txt").write_bytes(text[:size])
+        with pytest.raises(CleanrankError, match="must be whole; got another number of bytes"):
+            load_trees(tmp_path / "cut.txt")
+    (tmp_path / "cut.txt").write_bytes(text[: end + 20])
+    np.testing.assert_array_equal(
+        load_trees(tmp_path / "cut.txt").predict(parts[0].X),
+        load_trees(tmp_path / "model.txt").predict(parts[0].X),
+    )

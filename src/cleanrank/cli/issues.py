@@ -82,9 +82,11 @@ def find_issues(
     as_json: Json = False,
 ) -> None:
     """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why."""
+    from cleanrank.cli.train import read_rows
     from cleanrank.data.frames import read_any
     from cleanrank.noise.saved import refuse_overwriting
     from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
+    from cleanrank.rankers.trees import load_trees
 
     checks.known("detector", method, DETECTORS)
     refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
@@ -94,9 +96,11 @@ def find_issues(
         checks.fail("--model", "goes with --method sour or last-sour", f"--method {method}")
     if noise is not None and gold is not None:
         checks.fail("--noise and --gold", "must not be given both", "both")
-    judged = read_any(data)
+    forest = None if model is None else load_trees(model)
+    judged = read_any(data) if forest is None else read_rows(data, forest.n_features, Path(str(model)))
+    wrong = None if truth is None else _wrong(truth, judged.row_ids)
     given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
-    given |= {"model": model} if model is not None else {}
+    given |= {"model": forest} if forest is not None else {}
     known = options_of(method)
     options = {name: value for name, value in given.items() if name in known} | parse_options(option)
     if clicks is not None:
@@ -109,8 +113,8 @@ def find_issues(
             options["progress"] = tick
         found = find_label_issues(judged, method, seed=seed, **options)
     found.save(out)
-    if picture is not None and model is not None:
-        _draw_history(judged, model, picture, kind, cutoff, start, end, jobs)
+    if picture is not None and forest is not None:
+        _draw_history(judged, forest, picture, kind, cutoff, start, end, jobs)
     worst = found.explain(judged, top)
     record: dict[str, Any] = {
         "method": method,
@@ -120,8 +124,8 @@ def find_issues(
         "share_by_grade": {str(g): share for g, share in found.shares_by_grade().items()},
         "worst": [each.to_json() for each in worst],
     }
-    if truth is not None:
-        record["quality"] = found.quality(_wrong(truth, found.row_id))
+    if wrong is not None:
+        record["quality"] = found.quality(wrong)
     if as_json:
         screen.print_json(record)
         return
@@ -169,7 +173,7 @@ def _show_worst(worst: list[Any]) -> None:
 
 def _draw_history(
     judged: RankingData,
-    model: Path,
+    forest: Any,
     picture: Path,
     kind: str,
     cutoff: int,
@@ -179,11 +183,9 @@ def _draw_history(
 ) -> None:
     from cleanrank.doubt.sour import Window
     from cleanrank.pipelines.history import outlier_history
-    from cleanrank.rankers.trees import load_trees
     from cleanrank.report.outliers import plot_outlier_history
     from cleanrank.report.plots import save_figure
 
-    forest = load_trees(model)
     last = min(end, forest.best_iteration)
     first = min(last // 2 if start is None else start, last - 1)
     window = Window(cutoff=cutoff, kind=kind, start=first, end=last)
@@ -247,13 +249,17 @@ def clean(
 
 
 def _wrong(truth: Path, row_id: Any) -> Any:
-    """Which rows of the table are wrong by a truth file."""
+    """Which of the rows are wrong by a truth file."""
     import pandas as pd
 
     from cleanrank.data.files import existing_file
 
     file = existing_file(truth)
-    frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
+    try:
+        frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
+    except (ValueError, OSError) as error:
+        rule = f"{truth.name} must be a table; got {str(error).strip().rstrip('.')}."
+        raise checks.BadFileError(rule, str(file)) from error
     for name in ("row_id", "true_grade", "given_grade"):
         checks.known(f"column of {truth.name}", name, frame.columns)
     frame = frame.set_index("row_id").reindex(row_id)

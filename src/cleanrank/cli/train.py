@@ -164,7 +164,7 @@ def predict(
 
     refuse_overwriting(out, force=force)
     found = load_model(model)
-    data = _read_rows(file, found.n_features, model)
+    data = read_rows(file, found.n_features, model)
     scores = np.empty(data.n_docs)
     scores[data.row_ids] = scores_of(found, data, jobs)
     with written_whole(out) as part:
@@ -263,7 +263,7 @@ def _text(value: object) -> str:
     )
 
 
-def _read_rows(file: Path, n_features: int, model: Path) -> Any:
+def read_rows(file: Path, n_features: int, model: Path) -> Any:
     """The rows of a file with the columns of the model; LETOR files may end before its last ones."""
     from cleanrank.data.frames import kind_of_file, read_any
     from cleanrank.rankers.inputs import widened

@@ -4,6 +4,7 @@ lambda-LGBM is LightGBM's lambdarank with ``norm`` on, lambda-MART the same with
 least-squares boosting on the grade (Friedman 2001), which knows no queries.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def load_trees(path: str | Path) -> TreeRanker:
     """Reads a model in LightGBM's text format."""
     found = existing_file(path)
     with found.open("rb") as file:
-        first = file.readline(64).strip()
+        first = file.readline(16).strip()
     if first != b"tree":
         raise BadFileError(
             checks.complaint(
@@ -87,11 +88,27 @@ def load_trees(path: str | Path) -> TreeRanker:
             ),
             str(found),
         )
+    if not _is_whole(found.read_bytes()):
+        # LightGBM ends the whole process over such a file.
+        rule = f"model file {str(found)!r} must be whole; got another number of bytes than its head counts."
+        raise BadFileError(f"{rule} Copy or save it again.", str(found))
     try:
         booster = lightgbm.Booster(model_file=str(found))
     except lightgbm.basic.LightGBMError as error:
         raise BadFileError(f"model file {str(found)!r} must be whole: {error}.", str(found)) from None
     return TreeRanker(booster, booster.current_iteration())
+
+
+def _is_whole(text: bytes) -> bool:
+    """Whether a model's trees take as many bytes as its head says, and end where they should."""
+    head, _, trees = text.partition(b"\nTree=0\n")
+    sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
+    if sizes is None:
+        return b"end of trees" in text
+    if not sizes[1].strip():
+        return b"\nend of trees" in head
+    told = sum(int(size) for size in sizes[1].split()) - len(b"Tree=0\n")
+    return trees[told:].startswith(b"end of trees")
 
 
 def train_lambdarank(
