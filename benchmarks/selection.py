@@ -1,13 +1,13 @@
 """Which criterion picks the best model when validation labels are noisy?
 
 Twelve LightGBM models (trees of 4, 8 and 31 leaves; 5, 15, 50 and 150 rounds) learn from noisy training
-labels. Each criterion picks one of them on noisy validation labels, drawn anew twenty times. The pick is
+labels. Each criterion picks one of them on noisy validation labels, drawn anew ten times. The pick is
 judged on *true* labels: whether it is the model with the best NDCG@10 of the validation queries, and what it
 lacks in NDCG@10 on the test queries against the model that is best there. "auto" is cr.select with the noise
-known. "saved" is the regret of NDCG@10, which early stopping watches, minus that of the criterion; intervals
-are over folds and seeds.
+known and 30 repetitions. "saved" is the regret of NDCG@10, which early stopping watches, minus that of the
+criterion; intervals are over folds and seeds. About four minutes on one core:
 
-    python benchmarks/selection.py
+    NUMBA_NUM_THREADS=1 python benchmarks/selection.py
 """
 
 import argparse
@@ -29,7 +29,7 @@ CRITERIA = ("auc:micro", "pairacc:micro", "dcg@10", "dcg", "ndcg@10", "ndcg", "m
 LEAVES, ROUNDS = (4, 8, 31), (5, 15, 50, 150)
 TARGET = "ndcg@10"
 EARLY_STOPPING = CRITERIA.index("ndcg@10")
-REPETITIONS = 10
+REPETITIONS = 30
 
 
 def candidates(train, validation, test, seed):
@@ -69,9 +69,15 @@ def one(name, fold, profile_name, rate, seed, draws):
         "agreement": (right / draws).tolist(),
         "validation_regret": (own / draws).tolist(),
         "test_regret": (regret / draws).tolist(),
-        "clean_choice": [*(test.max() - test[clean]).tolist(), float("nan")],
+        # With clean labels there is no noise for "auto" to weigh criteria by.
+        "clean_choice": [*(test.max() - test[clean]).tolist(), None],
         "random_test_regret": float((test.max() - test).mean()),
     }
+
+
+def mean_or_none(values):
+    """The mean, or None where there are no values."""
+    return None if None in values else float(np.mean(values))
 
 
 def main():
@@ -81,7 +87,7 @@ def main():
     parser.add_argument("--rates", nargs="+", type=float, default=[0.1, 0.2, 0.3])
     parser.add_argument("--profile", default="uniform")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
     rows = []
@@ -106,13 +112,14 @@ def main():
                         "validation_regret": float(np.mean([cell["validation_regret"][c] for cell in cells])),
                         "test_regret": float(regret.mean()), "low": float(low), "high": float(high),
                         "saved": float(saved.mean()), "saved_low": float(least), "saved_high": float(most),
-                        "clean_choice": float(np.mean([cell["clean_choice"][c] for cell in cells])),
+                        "clean_choice": mean_or_none([cell["clean_choice"][c] for cell in cells]),
                         "random": float(np.mean([cell["random_test_regret"] for cell in cells])),
                     }
                 )  # fmt: skip
                 print(json.dumps(rows[-1]), flush=True)
     settings = {"folds": asked.folds, "seeds": asked.seeds, "draws": asked.draws, "profile": asked.profile,
-                "target": TARGET, "models": len(LEAVES) * len(ROUNDS)}  # fmt: skip
+                "repetitions": REPETITIONS, "target": TARGET,
+                "models": len(LEAVES) * len(ROUNDS)}  # fmt: skip
     write_result("selection" if asked.out is None else str(asked.out), {"settings": settings, "rows": rows})
 
 
