@@ -128,3 +128,15 @@ def test_mistakes_are_named(toy):
         find_confident(toy, probabilities=np.full((480, 2), 0.5))
     with pytest.raises(CleanrankError, match="sum to 1"):
         find_confident(toy, probabilities=np.full((480, 3), 0.5))
+
+
+def test_the_reason_is_the_probability_of_the_given_grade_whatever_the_score():
+    """Words say it as a probability, which a margin is not."""
+    data = cr.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
+    p = [[0.3, 0.7], [0.4, 0.6]]
+    found = find_confident(data, probabilities=p, score="margin")
+    assert found.reasons["confident"].tolist() == pytest.approx([0.7, 0.4])
+    assert found.doubt.tolist() == pytest.approx([0.7, 0.4])  # with two grades margin and probability agree
+    three = find_confident(data, probabilities=[[0.3, 0.5, 0.2], [0.4, 0.6, 0.0]], score="margin")
+    assert three.doubt.tolist() == pytest.approx([0.6, 0.4])
+    assert three.reasons["confident"].tolist() == pytest.approx([0.7, 0.4])

@@ -4,6 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.doubt.ensemble import WAYS, combine, places
+from cleanrank.doubt.posterior import posterior_table, table_probabilities
 from cleanrank.doubt.table import DoubtTable
 
 
@@ -92,3 +93,15 @@ def test_mistakes_are_named(toy):
     other = table_of(toy.with_labels((toy.y + 1) % 3), 0)
     with pytest.raises(CleanrankError, match="given_label of table 'b'"):
         combine({"a": one, "b": other})
+
+
+def test_probabilities_of_one_table_are_not_mixed_with_those_of_another():
+    data = cr.from_arrays(np.zeros((2, 1)), [0, 0], group=[2])
+    two = posterior_table(data, np.array([[0.7, 0.3], [0.2, 0.8]]))
+    three = posterior_table(data, np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]))
+    found = combine({"two": two, "three": three}, "mean")
+    np.testing.assert_array_equal(table_probabilities(found), [[0.7, 0.3], [0.2, 0.8]])
+    found = combine({"three": three, "two": two}, "mean")
+    assert table_probabilities(found).shape == (2, 3)
+    # One column may equal the doubt, and still belongs to the others.
+    assert "p_true_1" in combine({"two": two}, "mean").reasons

@@ -163,3 +163,14 @@ def test_a_truth_of_other_length_is_refused(corrupted):
     for measure in ("precision", "recall", "average_precision", "quality"):
         with pytest.raises(CleanrankError, match=r"truth must have one value per row \(480\)"):
             getattr(table_of(corrupted), measure)(np.ones(3, dtype=bool))
+
+
+def test_reasons_are_the_tables_own(corrupted):
+    mine = np.zeros(480)
+    found = DoubtTable.of(
+        corrupted.data, doubt=mine, is_label_issue=np.zeros(480, bool), reasons={"mine": mine}
+    )
+    mine[0] = 1.0
+    assert found.reasons["mine"][0] == found.doubt[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        found.reasons["mine"][0] = 1.0

@@ -38,9 +38,28 @@ def test_the_sentence_of_a_missed_document(judged):
 def test_a_rank_that_fits_its_grade_is_no_but(judged):
     found = table_of(judged, expected_grade=[0.1, 0.2, 0.3, 0.4, 1.8, 1.5, 1.6])
     assert "graded 2, and ranked 1st of 5" in explain(found, judged, rows=[4])[0].why
-    # Ties keep the order of the rows.
+
+
+def test_alike_scores_share_their_ranks(judged):
+    """The order among them is that of the file, which nobody could check."""
     flat = table_of(judged, expected_grade=np.ones(7))
-    assert "graded 2, but ranked 5th of 5" in explain(flat, judged, rows=[4])[0].why
+    assert "graded 2, and ranked 1st to 5th of 5 (tied) by" in explain(flat, judged, rows=[4])[0].why
+    low = table_of(judged, expected_grade=[3, 2, 1, 0, 0, 1, 2])
+    assert "graded 2, but ranked 4th to 5th of 5 (tied) by" in explain(low, judged, rows=[4])[0].why
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_without_features_say_so_instead_of_naming_neighbours(sparse):
+    X = np.array([[0, 0], [0, np.nan], [0, 0], [1, 2], [0, 0], [0, 3]], dtype=np.float32)
+    X = scipy.sparse.csr_matrix(X) if sparse else X
+    data = cr.from_arrays(X, [2, 0, 0, 1, 1, 0], group=[6])
+    told = explain(table_of(data), data, rows=[0, 3])
+    assert told[0].why == "graded 2; all its features are 0, as in 3 others, 67% of them graded 0"
+    assert "neighbours" not in told[0].reasons
+    assert "neighbours" in told[1].reasons
+    lone = data.select([0, 3, 5])
+    assert "all its features are 0, as in no other row" in explain(table_of(lone), lone, rows=[0])[0].why
+    assert words.blank_rows(X).tolist() == [True, True, True, False, True, False]
 
 
 def test_the_worst_issues_come_first_and_order_of_the_table_does_not_matter(judged):
@@ -80,7 +99,9 @@ def test_neighbours_are_those_of_scikit_learn(monkeypatch, sparse, block):
     [
         ([2], "its nearest neighbour is graded 2"),
         ([2, 2], "all 2 neighbours are graded 2"),
-        ([0, 2, 2, 1], "2 of 4 neighbours are graded 2"),
+        ([2, 2, 2, 1], "3 of 4 neighbours are graded 2"),
+        ([0, 2, 2, 1], "its neighbours are graded 0, 1, 2 and 2"),
+        ([0, 2, 2, 0], "its neighbours are graded 0, 0, 2 and 2"),
         ([3, 0, 1], "its neighbours are graded 0, 1 and 3"),
     ],
 )
@@ -102,8 +123,10 @@ def test_every_detector_has_words_of_its_own(judged):
     }  # fmt: skip
     (told,) = explain(table_of(judged, **columns), judged, rows=[0], neighbours=0)
     assert set(SPOKEN) < set(told.reasons)
-    assert told.reasons["posterior"] == "grade 2 has probability .86, its own .04"
-    assert told.reasons["confident"] == "forests expect its grade with probability < .01"
+    assert told.reasons["posterior"] == (
+        "with the judgement weighed in, grade 2 has probability .86, its own .04"
+    )
+    assert told.reasons["confident"] == "by its features alone, its grade has probability < .01"
     assert told.reasons["sour"] == "93% of the forests rank it where its grade does not belong"
     assert told.reasons["forgetting"] == "wrong after 80% of the rounds, forgotten 3 times"
     assert told.reasons["contradictions"] == "2 of its 3 twins (same features) are graded otherwise"

@@ -67,7 +67,10 @@ def find_confident(
         doubt=doubt,
         is_label_issue=issues,
         suggested_label=np.where(issues, best, data.y).astype(data.y.dtype),
-        reasons={"confident": doubt, "expected_grade": p @ np.arange(p.shape[1])},
+        reasons={
+            "confident": np.clip(1 - self_confidence(p, data.y), 0.0, 1.0),
+            "expected_grade": p @ np.arange(p.shape[1]),
+        },
     )
 
 

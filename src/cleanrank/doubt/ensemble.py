@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from cleanrank import checks
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.doubt.words import PROBABILITY
 from cleanrank.types import FloatArray
 
 HALF = 0.5 - 1e-12
@@ -53,9 +54,13 @@ def combine(
     issues = np.asarray(against) >= HALF
     reasons: dict[str, Any] = {name: each.doubt for name, each in zip(names, aligned, strict=True)}
     for each in aligned:
+        # Probabilities of all grades belong together: those of one table only.
+        theirs = any(name.startswith(PROBABILITY) for name in reasons)
         # What a detector measured beside its doubt stays, unless it is the doubt under another name.
         extra = {k: v for k, v in each.reasons.items() if k not in reasons}
-        reasons |= {k: v for k, v in extra.items() if not np.array_equal(v, each.doubt)}
+        whole = {k: v for k, v in extra.items() if k.startswith(PROBABILITY) and not theirs}
+        rest = {k: v for k, v in extra.items() if not k.startswith(PROBABILITY)}
+        reasons |= whole | {k: v for k, v in rest.items() if not np.array_equal(v, each.doubt)}
     return DoubtTable(
         row_id=first.row_id,
         query_id=first.query_id,

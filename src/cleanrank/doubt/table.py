@@ -50,9 +50,13 @@ class DoubtTable:
                 checks.fail(name, f"must have one value per row ({n})", f"shape {column.shape}")
             column.flags.writeable = False
             object.__setattr__(self, name, column)
+        reasons = {}
         for name, values in self.reasons.items():
             if np.shape(values) != (n,):
                 checks.fail(name, f"must have one value per row ({n})", f"shape {np.shape(values)}")
+            reasons[name] = np.array(values)
+            reasons[name].flags.writeable = False
+        object.__setattr__(self, "reasons", reasons)
         bad = ~((self.doubt >= 0) & (self.doubt <= 1))
         if bad.any():
             row = int(np.argmax(bad))

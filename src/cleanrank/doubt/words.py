@@ -97,9 +97,17 @@ def explain(
     for place, row in enumerate(chosen):
         words[place]["rank"] = _rank_words(data, int(row), ranking, by)
     k = min(neighbours, data.n_docs - 1)
-    if k > 0 and len(chosen):
-        for place, near in enumerate(nearest(data.X, chosen, k)):
+    empty = blank_rows(data.X[chosen])
+    if k > 0 and not empty.all():
+        for place, near in zip(
+            np.flatnonzero(~empty).tolist(), nearest(data.X, chosen[~empty], k), strict=True
+        ):
             words[place]["neighbours"] = _neighbour_words(data.y[near])
+    if empty.any():
+        # Blank rows are all alike: which of them are nearest would be the order of the file.
+        grades = data.y[blank_rows(data.X)]
+        for place in np.flatnonzero(empty).tolist():
+            words[place]["blank"] = _blank_words(grades, int(data.y[chosen[place]]))
     for name, (needed, speak) in SPOKEN.items():
         if not all(column in whole.reasons for column in needed):
             continue
@@ -142,6 +150,25 @@ def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
         both, ids = np.hstack([best, distance]), np.hstack([found, np.tile(here, (len(rows), 1))])
         order = np.argsort(both, axis=1, kind="stable")[:, :k]
         best, found = np.take_along_axis(both, order, axis=1), np.take_along_axis(ids, order, axis=1)
+    return found
+
+
+def blank_rows(X: Any) -> npt.NDArray[np.bool_]:
+    """Which rows have nothing but zeros and missing values.
+
+    >>> blank_rows(np.array([[0.0, np.nan], [0.0, 1.0]])).tolist()
+    [True, False]
+    """
+    if not isinstance(X, np.ndarray):
+        told = (X.data != 0) & ~np.isnan(X.data)
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        found: npt.NDArray[np.bool_] = np.bincount(row[told], minlength=X.shape[0]) == 0
+        return found
+    found = np.empty(len(X), dtype=np.bool_)
+    size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    for start in range(0, len(X), size):
+        block = X[start : start + size]
+        found[start : start + size] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
     return found
 
 
@@ -188,13 +215,15 @@ def _rank_words(data: RankingData, row: int, scores: FloatArray | None, by: str)
     q = int(np.searchsorted(data.indptr, row, side="right")) - 1
     a, b = data.indptr[q], data.indptr[q + 1]
     mine, grades = scores[row], data.y[a:b]
-    before = scores[a:b] > mine
-    before[: row - a] |= scores[a:row] == mine
-    rank = 1 + int(before.sum())
+    # Alike scores share their ranks: the order among them is that of the file.
+    top, bottom = 1 + int((scores[a:b] > mine).sum()), int((scores[a:b] >= mine).sum())
+    ranked = f"{ordinal(top)} of {b - a}"
+    if top < bottom:
+        ranked = f"{ordinal(top)} to {ordinal(bottom)} of {b - a} (tied)"
     # The ranks that documents of this grade take when the query is sorted by grade.
     first, last = 1 + int((grades > data.y[row]).sum()), int((grades >= data.y[row]).sum())
-    link = "and" if first <= rank <= last else "but"
-    return f"{given}, {link} ranked {ordinal(rank)} of {b - a} by {by} that never saw it"
+    link = "and" if first <= bottom and top <= last else "but"
+    return f"{given}, {link} ranked {ranked} by {by} that never saw it"
 
 
 def _neighbour_words(grades: Array) -> str:
@@ -204,10 +233,21 @@ def _neighbour_words(grades: Array) -> str:
     grade = int(counts.argmax())
     if counts[grade] == len(grades):
         return f"all {len(grades)} neighbours are graded {grade}"
-    if counts[grade] == 1:
-        listed = ", ".join(str(g) for g in sorted(grades.tolist())[:-1])
-        return f"its neighbours are graded {listed} and {grades.max()}"
-    return f"{counts[grade]} of {len(grades)} neighbours are graded {grade}"
+    if 2 * counts[grade] > len(grades):
+        return f"{counts[grade]} of {len(grades)} neighbours are graded {grade}"
+    listed = ", ".join(str(g) for g in sorted(grades.tolist())[:-1])
+    return f"its neighbours are graded {listed} and {grades.max()}"
+
+
+def _blank_words(grades: Array, own: int) -> str:
+    """What is known of a row without features: the grades of others like it."""
+    counts = np.bincount(grades)
+    counts[own] -= 1
+    if not counts.any():
+        return "all its features are 0, as in no other row"
+    grade = int(counts.argmax())
+    share = f"{counts[grade] / counts.sum():.0%}"
+    return f"all its features are 0, as in {counts.sum():,} others, {share} of them graded {grade}"
 
 
 def _posterior_words(table: DoubtTable, row: int) -> str:
@@ -217,12 +257,15 @@ def _posterior_words(table: DoubtTable, row: int) -> str:
     best = int(np.argmax(p))
     own = int(table.given_label[row])
     if best == own:
-        return f"its grade has probability {_share(p[own])}"
-    return f"grade {best} has probability {_share(p[best])}, its own {_share(p[own])}"
+        return f"with the judgement weighed in, its grade has probability {_share(p[own])}"
+    return (
+        f"with the judgement weighed in, grade {best} has probability {_share(p[best])}, "
+        f"its own {_share(p[own])}"
+    )
 
 
 def _confident_words(table: DoubtTable, row: int) -> str:
-    return f"forests expect its grade with probability {_share(1 - table.reasons['confident'][row])}"
+    return f"by its features alone, its grade has probability {_share(1 - table.reasons['confident'][row])}"
 
 
 def _sour_words(table: DoubtTable, row: int) -> str:
@@ -312,8 +355,8 @@ def _standardised(X: Any, mean: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 SPOKEN: dict[str, tuple[tuple[str, ...], Callable[[DoubtTable, int], str]]] = {
-    "posterior": ((f"{PROBABILITY}0", f"{PROBABILITY}1"), _posterior_words),
     "confident": (("confident",), _confident_words),
+    "posterior": ((f"{PROBABILITY}0", f"{PROBABILITY}1"), _posterior_words),
     "sour": (("sour",), _sour_words),
     "isolation": (("isolation",), _isolation_words),
     "loss": (("loss",), _loss_words),
