@@ -90,6 +90,7 @@ def test_impossible_rows_follow_the_likelihood():
         (([[0.5, 0.5], [np.nan, 0.5]], [0, 0], np.eye(2)), r"must hold probabilities .* at row 1"),
         (([[0.5, -0.5]], [0], np.eye(2)), "must hold probabilities"),
         (([0.5, 0.5], [0], np.eye(2)), "a row per document"),
+        (([[1, 0]] * 2, [0, 1], [[1, 0], [1, 0]]), "got probability 0 for grade 1 at row 1"),
         (([[0.5, 0.5]], 0, np.eye(2)), "must be whole grades, one per row"),
         (([[0.5, 0.5]], [0.0], np.eye(2)), "must be whole grades, one per row"),
         (([[0.5, 0.5]], [0], "uniform"), "must be a matrix"),

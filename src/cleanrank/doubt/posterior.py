@@ -139,6 +139,11 @@ def likelihoods(given: npt.ArrayLike, matrix: FloatArray) -> FloatArray:
         row = int(np.argmax(bad))
         checks.fail("given", f"must be grades from 0 to {len(matrix) - 1}", int(m[row]), at=f"row {row}")
     found: FloatArray = matrix.T[m]
+    never = matrix.max(axis=0)[m] <= 0
+    if never.any():
+        row = int(np.argmax(never))
+        rule = "must leave every grade that was given a chance to be given"
+        checks.fail("noise", rule, f"probability 0 for grade {m[row]}", at=f"row {row}")
     return found
 
 
