@@ -1,125 +1,171 @@
-"""Markdown tables of stored PeerRank recipes: every row against both bases, with intervals and p-values.
+"""Markdown tables and pictures of stored PeerRank recipes: every row against both bases.
 
-    python benchmarks/peerrank_tables.py --store runs.sqlite recipes/peerrank/here.toml
+    cd recipes/peerrank
+    python ../../benchmarks/peerrank_tables.py --store runs.sqlite here.toml
+    python ../../benchmarks/peerrank_tables.py --store runs.sqlite --versus "PeerRank, auto" here.toml
+    python ../../benchmarks/peerrank_tables.py --store runs.sqlite --picture FILE.svg here-epochs.toml
 
-A gain is the mean over seeds and queries of the difference to a base; its 95 % interval resamples seeds and
-queries, both with replacement; p is Fisher's randomisation over queries of the means over seeds. Verdicts
-hold p, corrected by Holm over the rows of a table, against .05. "X + peer" has the bases "X" and "X, all
-pairs"; every other row those of RankNet.
+Rows named "X + peer" have the bases "X" and "X, all pairs"; every other row those of RankNet. ``--versus``
+holds every row against one method instead. ``--picture`` draws the first measure over the flips, the epochs
+or the alphas of the recipe, whichever vary; several recipes, with a store each, are panels side by side.
 """
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cleanrank.evaluate.significance import fisher_test, holm
 from cleanrank.experiments.recipe import Recipe, read_recipe
 from cleanrank.experiments.reproduce import collect, plan
 from cleanrank.experiments.store import Store
+from cleanrank.report.gains import RULE, Gain, crossed_interval, gains
+from cleanrank.report.panels import Panel, Point
+from cleanrank.report.plots import draw_curves, save_figure
 from cleanrank.types import FloatArray, RunRecord
 
 ALL = ", all pairs"
-RESAMPLES = 2000
+STRICT = "RankNet"
+PEER = "PeerRank"
+Level = tuple[str, str, float]
 
 
-def tables(recipe: Recipe, records: Sequence[RunRecord], measure: str) -> str:
-    """One table for each data set and noise."""
+def levels(
+    recipe: Recipe, records: Sequence[RunRecord], measure: str
+) -> Iterator[tuple[Level, dict[str, FloatArray], list[RunRecord]]]:
+    """(data set, noise, rate), method -> values (seeds, queries), records; seeds that all methods have."""
+
+    def level_of(record: RunRecord) -> Level:
+        return record.cell["dataset"], record.cell["noise"], record.cell["rate"]
+
     done = [r for r in records if r.status == "done"]
-    levels = dict.fromkeys((r.cell["dataset"], r.cell["noise"], r.cell["rate"]) for r in done)
-    parts = []
-    for level in levels:
-        here = [r for r in done if (r.cell["dataset"], r.cell["noise"], r.cell["rate"]) == level]
-        by_label = {c.label: _table(here, c.label, measure) for c in recipe.contenders}
-        found = {label: values for label, values in by_label.items() if values.size}
-        parts.append(f"**{level[0]}, {level[1]} {level[2]:g}**, {measure}\n\n{_rows(found, here)}")
-    return "\n\n".join(parts)
+    for level in dict.fromkeys(map(level_of, done)):
+        here = [r for r in done if level_of(r) == level]
+        labels = [c.label for c in recipe.contenders if any(r.cell["method"] == c.label for r in here)]
+        by = {(r.cell["method"], r.cell["seed"], r.cell["fold"]): r.values[measure] for r in here}
+        folds = sorted({f for _, _, f in by})
+        seeds = [
+            s for s in sorted({s for _, s, _ in by}) if all((m, s, f) in by for m in labels for f in folds)
+        ]
+        if not seeds:
+            continue
+        whole = np.array(
+            [[np.concatenate([by[m, s, f] for f in folds]) for s in seeds] for m in labels], dtype=np.float64
+        )
+        counted = ~np.isnan(whole).any(axis=(0, 1))
+        yield level, dict(zip(labels, whole[:, :, counted], strict=True)), here
 
 
-def _table(records: Sequence[RunRecord], label: str, measure: str) -> FloatArray:
-    """Values (seeds, queries of all folds); queries that do not count are left out."""
-    mine = [r for r in records if r.cell["method"] == label]
-    seeds = sorted({r.cell["seed"] for r in mine})
-    folds = sorted({r.cell["fold"] for r in mine})
-    by = {(r.cell["seed"], r.cell["fold"]): np.asarray(r.values[measure]) for r in mine}
-    whole = [s for s in seeds if all((s, f) in by for f in folds)]
-    if not whole:
-        return np.zeros((0, 0))
-    values = np.array([np.concatenate([by[s, f] for f in folds]) for s in whole])
-    return values[:, ~np.isnan(values).any(axis=0)]
-
-
-def _bases(label: str) -> tuple[str, str]:
+def bases(label: str) -> tuple[str, str]:
+    """The base on strict pairs and the base on all pairs."""
     if label.endswith(" + peer"):
         name = label.removesuffix(" + peer")
         return name, name + ALL
-    _, comma, epochs = label.rpartition(", ")
-    if comma and epochs.split(" ")[-1].startswith("epoch"):
-        return f"RankNet, {epochs}", f"RankNet{ALL}, {epochs}"
-    return "RankNet", f"RankNet{ALL}"
+    found = re.search(r", \d+ epochs?$", label)
+    end = found.group() if found else ""
+    return f"{STRICT}{end}", f"{STRICT}{ALL}{end}"
 
 
-def _rows(found: dict[str, FloatArray], records: Sequence[RunRecord]) -> str:
-    compared = {
-        (label, base): _gain(found[label], found[base])
-        for label in found
-        for base in _bases(label)
-        if base in found and base != label
-    }
-    adjusted = dict(zip(compared, holm([p for *_, p in compared.values()]), strict=True)) if compared else {}
-    lines = ["| method | mean | sd over seeds | against strict pairs | against all pairs | chosen |"]
-    lines.append("|---|---|---|---|---|---|")
-    for label, values in found.items():
-        means = values.mean(axis=1)
-        spread = f"{means.std(ddof=1):.4f}" if len(means) > 1 else ""
-        cells = [_words(compared.get((label, b)), adjusted.get((label, b))) for b in _bases(label)]
+def table(values: Mapping[str, FloatArray], records: Sequence[RunRecord], versus: str | None) -> str:
+    """A line per method."""
+    against = {label: (versus,) if versus else bases(label) for label in values}
+    compared = gains(values, against)
+    heads = [f"against {versus}"] if versus else ["against strict pairs", "against all pairs"]
+    lines = [f"| method | mean (sd over seeds) | {' | '.join(heads)} | epochs |"]
+    lines.append("| :-- | :-- |" + " :-- |" * (len(heads) + 1))
+    for label, found in values.items():
+        means = found.mean(axis=1)
+        spread = f" ({means.std(ddof=1):.4f})" if len(means) > 1 else ""
+        cells = [words(compared.get((label, base))) for base in against[label]]
         lines.append(
-            f"| {label} | {means.mean():.4f} | {spread} | {' | '.join(cells)} | {_chosen(records, label)} |"
+            f"| {label} | {means.mean():.4f}{spread} | {' | '.join(cells)} | {chosen(records, label)} |"
         )
     return "\n".join(lines)
 
 
-def _gain(a: FloatArray, b: FloatArray) -> tuple[float, float, float, int, float]:
-    """Gain, interval, seeds with a gain, p."""
-    n = min(len(a), len(b))
-    d = a[:n] - b[:n]
-    rng = np.random.default_rng(0)
-    seeds = rng.integers(0, n, (RESAMPLES, n))
-    means = [d[s].mean(axis=0)[rng.integers(0, d.shape[1], d.shape[1])].mean() for s in seeds]
-    low, high = np.quantile(means, [0.025, 0.975])
-    p = fisher_test(a[:n].mean(axis=0), b[:n].mean(axis=0))
-    return float(d.mean()), float(low), float(high), int((d.mean(axis=1) > 0).sum()), p
-
-
-def _words(gain: tuple[float, float, float, int, float] | None, adjusted: float | None) -> str:
-    if gain is None or adjusted is None:
+def words(found: Gain | None) -> str:
+    """A gain in a cell."""
+    if found is None:
         return ""
-    mean, low, high, won, p = gain
-    verdict = "no gain" if adjusted >= 0.05 else "gains" if mean > 0 else "loses"
-    return f"{mean:+.4f} [{low:+.4f}, {high:+.4f}], p {p:.2g}, {won} seeds: {verdict}"
+    small = "< .001" if found.p_holm < 0.001 else f"{found.p_holm:.3f}"
+    verdict = f"**{found.verdict}**" if found.verdict != "no clear gain" else found.verdict
+    interval = f"[{found.low:+.4f}, {found.high:+.4f}]"
+    return f"{found.mean:+.4f} {interval}, p {small}, {found.won}/{found.seeds} seeds: {verdict}"
 
 
-def _chosen(records: Sequence[RunRecord], label: str) -> str:
+def chosen(records: Sequence[RunRecord], label: str) -> str:
+    """Which alphas and epochs validation chose."""
     mine = [r.chosen for r in records if r.cell["method"] == label]
-    alphas = [f"{c['alpha']:g}" for c in mine if "alpha" in c]
-    epochs = [str(c["epochs"]) for c in mine if "epochs" in c]
-    parts = [f"alpha {', '.join(dict.fromkeys(alphas))}"] if alphas else []
-    return "; ".join([*parts, f"epoch {', '.join(epochs)}"]) if len(epochs) <= 5 else "; ".join(parts)
+    alphas = list(dict.fromkeys(f"{c['alpha']:g}" for c in mine if "alpha" in c))
+    epochs = sorted(int(c["epochs"]) for c in mine if str(c.get("epochs", "")).isdigit())
+    span = (
+        f"{epochs[0]} to {epochs[-1]}" if epochs and epochs[0] < epochs[-1] else "".join(map(str, epochs[:1]))
+    )
+    named = alphas if "tuned" in label or "auto" in label else []
+    return "; ".join(filter(None, [span, f"alpha {', '.join(named)}" if named else ""]))
+
+
+def panel(recipe: Recipe, records: Sequence[RunRecord], measure: str) -> Panel:
+    """A measure over flips, epochs or alphas, whichever vary, with intervals over seeds and queries."""
+    found = [(level, values) for level, values, _ in levels(recipe, records, measure)]
+    if len(found) > 1:
+        x_title, places = "share of clicks flipped", {(m, lv[2]): v[m] for lv, v in found for m in v}
+    elif any("epoch" in m for m in found[0][1]):
+        x_title = "epochs"
+        cut = {m: re.fullmatch(r"(.*), (\d+) epochs?", m) for m in found[0][1]}
+        places = {(c.group(1), float(c.group(2))): found[0][1][m] for m, c in cut.items() if c}
+    else:
+        x_title, values = "alpha (0: no peers)", found[0][1]
+        numbered = {m: re.fullmatch(rf"{PEER}, ([\d.]+)", m) for m in values}
+        # .01 cannot be told from 0 on this axis.
+        alphas = {m: float(c.group(1)) for m, c in numbered.items() if c and float(c.group(1)) > 0.01}
+        places = {(PEER, 0.0): values[STRICT + ALL], **{(PEER, a): values[m] for m, a in alphas.items()}}
+        places |= {(STRICT, x): values[STRICT] for x in (0.0, *alphas.values())}
+    points = []
+    for (method, x), table_ in sorted(places.items(), key=lambda item: item[0][1]):
+        low, high = crossed_interval(table_)
+        points.append(Point(method, x, float(table_.mean()), low, high, True, ""))
+    methods = tuple(dict.fromkeys(m for m, _ in places))
+    xs = tuple(sorted({x for _, x in places}))
+    dataset = found[0][0][0]
+    return Panel(
+        "curves",
+        dataset,
+        measure,
+        f"{dataset}, over {x_title.split(' (')[0]}",
+        x_title,
+        methods,
+        xs,
+        tuple(points),
+    )
 
 
 def main() -> None:
-    """Prints the tables of the recipes on the command line."""
+    """Prints the tables of the recipes on the command line, or draws them."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--store", required=True)
+    parser.add_argument(
+        "--store", action="append", required=True, help="one for all recipes, or one for each"
+    )
+    parser.add_argument("--versus", help="hold every row against this method")
+    parser.add_argument("--picture", help="draw an SVG or PNG instead of printing tables")
     parser.add_argument("recipes", nargs="+")
     given = parser.parse_args()
-    with Store(given.store) as store:
-        for path in given.recipes:
-            recipe = read_recipe(path)
+    stores = given.store * len(given.recipes) if len(given.store) == 1 else given.store
+    drawn = []
+    for path, place in zip(given.recipes, stores, strict=True):
+        recipe = read_recipe(path)
+        with Store(place) as store:
             records = collect(plan(recipe, store), store, recipe.name)
-            print(f"## {recipe.title}\n")
-            for measure in recipe.show:
-                print(tables(recipe, records, measure), end="\n\n")
+        if given.picture:
+            drawn.append(panel(recipe, records, recipe.show[0]))
+            continue
+        print(f"## {recipe.title}\n\n{RULE}\n")
+        for measure in recipe.show:
+            for (data, noise, rate), values, here in levels(recipe, records, measure):
+                print(f"**{data}, {noise} {rate:g}**, {measure}\n\n{table(values, here, given.versus)}\n")
+    if given.picture:
+        print(save_figure(draw_curves(drawn, STRICT), given.picture))
+        print(*(each.words for each in drawn), sep="\n")
 
 
 if __name__ == "__main__":

@@ -82,6 +82,17 @@ def draw_traces(drawn: Sequence[Panel]) -> "Figure":
     return figure
 
 
+def draw_curves(drawn: Sequence[Panel], baseline: str | None = None) -> "Figure":
+    """Draws panels whose series are methods over any axis, each on its own scale, with one legend."""
+    if not any(panel.points for panel in drawn):
+        checks.fail("the picture", "needs points", 0)
+    methods = list(dict.fromkeys(m for panel in drawn for m in panel.methods))
+    chosen = looks(methods, baseline)
+    figure = _canvas(drawn, chosen, _draw_curves)
+    _legend(figure, {m: m for m in methods}, chosen)
+    return figure
+
+
 def save_figure(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 160) -> Path:
     """Writes a figure whole or not at all as PNG or SVG, by the ending of the path."""
     from matplotlib import rc_context
