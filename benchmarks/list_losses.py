@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from timing import interleaved, machine_facts, write_result
 
-from cleanrank.losses.blocked import has_numba
+from cleanrank.losses.ranking.blocked import has_numba
 from cleanrank.losses.ranking import RANKING_LOSSES, ranking_loss
 
 GOAL = 4.0

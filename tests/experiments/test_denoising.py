@@ -7,7 +7,7 @@ from cleanrank.clean import clean
 from cleanrank.doubt.isolation import find_isolated
 from cleanrank.experiments.denoising import RANKERS, forest_of
 from cleanrank.experiments.methods import METHODS
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.watching import Growing
 from tests.experiments.test_methods import made, task
 

@@ -152,7 +152,7 @@ def torch_gradient(loss: Any, data: Any, scores: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("pairs", ["strict", "all_ordered"])
 def test_torch_and_compiled_gradients_of_pairs_agree(name: str, pairs: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.pair_objectives import PairwiseObjective
+    from cleanrank.losses.objectives.pair_objectives import PairwiseObjective
     from cleanrank.losses.ranking import ranking_loss
 
     data, scores = lists()
@@ -166,7 +166,7 @@ def test_torch_and_compiled_gradients_of_pairs_agree(name: str, pairs: str) -> N
 @pytest.mark.parametrize("weighting", ["sum", "macro", "pooled", "prevalence"])
 def test_torch_and_compiled_weightings_agree(weighting: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.pair_objectives import PairwiseObjective
+    from cleanrank.losses.objectives.pair_objectives import PairwiseObjective
     from cleanrank.losses.ranking import ranking_loss
 
     data, scores = lists()
@@ -180,7 +180,7 @@ def test_torch_and_compiled_weightings_agree(weighting: str) -> None:
 @pytest.mark.parametrize("name", TRAINABLE)
 def test_torch_and_compiled_lambdas_agree(name: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.pair_objectives import RobustLambdaObjective
+    from cleanrank.losses.objectives.pair_objectives import RobustLambdaObjective
     from cleanrank.losses.ranking import ranking_loss
 
     data, scores = lists()

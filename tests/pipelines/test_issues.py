@@ -6,7 +6,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.doubt.automatic import find_auto
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.issues import DETECTORS, options_of
 from cleanrank.pipelines.watching import Growing
 

@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.estimators import (
     ALPHAS,
     ESTIMATORS,

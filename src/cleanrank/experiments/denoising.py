@@ -9,7 +9,7 @@ from cleanrank import checks
 from cleanrank.clean import clean
 from cleanrank.doubt.isolation import find_isolated
 from cleanrank.experiments.methods import Scored, Task, Unjudged
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.sour import SOURRanker
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import RankingData

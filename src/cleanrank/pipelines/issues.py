@@ -16,7 +16,7 @@ from cleanrank.doubt.posterior import find_posterior
 from cleanrank.doubt.sour import Window
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.doubt.training import find_by_loss, find_forgotten
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import TreeRanker, load_trees
 from cleanrank.types import Progress, RankingData

@@ -11,7 +11,7 @@ from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
 from cleanrank.doubt.sour import KINDS, SOUR, BoolArray, Window
 from cleanrank.doubt.table import DoubtTable
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.issues import as_peers
 from cleanrank.pipelines.phases import ENDS, grow_in_phases, grow_while_filtering
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_training

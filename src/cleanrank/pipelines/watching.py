@@ -11,7 +11,7 @@ from cleanrank.data.split import fold_of_query
 from cleanrank.doubt.sour import SOUR, Window
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import LambdaRankObjective, Observer
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData

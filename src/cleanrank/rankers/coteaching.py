@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank import checks
-from cleanrank.losses.blocked import elementwise
+from cleanrank.losses.ranking.blocked import elementwise
 from cleanrank.rankers.aims import PAIRED
 from cleanrank.rankers.batches import batch_of, bucketed
 from cleanrank.rankers.loop import Forward, train

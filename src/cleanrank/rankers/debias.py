@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from cleanrank import checks
 from cleanrank.losses.ranking import RankingLoss
-from cleanrank.losses.weighting import pair_weight
+from cleanrank.losses.ranking.weighting import pair_weight
 
 RANKS = 10  # further ranks share the parameter of the last
 HEAVIEST = 100.0

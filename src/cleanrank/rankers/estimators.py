@@ -15,7 +15,7 @@ from cleanrank import checks
 from cleanrank.data.arrays import row_order
 from cleanrank.data.split import split
 from cleanrank.evaluate.compare import evaluate_arrays
-from cleanrank.losses.peers import Peers
+from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker, train_gbdt, train_lambdarank

@@ -6,7 +6,7 @@ from typing import Any, Self
 from cleanrank import checks
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective
-from cleanrank.losses.pair_objectives import PairwiseObjective, RobustLambdaObjective
+from cleanrank.losses.objectives.pair_objectives import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.robust import Spec, robust_loss
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.trees import train_lambdarank

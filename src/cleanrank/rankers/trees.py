@@ -18,7 +18,7 @@ from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking, check_grades
-from cleanrank.losses.peers import PeerObjective, Peers
+from cleanrank.losses.objectives.peers import PeerObjective, Peers
 from cleanrank.rankers.inputs import rows_to_score
 from cleanrank.rankers.settings import (
     DEFAULTS,
