@@ -80,7 +80,10 @@ def test_uneven_noise_of_preferences_is_refused():
         preference_alpha(binary(0.5, 0.5))
 
 
-@pytest.mark.parametrize("noise", [[[0.9, 0.2], [0.1, 0.9]], [0.1, 0.2], [[1.0]], [[1.2, -0.2], [0, 1]]])
+@pytest.mark.parametrize(
+    "noise",
+    [[[0.9, 0.2], [0.1, 0.9]], [0.1, 0.2], [[1.0]], [[1.2, -0.2], [0, 1]], "uniform", [[1], [0, 1]], None],
+)
 def test_what_is_no_noise_matrix_is_refused(noise):
     with pytest.raises(CleanrankError, match="whose rows sum to 1"):
         pair_alpha(noise, [0, 1])

@@ -111,3 +111,39 @@ def test_other_columns_than_in_training_are_refused():
         scaling.apply(np.ones((3, 4)))
     with pytest.raises(CleanrankError, match="Did you mean 'zscore'"):
         fit_scaling(np.ones((3, 2)), "z-score")
+
+
+@pytest.mark.parametrize("kind", SCALINGS)
+def test_infinite_features_are_refused_with_their_place(kind):
+    X = np.arange(12.0).reshape(4, 3)
+    X[2, 1] = -np.inf
+    with pytest.raises(CleanrankError, match=r"nan where a value is missing; got -inf at row 2, column 1\."):
+        fit_scaling(X, kind)
+    with pytest.raises(CleanrankError, match=r"got -inf at row 70, column 1"):
+        fit_scaling(scipy.sparse.csr_matrix(X), kind, rows=np.array([50, 60, 70, 80]))
+    scaling = fit_scaling(X[:2], kind)
+    with pytest.raises(CleanrankError, match=r"validation data must be finite.* at row 2, column 1"):
+        scaling.apply(X, subject="validation data")
+    with pytest.raises(CleanrankError, match="got inf at row 0, column 0"):
+        scaling.apply(np.full((1, 3), 1e300))
+
+
+def test_a_value_that_its_scale_blows_up_is_refused():
+    scaling = fit_scaling(np.array([[0.0], [1e-30]]))
+    with pytest.raises(
+        CleanrankError, match="finite on the scale of the training rows; got inf at row 1, column 0"
+    ):
+        scaling.apply([[0.0], [1e30]])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ([["a", "b"]], "X must hold numbers"),
+        ([[1.0], [1.0, 2.0]], "X must hold numbers in rows of one length"),
+        ([1.0, 2.0], r"two dimensions \(documents, features\); got shape \(2,\). One row is X"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused(wrong, words):
+    with pytest.raises(CleanrankError, match=words):
+        fit_scaling(np.ones((3, 2))).apply(wrong)

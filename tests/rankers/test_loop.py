@@ -189,6 +189,9 @@ def test_a_loss_that_bursts_is_an_error():
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"weight_decay": -1.0}, "weight_decay must not"),
         ({"clip_norm": 0.0}, "clip_norm must be positive"),
+        ({"clip_norm": "5"}, "clip_norm must be positive or None; got '5'"),
+        ({"learning_rate": "fast"}, "learning_rate must be positive; got 'fast'"),
+        ({"weight_decay": float("nan")}, "weight_decay must not"),
         ({"seed": -1}, "seed must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
@@ -211,3 +214,48 @@ def test_a_kernel_that_changes_the_threads_does_not_change_the_bits():
 
     train(model(), kernel, batches, Training(1, n_jobs=1, device="cpu"))
     assert set(seen) == {1}
+
+
+def test_an_interrupted_training_leaves_its_last_checkpoint_and_the_stream_as_they_were(tmp_path):
+    before, mine = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    steps = [0]
+
+    def interrupted(forward, rows, generator):
+        steps[0] += 1
+        if steps[0] == 11:  # in the middle of the third epoch
+            raise KeyboardInterrupt
+        return step(forward, rows, generator)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(model(0.2), interrupted, batches, Training(5, device="cpu"), checkpoint=tmp_path / "c")
+    assert torch.equal(before, torch.get_rng_state())
+    assert (mine == np.random.get_state()[1]).all()  # noqa: NPY002
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
+    whole, parts, seen = model(0.2), model(0.2), []
+    train(whole, step, batches, Training(5, device="cpu"))
+    train(
+        parts, step, batches, Training(5, device="cpu"), checkpoint=tmp_path / "c",
+        progress=lambda epoch, epochs: seen.append(epoch),
+    )  # fmt: skip
+    assert seen == [3, 4, 5]
+    assert torch.equal(weights(whole), weights(parts))
+
+
+def test_a_checkpoint_with_more_epochs_than_asked_for_is_refused(tmp_path):
+    train(model(), step, batches, Training(3, device="cpu"), checkpoint=tmp_path / "c")
+    with pytest.raises(CleanrankError, match="no more than the 2 epochs asked for; got 3"):
+        train(model(), step, batches, Training(2, device="cpu"), checkpoint=tmp_path / "c")
+
+
+def test_a_checkpoint_in_no_folder_is_refused_before_anything_is_trained(tmp_path):
+    def never(forward, rows, generator):
+        raise AssertionError
+
+    for place, words in ((tmp_path / "no" / "c", "does not exist"), (tmp_path, "is a folder")):
+        with pytest.raises(CleanrankError, match=words):
+            train(model(), never, batches, Training(1, device="cpu"), checkpoint=place)
+
+
+def test_a_value_that_is_no_number_is_an_error():
+    with pytest.raises(CleanrankError, match="validation data must be a number; got nan at epoch 1"):
+        train(model(), step, batches, Training(3, device="cpu"), validate=lambda network: float("nan"))

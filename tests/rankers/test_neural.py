@@ -16,6 +16,7 @@ import cleanrank as cr
 from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
 from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.rankers.aims import LOSSES
 from cleanrank.rankers.estimators import ranking_scorer
 from cleanrank.rankers.networks import NETWORKS
 from cleanrank.rankers.neural import NeuralRanker
@@ -197,6 +198,18 @@ def test_it_can_be_cloned_searched_saved_and_loaded(toy, tmp_path):
         ({"network": "mpl"}, "Did you mean 'mlp'"),
         ({"batch_queries": 0}, "batch_queries must be"),
         ({"random_state": -1}, "seed must be"),
+        ({"optimizer": "adan"}, "Did you mean 'adam'"),
+        ({"loss": "ranknett"}, "Did you mean 'ranknet'"),
+        ({"device": "mps"}, "device must be 'auto', 'cpu', 'cuda'"),
+        ({"loss_options": {"sigm": 1}}, "Did you mean 'sigma'"),
+        ({"loss_options": {"pairs": "strict"}}, "a parameter of its own; got 'pairs'"),
+        ({"loss_options": 3}, "loss_options must map names to values"),
+        ({"network_options": 3}, "network_options must map names to values"),
+        ({"network_options": {"hidden": 16}}, "hidden must list the widths"),
+        ({"network_options": {"dropout": "a"}}, "dropout must lie in"),
+        ({"robust": "peer", "pairs": "all_ordered", "alpha": None}, "alpha must be a number or 'auto'"),
+        ({"robust": "peer", "pairs": "all_ordered", "alpha": "auto"}, "alpha='auto' needs the noise"),
+        ({"loss": "listnet", "binary": "hinge"}, "binary has no meaning for listnet; got 'hinge'"),
     ],
 )
 def test_wrong_parameters_are_named_when_it_is_fitted(toy, wrong, words):
@@ -279,3 +292,85 @@ print(ranker.get_params()["epochs"], [name for name in absent if sys.modules[nam
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "2 []", done.stderr
+
+
+def test_named_columns_of_frames_may_come_in_any_order(toy, tmp_path):
+    frame = pd.DataFrame(toy.X, columns=list("abcd"))
+    turned = frame[["d", "b", "a", "c"]]
+    ranker = NeuralRanker(**SMALL).fit(
+        frame.assign(qid=toy.qid), toy.y, eval_set=(turned.assign(qid=toy.qid), toy.y)
+    )
+    wanted = NeuralRanker(**SMALL).fit_data(toy, toy)
+    assert ranker.history_ == wanted.history_
+    ranker.save(tmp_path / "m")
+    for each in (ranker, NeuralRanker.load(tmp_path / "m")):
+        np.testing.assert_array_equal(each.predict(turned), wanted.predict(toy.X))
+
+
+def test_bad_features_are_named_by_the_row_of_the_caller(toy):
+    place = np.random.default_rng(0).permutation(toy.n_docs)
+    X = toy.X[place]
+    X[17, 2] = np.inf
+    for fit in (
+        lambda: NeuralRanker(**SMALL).fit(X, toy.y[place], qid=toy.qid[place]),
+        lambda: NeuralRanker(**SMALL).fit_preferences(X, [[0, 1]]),
+        lambda: NeuralRanker(**SMALL).fit_data(toy).predict(X),
+    ):
+        with pytest.raises(CleanrankError, match="got inf at row 17, column 2"):
+            fit()
+    X[17, 2] = np.nan  # missing
+    ranker = NeuralRanker(**SMALL).fit(X, toy.y[place], qid=toy.qid[place])
+    assert np.isfinite(ranker.predict(X)).all()
+
+
+def test_a_training_touches_no_stream_of_others(toy):
+    torch.manual_seed(3)
+    before, mine = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    NeuralRanker(
+        **{**SMALL, "network_options": {"hidden": (8,), "dropout": 0.5}}, pairs="all_ordered",
+        robust="peer", peers="sampled",
+    ).fit_data(toy)  # fmt: skip
+    assert torch.equal(before, torch.get_rng_state())
+    assert (mine == np.random.get_state()[1]).all()  # noqa: NPY002
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lists_without_pairs_teach_nothing_and_break_nothing(toy, loss):
+    """One document a query, one query, one grade."""
+    one = {**SMALL, "epochs": 1, "loss": loss}
+    for y, qid in (
+        (toy.y, np.arange(toy.n_docs)),
+        (toy.y, np.zeros(toy.n_docs)),
+        (np.zeros(toy.n_docs), toy.qid),
+        (np.ones(toy.n_docs), toy.qid),
+    ):
+        ranker = NeuralRanker(**one).fit(toy.X, y, qid=qid)
+        assert np.isfinite(ranker.predict(toy.X)).all()
+
+
+def test_validation_data_without_documents_are_refused(toy):
+    with pytest.raises(CleanrankError, match="validation data must have documents"):
+        NeuralRanker(**SMALL).fit(
+            toy.X, toy.y, qid=toy.qid, eval_set=(toy.X[:0], toy.y[:0]), eval_qid=toy.qid[:0]
+        )
+
+
+def test_a_loss_that_learns_beside_the_ranker_has_no_checkpoint(toy, tmp_path):
+    def loss(scores, labels, mask, generator=None, positions=None):
+        return (scores * mask).sum()
+
+    loss.reads = ("positions",)
+    with pytest.raises(CleanrankError, match="checkpoint must be None with a loss that learns"):
+        NeuralRanker(loss, **SMALL, checkpoint=tmp_path / "c").fit_data(toy)
+
+
+def test_a_training_with_a_loss_of_ones_own_goes_on_in_another_process(toy, tmp_path):
+    settings = {**SMALL, "checkpoint": tmp_path / "c"}
+    NeuralRanker(lambda s, y, m, g: (s * m).sum(), **settings).fit_data(toy)
+    again = NeuralRanker(lambda s, y, m, g: (s * m).sum(), **{**settings, "epochs": 4}).fit_data(toy)
+    assert len(again.history_) == 4
+
+
+def test_early_stopping_none_never_stops(toy):
+    ranker = NeuralRanker(**{**SMALL, "epochs": 5}, early_stopping_rounds=None, learning_rate=1e-30)
+    assert len(ranker.fit_data(toy, toy).history_) == 5

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.checks import CleanrankError
-from cleanrank.rankers.processes import Processes, device_of, joined, own_streams, settings
+from cleanrank.rankers.processes import Processes, device_of, joined, own_streams, seed_streams, settings
 
 
 @given(st.integers(1, 12), st.integers(1, 5))
@@ -35,7 +35,7 @@ def test_devices_are_found_or_refused():
     with pytest.raises(CleanrankError, match="device must be 'auto'"):
         device_of("gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(CleanrankError, match=r"must be there; got 'cuda'. Use device='auto'"):
+        with pytest.raises(CleanrankError, match=r"must be there, .*; got 'cuda'. Use device='auto'"):
             device_of("cuda")
 
 
@@ -111,3 +111,22 @@ def test_two_processes_learn_what_one_learns(tmp_path):
         torch.testing.assert_close(a, c, rtol=1e-4, atol=1e-6)
     assert first.best_epoch == second.best_epoch == wanted.best_epoch
     assert first.validation_value == pytest.approx(wanted.validation_value)
+
+
+@pytest.mark.parametrize("name", ["mps", "meta", None, 3.5])
+def test_what_is_neither_processor_nor_gpu_is_refused(name):
+    with pytest.raises(CleanrankError, match="device must be 'auto', 'cpu', 'cuda' or 'cuda:N'"):
+        device_of(name)
+
+
+def test_a_gpu_beyond_the_last_is_refused():
+    with pytest.raises(CleanrankError, match=r"this machine has \d+ GPUs that torch can use; got 'cuda:99'"):
+        device_of("cuda:99")
+
+
+def test_seeded_streams_are_those_of_torchs_own_seed():
+    with own_streams(torch.device("cpu")):
+        seed_streams(5, torch.device("cpu"))
+        found = torch.rand(3)
+        torch.manual_seed(5)
+        assert torch.equal(found, torch.rand(3))

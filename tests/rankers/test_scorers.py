@@ -1,9 +1,12 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 import safetensors
 
-from cleanrank.checks import CleanrankError
+from cleanrank.checks import BadFileError, CleanrankError
 from cleanrank.rankers.batches import fit_scaling
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 from cleanrank.rankers.networks import NETWORKS, build_network
@@ -63,3 +66,38 @@ def test_files_of_other_kinds_are_refused(tmp_path, toy):
     write_tensors(tmp_path / "c", tensors, {**metadata, "network": "unknown"})
     with pytest.raises(CleanrankError, match="unknown network"):
         load_network(tmp_path / "c")
+
+
+def test_columns_of_a_frame_are_found_by_name(toy):
+    names = ("a", "b", "c", "d")
+    model = replace(made("linear", toy), feature_names=names)
+    frame = pd.DataFrame(toy.X, columns=list(names))
+    wanted = model.predict(toy.X)
+    np.testing.assert_array_equal(model.predict(frame[["c", "a", "d", "b"]].assign(label=1)), wanted)
+    with pytest.raises(CleanrankError, match="none named 'b' and 1 more"):
+        model.predict(frame[["a", "d"]])
+    nameless = pd.DataFrame(toy.X, columns=list("wxyz"))
+    np.testing.assert_array_equal(made("linear", toy).predict(nameless), wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("options", "null"), ("options", "[1]"), ("best_epoch", '"a"'), ("record", "3"), ("scaling", '"z"'),
+     ("network", '"mpl"'), ("validation_value", None), ("feature_names", "3")],
+)  # fmt: skip
+def test_a_model_file_with_strange_metadata_is_refused(toy, tmp_path, name, value):
+    made("linear", toy).save(tmp_path / "m")
+    tensors, metadata = read_tensors(tmp_path / "m")
+    metadata = {k: v for k, v in metadata.items() if k != name}
+    write_tensors(tmp_path / "m", tensors, metadata | ({} if value is None else {name: json.loads(value)}))
+    with pytest.raises(CleanrankError):
+        load_network(tmp_path / "m")
+
+
+def test_every_cut_of_a_model_file_is_refused(toy, tmp_path):
+    made("linear", toy).save(tmp_path / "m")
+    raw = (tmp_path / "m").read_bytes()
+    for size in range(0, len(raw), 5):
+        (tmp_path / "cut").write_bytes(raw[:size])
+        with pytest.raises(BadFileError, match="cut"):
+            load_network(tmp_path / "cut")

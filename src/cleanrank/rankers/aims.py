@@ -5,6 +5,8 @@ A spec of a robust form is what ``losses.robust`` takes: a name, a mapping with 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
+from numbers import Real
 from typing import Any
 
 from cleanrank import checks
@@ -109,9 +111,11 @@ def preference_loss(aim: Aim) -> tuple[Any, Alpha | None]:
 
 
 def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
-    options = dict(aim.options or {})
-    if name in ("pairwise", "pointwise", "direct") or aim.base.name != "logistic":
-        options["binary"] = aim.base
+    options = _options(aim)
+    if name == "direct":
+        options["binary"] = DIRECT
+    elif name in ("pairwise", "pointwise") or aim.base.name != "logistic":
+        options["binary"] = aim.binary
     if alpha is not None:
         options["robust"] = [
             {"mode": aim.peers, **s, "alpha": float(alpha)} if s.get("name") == PEER else s for s in aim.steps
@@ -121,6 +125,19 @@ def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
     if checks.known("set of pairs", pairs, PAIRS) != "strict":
         options["pairs"] = pairs
     return ranking_loss("pairwise" if name == "direct" else name, **options)
+
+
+def _options(aim: Aim) -> dict[str, Any]:
+    """Further arguments of the loss, checked by name."""
+    if not isinstance(aim.options or {}, Mapping):
+        checks.fail("loss_options", "must map names to values", repr(aim.options))
+    own = ("binary", "pairs", "robust")
+    known = [option for option in signature(ranking_loss).parameters if option not in ("name", *own)]
+    for option in aim.options or {}:
+        if option in own:
+            checks.fail("loss_options", "must not hold what is a parameter of its own", repr(option))
+        checks.known("option of the loss", option, known)
+    return dict(aim.options or {})
 
 
 def _check_pairs(aim: Aim, name: str) -> None:
@@ -144,8 +161,10 @@ def _check_pairs(aim: Aim, name: str) -> None:
 def _given(aim: Aim, peer: Mapping[str, Any]) -> Alpha | None:
     """The weight of peers if it is a number; None if the noise has to tell."""
     alpha = peer.get("alpha", aim.alpha)
-    if not isinstance(alpha, str):
+    if isinstance(alpha, Real):
         return Alpha(float(alpha), True, "given as a number")
+    if not isinstance(alpha, str):
+        checks.fail("alpha", "must be a number or 'auto'", repr(alpha))
     checks.known("alpha", alpha, ("auto",))
     if aim.noise is None:
         checks.fail(

@@ -108,13 +108,16 @@ def kept_signal(T: FloatArray) -> FloatArray:
 
 def noise_matrix(noise: Any) -> FloatArray:
     """A matrix P(given | true) of an array, a profile or an estimate."""
-    T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    try:
+        T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    except (TypeError, ValueError):
+        T = np.empty(0)
     square = T.ndim == 2 and T.shape[0] == T.shape[1] and len(T) > 1
-    if not square or not np.allclose(T.sum(1), 1) or (T < 0).any():
+    if not square or not np.allclose(T.sum(1), 1) or not (T >= 0).all():
         checks.fail(
             "noise",
             "must be a matrix P(given grade | true grade) whose rows sum to 1",
-            f"shape {T.shape}",
+            f"shape {T.shape}" if T.ndim == 2 else repr(noise),
             remedy="A NoiseProfile or a NoiseEstimate will do.",
         )
     return T

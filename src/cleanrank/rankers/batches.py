@@ -123,33 +123,38 @@ class Scaling:
     shift: Array
     factor: Array
 
-    def apply(self, X: Any) -> Array:
-        """Scaled features, dense float32; a new array."""
-        dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    def apply(self, X: Any, *, rows: IntArray | None = None, subject: str = "X") -> Array:
+        """Scaled features, dense float32; a new array. Infinite ones are refused; see ``fit_scaling``."""
+        dense = _dense(X, rows, subject)
         wanted = self.shift.shape[0]
-        if dense.ndim != 2 or dense.shape[1] != wanted:
+        if dense.shape[1] != wanted:
             shape = f"shape {dense.shape}"
-            checks.fail("X", f"must have the {wanted} columns that the model was trained on", shape)
-        found = np.array(dense, dtype=np.float32)
+            checks.fail(subject, f"must have the {wanted} columns that the model was trained on", shape)
+        # Frames store columns together; rows are what is gathered and multiplied.
+        found = np.array(dense, dtype=np.float32, order="C")
         if self.kind != "none":
-            found -= self.shift
-            found *= self.factor
-        np.nan_to_num(found, copy=False, nan=0.0)
+            with np.errstate(over="ignore"):
+                found -= self.shift
+                found *= self.factor
+            _refuse_infinite(found, rows, subject, "must be finite on the scale of the training rows")
+        found[np.isnan(found)] = 0.0
         return found
 
 
-def fit_scaling(X: Any, kind: str = "zscore") -> Scaling:
-    """Learns the scale of every column; missing values are passed over.
+def fit_scaling(X: Any, kind: str = "zscore", *, rows: IntArray | None = None, subject: str = "X") -> Scaling:
+    """Learns the scale of every column; missing values are passed over, infinite ones refused.
 
     Args:
         X: training features, dense or sparse.
         kind: "zscore" (mean 0, deviation 1), "minmax" (the range becomes [-1, 1], as in ULTRA) or "none".
+        rows: what the rows are called in messages; their numbers if None.
+        subject: what the features are called there.
 
     >>> fit_scaling(np.array([[0.0], [10.0]]), "minmax").apply([[5.0], [10.0]]).ravel().tolist()
     [0.0, 1.0]
     """
     checks.known("scaling", kind, SCALINGS)
-    dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    dense = _dense(X, rows, subject)
     n_features = dense.shape[1]
     if kind == "none" or not len(dense):
         return Scaling(kind, np.zeros(n_features, np.float32), np.ones(n_features, np.float32))
@@ -157,6 +162,35 @@ def fit_scaling(X: Any, kind: str = "zscore") -> Scaling:
     shift, spread = np.array(columns).reshape(-1, 2).T
     factor = np.divide(1.0, spread, out=np.zeros(n_features), where=spread > 0)
     return Scaling(kind, shift.astype(np.float32), factor.astype(np.float32))
+
+
+def _dense(X: Any, rows: IntArray | None, subject: str) -> Array:
+    """Features as a table of numbers in single precision's range."""
+    try:
+        dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        if dense.dtype != np.float32:
+            with np.errstate(over="ignore"):
+                dense = dense.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        checks.fail(subject, "must hold numbers in rows of one length", str(error))
+    if dense.ndim != 2:
+        remedy = "One row is X[None, :]." if dense.ndim == 1 else ""
+        checks.fail(
+            subject, "must have two dimensions (documents, features)", f"shape {dense.shape}", remedy=remedy
+        )
+    _refuse_infinite(dense, rows, subject, "must be finite, or nan where a value is missing")
+    return dense
+
+
+def _refuse_infinite(X: Array, rows: IntArray | None, subject: str, rule: str) -> None:
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, column = np.unravel_index(int(np.argmax(infinite)), X.shape)
+        name = int(row) if rows is None else int(rows[row])
+        checks.fail(
+            subject, rule, X[row, column], at=f"row {name}, column {int(column)}",
+            remedy="Replace or clip it, or make it nan.",
+        )  # fmt: skip
 
 
 def _zscore(column: Array) -> tuple[float, float]:

@@ -77,7 +77,10 @@ def read_tensors(path: str | PathLike[str]) -> tuple[dict[str, Array], dict[str,
     found = existing_file(path)
     raw = found.read_bytes()
     header = _header(raw, found)
-    metadata = {name: _json(text) for name, text in header.pop("__metadata__", {}).items()}
+    texts = header.pop("__metadata__", {})
+    if not isinstance(texts, dict):
+        _broken(found, "must have an object as its metadata", type(texts).__name__)
+    metadata = {name: _json(text) for name, text in texts.items()}
     body = memoryview(raw)[8 + int.from_bytes(raw[:8], "little") :]
     return {name: _tensor(name, entry, body, found) for name, entry in header.items()}, metadata
 

@@ -11,6 +11,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,8 +22,16 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cleanrank import checks
-from cleanrank.rankers.processes import PRECISIONS, Processes, device_of, joined, own_streams, settings
-from cleanrank.rankers.resume import Progressed, Weights, load_state, save_state
+from cleanrank.rankers.processes import (
+    PRECISIONS,
+    Processes,
+    device_of,
+    joined,
+    own_streams,
+    seed_streams,
+    settings,
+)
+from cleanrank.rankers.resume import Progressed, Weights, check_place, load_state, save_state
 from cleanrank.types import IntArray, Progress
 
 # The model as a step calls it: with the precision of the training, results in single precision.
@@ -78,12 +87,16 @@ class Training:
             value = getattr(self, name)
             if not checks.is_whole(value) or value < least:
                 checks.fail(name, f"must be a whole number from {least} on", repr(value))
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
-            checks.fail("learning_rate", "must be positive", self.learning_rate)
-        if not self.weight_decay >= 0:
-            checks.fail("weight_decay", "must not be negative", self.weight_decay)
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            checks.fail("clip_norm", "must be positive or None", self.clip_norm)
+        if not (_finite(self.learning_rate) and self.learning_rate > 0):
+            checks.fail("learning_rate", "must be positive", repr(self.learning_rate))
+        if not (_finite(self.weight_decay) and self.weight_decay >= 0):
+            checks.fail("weight_decay", "must not be negative", repr(self.weight_decay))
+        if self.clip_norm is not None and not (_finite(self.clip_norm) and self.clip_norm > 0):
+            checks.fail("clip_norm", "must be positive or None", repr(self.clip_norm))
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def train(
@@ -130,7 +143,7 @@ def train(
     ):
         run = _Run(model.to(device), step, training, processes, device)
         path = None if checkpoint is None else Path(checkpoint)
-        if path is not None and path.exists():
+        if path is not None:
             run.restore(path, identity or {})
         while run.goes_on():
             run.epoch(batches)
@@ -166,7 +179,18 @@ class _Run:
     best: Weights | None
 
     def restore(self, path: Path, identity: Mapping[str, Any]) -> None:
+        if not path.exists():
+            # Learnt now, not when the first epoch is over.
+            check_place(path)
+            return
         self.done, self.best = load_state(path, self.model, self.optimizer, identity)
+        if self.done.epoch > self.total:
+            checks.fail(
+                f"checkpoint {str(path)!r}",
+                f"must have no more than the {self.total} epochs asked for",
+                self.done.epoch,
+                remedy="Ask for more epochs, name another file, or remove this one to start anew.",
+            )
 
     def goes_on(self) -> bool:
         done, patience = self.done, self.training.patience
@@ -184,7 +208,7 @@ class _Run:
         order, here = np.random.SeedSequence([self.training.seed, number]).spawn(2)
         mine = here.spawn(processes.world)[processes.rank]
         first, second = (int(word) for word in mine.generate_state(2, np.uint64))
-        torch.manual_seed(first)
+        seed_streams(first, self.device)
         generator = torch.Generator(self.device).manual_seed(second)
         self.model.train()
         losses, size = torch.zeros((), dtype=torch.float64, device=self.device), 0
@@ -221,6 +245,14 @@ class _Run:
             return
         found = validate(self.model) if self.processes.first else 0.0
         value = self.processes.agree(found, self.device)
+        if math.isnan(value):
+            checks.fail(
+                "the value on validation data",
+                "must be a number",
+                value,
+                at=f"epoch {self.done.epoch}",
+                remedy="Validation data need queries that the measure counts.",
+            )
         self.done.history[-1]["value"] = value
         if value > self.done.best_value or self.done.best_epoch == 0:
             self.done.best_value, self.done.best_epoch = value, self.done.epoch

@@ -6,7 +6,8 @@ documents of a query together: padded (B, L, F) and the mask of real entries (B,
 stands in padded places changes nothing, and the order of the documents does not matter.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 from cleanrank import checks
@@ -201,13 +202,17 @@ def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) 
     True
     """
     build = NETWORKS[checks.known("network", name, NETWORKS)]
+    checks.check_seed(seed)
+    if n_features < 1:
+        checks.fail("X", "must have features", "no columns")
     known = [option for option in (build.__kwdefaults__ or {}) if option]
     for option in options:
         if option not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options"
             checks.fail(f"network {name!r}", takes, repr(option))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        # torch.manual_seed would seed GPUs as well, whose streams are not put back here.
+        torch.default_generator.manual_seed(seed % 2**63)
         return build(n_features, **options)
 
 
@@ -216,6 +221,9 @@ def _dense(
 ) -> tuple[nn.Sequential, int]:
     checks.known("activation", activation, ACTIVATIONS)
     _check_dropout(dropout)
+    widths: Any = hidden
+    if not isinstance(widths, Iterable):
+        checks.fail("hidden", "must list the widths of hidden layers", repr(hidden), remedy="As in (64, 32).")
     layers: list[nn.Module] = []
     width = n_features
     for size in hidden:
@@ -233,9 +241,9 @@ def _check_width(name: str, value: object) -> None:
         checks.fail(name, "must be whole numbers from 1 on", repr(value))
 
 
-def _check_dropout(dropout: float) -> None:
-    if not 0 <= dropout < 1:
-        checks.fail("dropout", "must lie in [0, 1)", dropout)
+def _check_dropout(dropout: Any) -> None:
+    if not isinstance(dropout, Real) or not 0 <= float(dropout) < 1:
+        checks.fail("dropout", "must lie in [0, 1)", repr(dropout))
 
 
 NETWORKS: dict[str, Callable[..., Network]] = {

@@ -4,8 +4,6 @@ NumPy and torch are all it needs, so that it runs on a bare GPU machine. Rows co
 back in it.
 """
 
-import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self, TypeAlias
@@ -17,17 +15,16 @@ from torch import Tensor, nn
 
 from cleanrank import checks
 from cleanrank.evaluate.compare import evaluate
-from cleanrank.evaluate.measures import Measure
 from cleanrank.rankers.aims import Aim, list_loss, preference_loss, robust_words
-from cleanrank.rankers.batches import Scaling, batch_of, bucketed, fit_scaling
-from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data
+from cleanrank.rankers.batches import batch_of, bucketed
+from cleanrank.rankers.identity import fingerprint, plain_values
+from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
 from cleanrank.rankers.loop import Batches, Forward, Step, Training, train
-from cleanrank.rankers.networks import Network, build_network
 from cleanrank.rankers.parameters import Estimator
-from cleanrank.rankers.processes import device_of
 from cleanrank.rankers.resume import Progressed
 from cleanrank.rankers.scorers import NeuralModel, load_network
-from cleanrank.rankers.scoring import Documents, documents, on_device, padded_scores, score_all
+from cleanrank.rankers.scoring import on_device, padded_scores, score_all
+from cleanrank.rankers.tasks import Task, checked_preferences, label_columns
 from cleanrank.theory.peer import Alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 
@@ -53,7 +50,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         network: one of NETWORKS.
         network_options: its options, such as hidden, dropout, activation.
         epochs: passes over the data at the most.
-        early_stopping_rounds: epochs without gain on validation data before it stops; 0 never stops.
+        early_stopping_rounds: epochs without gain on validation data before it stops; 0 or None never stops.
         measure: what early stopping looks at; the best epoch is kept.
         optimizer: "adam", "adamw", "adagrad" or "sgd".
         learning_rate: its step.
@@ -94,7 +91,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         network: str = "mlp",
         network_options: Mapping[str, Any] | None = None,
         epochs: int = 50,
-        early_stopping_rounds: int = 10,
+        early_stopping_rounds: int | None = 10,
         measure: str = "ndcg@10",
         optimizer: str = "adam",
         learning_rate: float = 1e-3,
@@ -185,9 +182,22 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         """Trains on a RankingData; the observer sees scores in the order of its rows."""
         if not data.n_docs:
             checks.fail("training data", "must have documents", "none")
+        training = self._training()
         loss, self.alpha_ = list_loss(self._aim(), data)
-        task = _Task(self, data.X, data.indptr)
-        labels, extra = _columns(data, task.device, getattr(loss, "reads", ()))
+        if self.checkpoint is not None and not getattr(loss, "resumable", True):
+            checks.fail(
+                "checkpoint", "must be None with a loss that learns weights of its own", str(self.checkpoint),
+                remedy="Train in one go: what debiasing has learnt is no part of a checkpoint.",
+            )  # fmt: skip
+        task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
+        reads: Sequence[str] = getattr(loss, "reads", ())
+        if self.checkpoint is not None and reads:
+            checks.fail(
+                "checkpoint",
+                "must be None with a loss that learns beside the ranker: what it learnt is not in the file",
+                repr(self.loss),
+            )
+        labels, extra = label_columns(data, task.device, reads)
 
         def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
             batch = on_device(batch_of(data.indptr, queries), task.device)
@@ -199,8 +209,8 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         def batches(rng: np.random.Generator) -> list[IntArray]:
             return bucketed(data.lengths, self.batch_queries, rng)
 
-        print_ = _fingerprint(data.y, data.indptr, data.gains, data.weights)
-        return self._train(task, step, batches, print_, validation, progress, observer)
+        read = (data.y, data.indptr, data.gains, data.weights, data.positions)
+        return self._train(task, step, batches, training, read, validation, progress, observer)
 
     def fit_preferences(
         self,
@@ -224,12 +234,15 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             progress: called with (epoch, epochs).
             observer: called with (epoch, scores of the rows of X) after each epoch.
         """
+        names = tuple(str(name) for name in X.columns if name != QID) if is_frame(X) else None
         features = feature_matrix(X)
-        pairs = _checked_preferences(preferences, features.shape[0])
+        features = features if hasattr(features, "shape") else np.asarray(features)
+        pairs = checked_preferences(preferences, features.shape[0])
         if not checks.is_whole(batch_pairs) or batch_pairs < 1:
             checks.fail("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
+        training = self._training()
         loss, self.alpha_ = preference_loss(self._aim())
-        task = _Task(self, features, np.array([0, features.shape[0]]))
+        task = Task(self, features, np.array([0, features.shape[0]]), None, names)
         if task.listwise:
             checks.fail("preferences", "train networks that score documents one by one", repr(self.network))
 
@@ -247,7 +260,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             return np.split(rng.permutation(len(pairs)), cuts)
 
         held = validation_data(eval_set, eval_qid)
-        return self._train(task, step, batches, _fingerprint(pairs), held, progress, observer)
+        return self._train(task, step, batches, training, (pairs,), held, progress, observer)
 
     def predict(
         self, X: Any, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
@@ -305,7 +318,7 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             clip_norm=self.clip_norm,
-            patience=self.early_stopping_rounds,
+            patience=self.early_stopping_rounds or 0,
             precision=self.precision,
             device=self.device,
             deterministic=self.deterministic,
@@ -315,10 +328,11 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
 
     def _train(
         self,
-        task: "_Task",
+        task: Task,
         step: Step,
         batches: Batches,
-        print_: int,
+        training: Training,
+        read: Sequence[Any],
         validation: RankingData | None,
         progress: Progress | None,
         observer: Observer | None,
@@ -327,12 +341,12 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         validate = None
         if validation is not None:
             judged = validation
-            held = documents(task.scaling.apply(judged.X), judged.indptr, task.device)
+            held = task.held(judged)
 
             def validate(network: nn.Module) -> float:
                 return _mean(judged, score_all(network, held, half=half), self.measure)
 
-            print_ = _fingerprint(judged.X, judged.y, judged.indptr, start=print_)
+            read = (*read, judged.X, judged.y, judged.indptr)
 
         def watch(epoch: int, network: nn.Module) -> None:
             assert observer is not None
@@ -342,33 +356,37 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
             task.network,
             step,
             batches,
-            self._training(),
+            training,
             validate=validate,
             observer=None if observer is None else watch,
             progress=progress,
             checkpoint=self.checkpoint,
-            identity={"data": _fingerprint(task.docs.X.cpu().numpy(), start=print_), **self._settings()},
+            identity=None if self.checkpoint is None else self._identity(task, read),
         )
         return self._keep(task, done)
 
-    def _keep(self, task: "_Task", done: Progressed) -> Self:
+    def _identity(self, task: Task, read: Sequence[Any]) -> dict[str, Any]:
+        return {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()}
+
+    def _keep(self, task: Task, done: Progressed) -> Self:
         judged = done.best_epoch > 0
         self.history_ = done.history
         self.model_ = NeuralModel(
             task.network,
             self.network,
-            dict(self.network_options or {}),
+            dict(self._settings()["network_options"] or {}),
             task.scaling,
             done.best_epoch if judged else done.epoch,
             done.best_value if judged else None,
             self._record(self.alpha_),
+            task.names,
         )
         return self
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that decide the weights, as JSON gives them back."""
         chosen = {name: value for name, value in self.get_params().items() if name not in PASSING}
-        return dict(json.loads(json.dumps(chosen, default=_plain)))
+        return plain_values(chosen)
 
     def _record(self, alpha: Alpha | None) -> dict[str, Any]:
         found = self._settings()
@@ -377,69 +395,10 @@ class NeuralRanker(Estimator):  # type: ignore[misc]
         return found
 
 
-class _Task:
-    """What every training of a ranker needs: scaled documents, a fresh network, a device."""
-
-    def __init__(self, ranker: NeuralRanker, X: Any, indptr: IntArray) -> None:
-        checks.check_seed(ranker.random_state)
-        Measure.parse(ranker.measure)
-        self.device = device_of(ranker.device)
-        self.scaling: Scaling = fit_scaling(X, ranker.scaling)
-        self.network: Network = build_network(
-            ranker.network, X.shape[1], seed=ranker.random_state, **(ranker.network_options or {})
-        )
-        self.listwise = bool(getattr(self.network, "listwise", False))
-        self.docs: Documents = documents(self.scaling.apply(X), np.asarray(indptr), self.device)
-
-
-def _columns(
-    data: RankingData, device: torch.device, reads: Sequence[str]
-) -> tuple[Tensor, dict[str, Tensor]]:
-    def tensor(values: Any) -> Tensor:
-        return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
-
-    given: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
-    if "positions" in reads:
-        if data.positions is None:
-            checks.fail(
-                "training data", "must have positions for a loss that weighs by rank", "none",
-                remedy="Give position= the rank at which each row was shown.",
-            )  # fmt: skip
-        given["positions"] = data.positions
-    return tensor(data.y), {name: tensor(values) for name, values in given.items() if values is not None}
-
-
-def _checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
-    found = np.asarray(preferences)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu" or not len(found):
-        checks.fail(
-            "preferences", "must be rows (better document, worse document)", f"{found.dtype} {found.shape}"
-        )
-    if found.min() < 0 or found.max() >= n:
-        checks.fail("preferences", f"must name rows from 0 to {n - 1}", int(found.max()))
-    same = found[:, 0] == found[:, 1]
-    if same.any():
-        checks.fail("preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}")
-    return found.astype(np.int64)
-
-
-def _fingerprint(*arrays: Any, start: int = 0) -> int:
-    for values in arrays:
-        if values is None:
-            continue
-        dense = values.toarray() if hasattr(values, "toarray") else values
-        start = zlib.crc32(np.ascontiguousarray(dense).view(np.uint8).data, start)
-    return start
-
-
 def _mean(data: RankingData, scores: FloatArray, measure: str) -> float:
     found = evaluate(scores, data, [measure])
     return float(next(iter(found.means.values())))
 
 
-def _plain(value: Any) -> Any:
-    for name in ("tolist", "name"):
-        found = getattr(value, name, None)
-        if found is not None:
-            return found() if callable(found) else found
-    return repr(value)
+# The name under which co-teaching knows it.
+_Task = Task

@@ -80,10 +80,14 @@ def device_of(name: str = "auto") -> torch.device:
         return torch.device("cuda", local) if torch.cuda.is_available() else torch.device("cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
         checks.fail("device", "must be 'auto', 'cpu', 'cuda' or 'cuda:N'", repr(name))
-    if device.type == "cuda" and not torch.cuda.is_available():
-        checks.fail("device", "must be there", repr(name), remedy="Use device='auto' or 'cpu'.")
+    there = torch.cuda.device_count() if device.type == "cuda" and torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= there:
+        few = f"this machine has {there} GPUs that torch can use"
+        checks.fail("device", f"must be there, and {few}", repr(name), remedy="Use device='auto' or 'cpu'.")
     return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device
 
 
@@ -111,6 +115,13 @@ def own_streams(device: torch.device) -> Iterator[None]:
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         yield
+
+
+def seed_streams(seed: int, device: torch.device) -> None:
+    """Seeds torch's streams of the processor and of one GPU; ``torch.manual_seed`` would reach every GPU."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.default_generators[device.index].manual_seed(seed)
 
 
 @contextlib.contextmanager

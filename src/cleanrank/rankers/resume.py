@@ -4,16 +4,16 @@ Streams of random numbers start anew in every epoch, from the seed and the numbe
 is all that has to be remembered of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
 from cleanrank import checks
-from cleanrank.checks import BadFileError
+from cleanrank.checks import BadFileError, MissingDataError
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 
 FORMAT = "cleanrank training"
@@ -70,13 +70,31 @@ def load_state(
             f"checkpoint {str(path)!r}", f"must hold a {FORMAT} of version {VERSION}", found
         )
         raise BadFileError(message, str(path))
-    _refuse_another(path, metadata["identity"], identity)
-    model.load_state_dict(_part(tensors, "model/"))
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for name, value in _part(tensors, "optimizer/").items():
-        place, _, slot = name.partition("/")
-        state.setdefault(int(place), {})[slot] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    saved = metadata.get("identity")
+    if not isinstance(saved, dict):
+        _broken(path, "nothing says of what")
+    _refuse_another(path, saved, identity)
+    try:
+        done = _progressed(metadata)
+        best = _part(tensors, "best/")
+        model.load_state_dict(_part(tensors, "model/"))
+        _match(model, best)
+        slots = _slots(tensors, [p for group in optimizer.param_groups for p in group["params"]])
+    except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        _broken(path, str(error))
+    if done.best_epoch and not best:
+        _broken(path, "the weights of its best epoch are missing")
+    optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
+    return done, best or None
+
+
+def check_place(path: Path) -> None:
+    """Refuses a file in a folder that is not there."""
+    if not path.parent.is_dir():
+        raise MissingDataError(f"the folder {str(path.parent)!r} does not exist. Make it first.")
+
+
+def _progressed(metadata: Mapping[str, Any]) -> Progressed:
     best_value = metadata["best_value"]
     done = Progressed(
         int(metadata["epoch"]),
@@ -84,7 +102,44 @@ def load_state(
         -float("inf") if best_value is None else float(best_value),
         list(metadata["history"]),
     )
-    return done, _part(tensors, "best/") or None
+    whole = checks.is_whole(metadata["epoch"]) and checks.is_whole(metadata["best_epoch"])
+    if (
+        not whole
+        or not 0 <= done.best_epoch <= done.epoch
+        or not all(isinstance(told, dict) for told in done.history)
+    ):
+        raise ValueError(f"epoch {done.epoch} and its history do not go together")
+    return done
+
+
+def _match(model: torch.nn.Module, weights: Weights) -> None:
+    """Refuses best weights that are not those of this model."""
+    shapes = {name: value.shape for name, value in model.state_dict().items()}
+    if weights and shapes != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("the weights of its best epoch are not those of its model")
+
+
+def _slots(
+    tensors: Mapping[str, np.ndarray[Any, Any]], parameters: Sequence[torch.nn.Parameter]
+) -> dict[int, Weights]:
+    """The optimiser's state of each parameter: numbers, or tensors of its shape, the same of all."""
+    state: dict[int, Weights] = {}
+    for name, value in _part(tensors, "optimizer/").items():
+        place, _, slot = name.partition("/")
+        if value.ndim and value.shape != parameters[int(place)].shape:
+            raise ValueError(f"{slot} of the optimiser has shape {tuple(value.shape)}")
+        state.setdefault(int(place), {})[slot] = value
+    if len({frozenset(slots) for slots in state.values()}) > 1:
+        raise ValueError("a part of the optimiser's state is missing")
+    return state
+
+
+def _broken(path: Path, why: str) -> NoReturn:
+    raise BadFileError(
+        f"checkpoint {str(path)!r} must hold a whole training: {' '.join(why.split())}. "
+        "Remove it to start anew.",
+        str(path),
+    )
 
 
 def _refuse_another(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import torch
 from cleanrank import checks
 from cleanrank.checks import BadFileError
 from cleanrank.data.arrays import row_order
-from cleanrank.rankers.batches import Scaling
+from cleanrank.rankers.batches import SCALINGS, Scaling
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame
 from cleanrank.rankers.networks import Network, build_network
@@ -36,6 +36,7 @@ class NeuralModel:
         best_epoch: the epoch whose weights it has.
         validation_value: the measure on validation data there; None without validation data.
         record: how it was trained, as plain values.
+        feature_names: of the columns it was trained on; a data frame is read by them. None if they had none.
     """
 
     network: Network
@@ -45,6 +46,7 @@ class NeuralModel:
     best_epoch: int
     validation_value: float | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def n_features(self) -> int:
@@ -68,7 +70,8 @@ class NeuralModel:
         """Scores of rows, in input order.
 
         Args:
-            X: features; a column "qid" of a data frame names the queries.
+            X: features; a column "qid" of a data frame names the queries. Columns of a data frame may come
+                in any order if the network was trained on named ones.
             qid: the query of every row; read by networks that see whole lists, which need it.
             group: instead of ``qid``, documents per query when rows are contiguous.
             device: where it runs.
@@ -77,7 +80,7 @@ class NeuralModel:
         if is_frame(X):
             if qid is None and group is None and QID in X.columns:
                 qid = np.asarray(X[QID])
-            X = feature_matrix(X)
+            X = feature_matrix(self._columns(X))
         scaled = self.scaling.apply(X)
         n = len(scaled)
         if not self.listwise:
@@ -98,6 +101,22 @@ class NeuralModel:
             scores[order] = score_all(self.network.to(where), found)
         return scores
 
+    def _columns(self, frame: Any) -> Any:
+        """The columns that it was trained on, in that order."""
+        if self.feature_names is None:
+            return frame
+        there = {str(name): name for name in frame.columns}
+        absent = [name for name in self.feature_names if name not in there]
+        if absent:
+            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+            checks.fail(
+                "X",
+                "must have the columns that the model was trained on",
+                f"none named {absent[0]!r}{more}",
+                remedy="An array is read by the place of its columns.",
+            )
+        return frame[[there[name] for name in self.feature_names]]
+
     def save(self, path: str | PathLike[str]) -> None:
         """Writes weights and scales as safetensors, with what rebuilds the network in its metadata."""
         tensors = {f"network/{k}": v.detach().cpu().numpy() for k, v in self.network.state_dict().items()}
@@ -111,6 +130,7 @@ class NeuralModel:
             "best_epoch": self.best_epoch,
             "validation_value": self.validation_value,
             "record": dict(self.record),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
         }
         write_tensors(path, tensors, metadata)
 
@@ -123,7 +143,10 @@ def load_network(path: str | PathLike[str]) -> NeuralModel:
         wanted = f"must hold a {FORMAT} of version {VERSION}"
         raise BadFileError(checks.complaint(f"model file {str(path)!r}", wanted, found), str(path))
     try:
-        scaling = Scaling(metadata["scaling"], tensors["scaling/shift"], tensors["scaling/factor"])
+        shift, factor = tensors["scaling/shift"], tensors["scaling/factor"]
+        if shift.ndim != 1 or shift.shape != factor.shape:
+            raise ValueError(f"scales have shapes {shift.shape} and {factor.shape}")
+        scaling = Scaling(checks.known("scaling", metadata["scaling"], SCALINGS), shift, factor)
         network = build_network(metadata["network"], len(scaling.shift), **metadata["options"])
         weights = {
             name.removeprefix("network/"): torch.from_numpy(values)
@@ -131,16 +154,17 @@ def load_network(path: str | PathLike[str]) -> NeuralModel:
             if name.startswith("network/")
         }
         network.load_state_dict(weights)
-    except (KeyError, RuntimeError) as error:
-        raise BadFileError(
-            f"model file {str(path)!r} must hold a whole network: {error}.", str(path)
-        ) from None
-    return NeuralModel(
-        network.eval(),
-        metadata["network"],
-        metadata["options"],
-        scaling,
-        int(metadata["best_epoch"]),
-        metadata["validation_value"],
-        metadata["record"],
-    )
+        names = metadata.get("feature_names")
+        return NeuralModel(
+            network.eval(),
+            metadata["network"],
+            metadata["options"],
+            scaling,
+            int(metadata["best_epoch"]),
+            metadata["validation_value"],
+            dict(metadata["record"]),
+            None if names is None else tuple(names),
+        )
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise BadFileError(f"model file {str(path)!r} must hold a whole network: {why}.", str(path)) from None
