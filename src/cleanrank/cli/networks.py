@@ -26,6 +26,13 @@ def neural_ranker(settings: Mapping[str, Any], options: Mapping[str, Any], epoch
             built[name] = [int(width) for width in value] if isinstance(value, list) else value
         else:
             own[name] = value
+    if "noise" in own and own.get("alpha") != "auto":
+        checks.fail(
+            "--noise",
+            "is read by --model neural for alpha=auto alone",
+            f"alpha={own.get('alpha', params['alpha'])}",
+            remedy="Add --option robust=peer --option pairs=all_ordered --option alpha=auto.",
+        )
     rate, patience = settings["learning_rate"], settings["early_stopping_rounds"]
     common = {
         "epochs": epochs,
