@@ -30,11 +30,29 @@ BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a linear risk is a sum over."""
+    """What a linear risk is a sum over.
+
+    Attributes:
+        r: rows; documents where there are ``pairs``.
+        target: 1 or 0 per logit.
+        weight: per logit.
+        pairs: (pairs, documents), +1 and -1 in a row; None where rows give the logits themselves.
+    """
 
     r: Any
     target: Array
     weight: Array
+    pairs: Any = None
+
+    def logits(self, W: Array) -> Array:
+        """Of all logits under each column of W."""
+        scores: Array = self.r @ W if self.pairs is None else self.pairs @ (self.r @ W)
+        return scores
+
+    def gradient(self, slope: Array) -> Array:
+        """By W, from the slopes of the logits."""
+        found: Array = self.r.T @ (slope if self.pairs is None else self.pairs.T @ slope)
+        return found
 
 
 def linear(task: Task) -> Scored:
@@ -102,8 +120,14 @@ def rows_of(risk: Risk, X: Any, data: RankingData, most: int, rng: np.random.Gen
     if not first:
         return Rows(X[:0], y[:0], y[:0])
     weights = np.concatenate(weight) / (len(first) if risk.pairs == "macro" else data.n_queries)
-    differences = X[np.concatenate(first)] - X[np.concatenate(second)]
-    return Rows(differences, np.ones(len(weights), dtype=np.float32), weights.astype(np.float32))
+    i, j, ones = np.concatenate(first), np.concatenate(second), np.ones(len(weights), dtype=np.float32)
+    sparse: bool = issparse(X)
+    if not sparse:
+        return Rows(X[i] - X[j], ones, weights.astype(np.float32))
+    # Differences of sparse rows are twice as full: documents are scored first, then subtracted.
+    place = np.tile(np.arange(len(i)), 2), np.concatenate((i, j))
+    chosen: Any = csr_matrix((np.concatenate((ones, -ones)), place), shape=(len(i), int(X.shape[0])))
+    return Rows(X, ones, weights.astype(np.float32), chosen)
 
 
 def _fitted(
@@ -133,11 +157,11 @@ def descend(loss: BinaryLoss, inside: Rows, outside: Rows, steps: int) -> tuple[
     first, second = np.zeros_like(W), np.zeros_like(W)
     best, least, when = W.copy(), np.full(len(grid), np.inf), np.zeros(len(grid), dtype=np.int64)
     for step in range(1, steps + 1):
-        now = outside.weight @ loss.value(outside.r @ W, outside.target[:, None])
+        now = outside.weight @ loss.value(outside.logits(W), outside.target[:, None])
         better = now < least
         best[:, better], least[better], when[better] = W[:, better], now[better], step - 1
-        slope = inside.weight[:, None] * loss.gradient(inside.r @ W, inside.target[:, None])
-        gradient = inside.r.T @ slope + grid[:, 1] * W
+        slope = inside.weight[:, None] * loss.gradient(inside.logits(W), inside.target[:, None])
+        gradient = inside.gradient(slope) + grid[:, 1] * W
         first = BETA1 * first + (1 - BETA1) * gradient
         second = BETA2 * second + (1 - BETA2) * gradient**2
         W = W - grid[:, 0] * (first / (1 - BETA1**step)) / (np.sqrt(second / (1 - BETA2**step)) + TINY)
