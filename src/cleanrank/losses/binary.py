@@ -261,4 +261,5 @@ def binary_loss(loss: str | BinaryLoss) -> BinaryLoss:
     """
     if isinstance(loss, BinaryLoss):
         return loss
-    return LOSSES[checks.known("loss", ALIASES.get(loss, loss), LOSSES)]
+    name = ALIASES.get(loss, loss) if isinstance(loss, str) else loss
+    return LOSSES[checks.known("loss", name, LOSSES)]

@@ -6,9 +6,10 @@ import torch
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.ranking import blocked
-from cleanrank.losses.ranking.blocked import LOGISTIC, PAIRS, Pairs, elementwise, pair_sums, row_blocks
+from cleanrank.losses.ranking.blocked import PAIRS, Pairs, elementwise, pair_sums, row_blocks
 from cleanrank.losses.ranking.swaps import swap_of
 from cleanrank.losses.robust import robust_loss
+from cleanrank.losses.robust.specs import LOGISTIC
 from tests.losses.dense import batch, dense_sums, value_and_gradient
 
 ROBUST = {"gce": robust_loss("gce"), "peer": robust_loss({"name": "peer", "alpha": 0.3})}

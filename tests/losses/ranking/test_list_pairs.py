@@ -5,7 +5,6 @@ import torch
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.ranking.blocked import (
-    LOGISTIC,
     PAIRS,
     Pairs,
     blocked_sums,
@@ -13,7 +12,7 @@ from cleanrank.losses.ranking.blocked import (
     compiled_sums,
 )
 from cleanrank.losses.ranking.swaps import swap_of
-from cleanrank.losses.robust.specs import read_robust
+from cleanrank.losses.robust.specs import LOGISTIC, read_robust
 from tests.losses.dense import batch
 
 SPECS = [None, {"name": "peer", "alpha": 0.3}, ["label_smoothing", {"name": "peer", "alpha": 0.1}]]

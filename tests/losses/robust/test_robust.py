@@ -67,3 +67,28 @@ def test_missing_parts_are_named() -> None:
         robust_loss("backward")
     with pytest.raises(InvalidInputError, match="a robust loss must have a name"):
         robust_loss({"q": 0.5})
+
+
+@pytest.mark.parametrize("spec", [5, True, b"gce", ["gce", 3], [None]])
+def test_what_is_no_spec_is_refused_with_the_names(spec: object) -> None:
+    with pytest.raises(InvalidInputError, match=r"robust must be a name, a mapping .*Known: symmetrize"):
+        robust_loss(spec)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"name": "gce", "q": "half"}, r"q must lie in \(0, 1\]; got 'half'"),
+        ({"name": "sce", "a": "x"}, "a must be a finite number >= 0; got 'x'"),
+        ({"name": "peer", "alpha": "auto"}, r"alpha must lie in \[0, 1\].*got 'auto'"),
+        ({"name": "peer", "prior": None}, r"prior must lie in \[0, 1\]; got None"),
+        ({"name": "bootstrap", "beta": None}, r"beta must lie in \[0, 1\]; got None"),
+        ({"name": "bootstrap", "hard": "no"}, "hard must be True or False; got 'no'"),
+        ({"name": "clipped", "at": "x"}, "at must be a positive number; got 'x'"),
+        ({"name": "forward", "matrix": "x"}, "the noise matrix must hold 2 x 2 numbers.*got 'x'"),
+        ({"name": "backward", "matrix": [[0.9], [0, 1]]}, "the noise matrix must hold 2 x 2 numbers"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_named(spec: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        robust_loss(spec)  # type: ignore[arg-type]

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -54,6 +57,13 @@ def test_sampled_peers_are_kept_apart_from_the_loss():
     assert parts.peers.alpha == 0.2
     assert parts.peers.mode == "sampled"
     assert parts.peers.loss.name.startswith("label_smoothing")
+
+
+def test_robust_losses_stand_on_their_own():
+    """They come before ranking losses, in any order of import, and need no torch."""
+    code = "import sys, cleanrank.losses.robust.specs as s; print('torch' in sys.modules, s.LOGISTIC)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "False ((1.0, 0.0), (0.0, 1.0))", ran.stderr
 
 
 def test_a_wrong_spec_is_refused_in_the_words_of_robust_losses():

@@ -20,7 +20,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,14 +29,12 @@ from torch.autograd.function import once_differentiable
 
 from cleanrank.losses.binary import BinaryLoss, Formula
 from cleanrank.losses.ranking.swaps import Swap, gain_change
+from cleanrank.losses.robust.specs import LOGISTIC, Mixture
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 20}
 ROWS = 64
 SMALL = 1 << 16
-# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
-Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
-LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
 PAIRS: dict[str, str] = {
     "strict": "pairs of different grades, the better document first",
     "strict_both": "pairs of different grades in both orders",

@@ -8,12 +8,12 @@ from torch import Tensor
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.binary import BinaryLoss
-from cleanrank.losses.ranking.blocked import Mixture, Pairs, elementwise, pair_sums
+from cleanrank.losses.ranking.blocked import Pairs, elementwise, pair_sums
 from cleanrank.losses.ranking.drawn_peers import PairPeers, needs_generator, pair_peers, pair_urn, point_peers
 from cleanrank.losses.ranking.padded import read_batch, refuse_gains
 from cleanrank.losses.ranking.swaps import swap_of
 from cleanrank.losses.ranking.weighting import clean_pair_share, coefficients, pair_weight
-from cleanrank.losses.robust.specs import Peers
+from cleanrank.losses.robust.specs import Mixture, Peers
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ __all__ = [
     "peer",
     "robust_loss",
     "robust_part",
+    "robust_steps",
     "sce",
     "symmetrize",
     "taylor",
@@ -74,6 +75,24 @@ ROBUST: dict[str, Robust] = {
 }
 
 
+def robust_steps(spec: Spec) -> list[str | Mapping[str, Any]]:
+    """A spec as the list of its steps; refuses what is none.
+
+    >>> robust_steps(None), robust_steps("gce"), robust_steps(["label_smoothing", {"name": "clipped"}])
+    ([], ['gce'], ['label_smoothing', {'name': 'clipped'}])
+    """
+    steps: list[Any] = [] if spec is None else list(spec) if isinstance(spec, list | tuple) else [spec]
+    for step in steps:
+        if not isinstance(step, str | Mapping):
+            checks.fail(
+                "robust",
+                "must be a name, a mapping with a name, or a list of these",
+                repr(step),
+                remedy=f"Known: {', '.join(ROBUST)}.",
+            )
+    return steps
+
+
 def robust_part(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss | SampledPeer:
     """The loss of a spec: None, a name of ROBUST, a mapping with its options, or several applied in turn.
 
@@ -82,7 +101,7 @@ def robust_part(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss |
             ["label_smoothing", {"name": "clipped", "at": 2}]; a mapping's "loss" replaces ``loss``.
         loss: what it is applied to.
     """
-    steps = [] if spec is None else [spec] if isinstance(spec, str | Mapping) else list(spec)
+    steps = robust_steps(spec)
     found: BinaryLoss | SampledPeer = binary_loss(loss)
     for step in steps:
         if isinstance(found, SampledPeer):

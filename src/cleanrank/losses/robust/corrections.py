@@ -15,7 +15,10 @@ SINGULAR = 1e-9
 
 def _matrix(noise: Any) -> npt.NDArray[np.float64]:
     """A 2 x 2 noise matrix of an array, a profile or an estimate; refuses what cannot be undone."""
-    found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    try:
+        found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    except (TypeError, ValueError):
+        checks.fail("the noise matrix", "must hold 2 x 2 numbers, rows true and columns given", repr(noise))
     if found.shape != (2, 2):
         checks.fail(
             "the noise matrix", "must be 2 x 2, rows true and columns given targets", f"shape {found.shape}"

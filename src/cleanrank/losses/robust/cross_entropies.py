@@ -1,7 +1,5 @@
 """Losses that stand for cross-entropy, each between it and the sigmoid loss."""
 
-import math
-
 from cleanrank import checks
 from cleanrank.losses.binary import (
     LOSSES,
@@ -12,7 +10,7 @@ from cleanrank.losses.binary import (
     namespace,
     probability,
 )
-from cleanrank.losses.robust.transforms import share
+from cleanrank.losses.robust.transforms import is_number, share
 
 REVERSED_LOG_OF_ZERO = 4.0
 
@@ -52,8 +50,8 @@ def sce(a: float = 0.1, b: float = 1.0) -> BinaryLoss:
     1.1931
     """
     for name, weight in (("a", a), ("b", b)):
-        if not (math.isfinite(weight) and weight >= 0):
-            checks.fail(name, "must be a finite number >= 0", weight)
+        if not (is_number(weight) and weight >= 0):
+            checks.fail(name, "must be a finite number >= 0", repr(weight))
     if a + b == 0:
         checks.fail("a and b", "must not both be 0", 0)
     ce, wrong, b4 = LOSSES["logistic"].one, LOSSES["sigmoid"].one, REVERSED_LOG_OF_ZERO * b

@@ -7,7 +7,7 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.losses.binary import BinaryLoss, Values, as_floats, binary_loss, is_tensor, namespace
-from cleanrank.losses.robust.transforms import levels_off, mixed, share
+from cleanrank.losses.robust.transforms import is_number, levels_off, mixed, share
 
 MODES: dict[str, str] = {
     "expected": "the mean over all draws of peers; no further variance",
@@ -95,11 +95,11 @@ def peer(
     """
     base = binary_loss(loss)
     checks.known("mode of peers", mode, MODES)
-    if not 0 <= alpha <= 1:
+    if not (is_number(alpha) and 0 <= alpha <= 1):
         checks.fail(
             "alpha",
             "must lie in [0, 1]: beyond 1 a model that ranks backwards has less loss",
-            alpha,
+            repr(alpha),
             remedy="For pairs the sum of the two flip rates is exact; the papers use .05 to .1.",
         )
     share("prior", prior)

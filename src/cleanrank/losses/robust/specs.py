@@ -7,12 +7,15 @@ mixture of logistic losses, which compiled kernels compute.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from cleanrank.losses.binary import LOSSES, BinaryLoss, binary_loss
-from cleanrank.losses.ranking.blocked import LOGISTIC, Mixture
-from cleanrank.losses.robust import Spec, robust_part
+from cleanrank.losses.robust import Spec, robust_part, robust_steps
 from cleanrank.losses.robust.peer_losses import SampledPeer
+
+# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
+Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
+LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def read_robust(robust: Spec, binary: str | BinaryLoss = "logistic") -> Parts:
     >>> parts.peers.alpha, parts.mixture
     (0.2, ((0.9, -0.1), (-0.1, 0.9)))
     """
-    steps = [] if robust is None else [robust] if isinstance(robust, str | Mapping) else list(robust)
+    steps = robust_steps(robust)
     # Read as a whole first, so that every complaint about a spec is worded in one place.
     robust_part(steps, binary)
     named = [{"name": step} if isinstance(step, str) else dict(step) for step in steps]

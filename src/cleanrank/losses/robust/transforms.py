@@ -1,8 +1,10 @@
 """Transforms of a loss: symmetrised, bootstrapped, smoothed, clipped; ``robust`` says which is which."""
 
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -49,11 +51,15 @@ def needs_log_odds(what: str, loss: BinaryLoss) -> None:
         )
 
 
-def share(name: str, value: float, *, above: float = -1.0, most: float = 1.0) -> float:
-    """Returns a share of ``most``; refuses what is none."""
-    if not (0 <= value <= most and value > above):
-        low = "(0" if above == 0 else "[0"
-        checks.fail(name, f"must lie in {low}, {most:g}]", value)
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def share(name: str, value: float, *, above: float = -1.0) -> float:
+    """Returns a share in [0, 1]; refuses what is none."""
+    if not (is_number(value) and 0 <= value <= 1 and value > above):
+        checks.fail(name, f"must lie in {'(0' if above == 0 else '[0'}, 1]", repr(value))
     return float(value)
 
 
@@ -107,6 +113,8 @@ def bootstrap(loss: str | BinaryLoss = "logistic", beta: float = 0.95, hard: boo
     1.7269
     """
     base = binary_loss(loss)
+    if not isinstance(hard, bool | np.bool_):
+        checks.fail("hard", "must be True or False", repr(hard))
     if not hard:
         needs_log_odds("bootstrap", base)
     own = 1 - share("beta", beta)
@@ -167,8 +175,8 @@ def clipped(loss: str | BinaryLoss, at: float = 2.0) -> BinaryLoss:
     (2.0, 0.0)
     """
     base = binary_loss(loss)
-    if not (math.isfinite(at) and at > 0):
-        checks.fail("at", "must be a positive number", at)
+    if not (is_number(at) and at > 0):
+        checks.fail("at", "must be a positive number", repr(at))
     return replace(
         base,
         name=f"clipped({base.name}, at={at:g})",
