@@ -1,10 +1,14 @@
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import cleanrank as cr
 from cleanrank.checks import CleanrankError
-from cleanrank.rankers.coteaching import coteach, kept_share, strict_pairs
+from cleanrank.rankers.coteaching import OTHER, coteach, kept_share, strict_pairs
+from cleanrank.rankers.networks import build_network
 from cleanrank.rankers.neural import NeuralRanker
 
 SMALL = {"epochs": 3, "network_options": {"hidden": (8,)}, "early_stopping_rounds": 0, "device": "cpu"}
@@ -61,6 +65,8 @@ def test_the_best_epoch_is_kept(data):
         ({"loss": "listnet"}, {}, "strict pairs"),
         ({"pairs": "all_ordered"}, {}, "strict pairs"),
         ({"robust": "symmetrize"}, {}, "robust"),
+        ({"checkpoint": "run"}, {}, "checkpoint"),
+        ({"loss_options": {"weighting": "micro"}}, {}, "loss_options"),
         ({"network": "attention"}, {}, "one by one"),
         ({}, {"forget": 1.0}, "forget"),
         ({}, {"ramp": 0}, "ramp"),
@@ -69,3 +75,35 @@ def test_the_best_epoch_is_kept(data):
 def test_what_cannot_be_taught_is_refused(data, settings, options, word):
     with pytest.raises(CleanrankError, match=word):
         coteach(NeuralRanker(**{"epochs": 1, **settings}), data, **options)
+
+
+def test_sample_weights_are_refused(data):
+    weighted = replace(data, weights=np.ones(data.n_docs, dtype=np.float32))
+    with pytest.raises(CleanrankError, match="weights"):
+        coteach(NeuralRanker(epochs=1), weighted)
+
+
+def test_one_step_by_hand():
+    # One list, two linear networks, one step of plain gradient descent: the first learns from the pairs that
+    # the second finds easiest.
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(8, 3)).astype(np.float32)
+    data = cr.from_arrays(X, [1, 0, 1, 0, 0, 1, 0, 0], group=[8])
+    ranker = NeuralRanker(
+        network="linear", optimizer="sgd", learning_rate=0.5, weight_decay=0.0, clip_norm=None, epochs=1,
+        scaling="none", device="cpu",
+    )  # fmt: skip
+    first, second = (build_network("linear", 3, seed=s) for s in (0, OTHER))
+    start = torch.from_numpy(X)
+    pairs = [(i, j) for i in range(8) for j in range(8) if data.y[i] > data.y[j]]
+    s = second(start).detach()
+    easy = sorted(pairs, key=lambda p: float(s[p[1]] - s[p[0]]))[: math.ceil(0.6 * len(pairs))]
+    f = first(start)
+    loss = torch.stack([torch.nn.functional.softplus(f[j] - f[i]) for i, j in easy]).mean()
+    grads = torch.autograd.grad(loss, list(first.parameters()), allow_unused=True)
+    with torch.no_grad():
+        for weight, g in zip(first.parameters(), grads, strict=True):
+            weight -= 0.5 * (0.0 if g is None else g)
+        expected = first(start).numpy()
+    found = coteach(ranker, data, forget=0.4, ramp=1).predict(X)
+    assert found - found.mean() == pytest.approx(expected - expected.mean(), abs=1e-5)

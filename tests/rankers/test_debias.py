@@ -140,6 +140,82 @@ def test_positions_must_be_there():
         NeuralRanker(debiased(ranknet(), PairDebias()), epochs=1).fit_data(data)
 
 
+def test_a_checkpoint_is_refused(tmp_path):
+    # What a rule has learnt would be lost, and the training would go on with other weights.
+    data = static_clicks(cr.make_ranking(10, 3, docs_per_query=5, seed=0), "pbm", seed=2)
+    place = tmp_path / "run"
+    with pytest.raises(CleanrankError, match="checkpoint"):
+        NeuralRanker(debiased(ranknet(), PairDebias()), epochs=1, checkpoint=place).fit_data(data)
+    assert not place.exists()
+
+
+def test_peers_go_into_the_loss_not_beside_it():
+    data = static_clicks(cr.make_ranking(10, 3, docs_per_query=5, seed=0), "pbm", seed=2)
+    with pytest.raises(CleanrankError, match="robust"):
+        NeuralRanker(debiased(ranknet(), PairDebias()), robust="peer", epochs=1).fit_data(data)
+
+
+def test_published_inverse_propensities():
+    # ULTRA's table, from 10^7 shuffled sessions; the eye-tracking vector gives it but for its sampling error.
+    published = [1, 1.117, 1.415, 2.003, 2.435, 3.401, 6.192, 6.808, 8.546, 11.33]
+    found = InversePropensity(EXAMINED).weights(torch.ones(1, 12), torch.arange(12)[None])[0]
+    assert found[:10].tolist() == pytest.approx(published, rel=0.01)
+    assert found[10:].tolist() == [found[9].item()] * 2  # constant from rank 10 on
+
+
+def test_dual_learning_weights_by_hand():
+    rule = DualLearning(3)
+    rule.logits = torch.tensor([0.5, 0.0, -1.0])
+    clicks, ranks = torch.tensor([[1.0, 1.0, 1.0, 0.0, 1.0]]), torch.tensor([[0, 1, 2, 2, 7]])
+    # softmax(g)_1 / softmax(g)_k = exp(g_1 - g_k) where clicked; 1 elsewhere.
+    expected = [1.0, np.exp(0.5), np.exp(1.5), 1.0, np.exp(1.5)]
+    assert rule.weights(clicks, ranks)[0].tolist() == pytest.approx(expected, rel=1e-6)
+
+
+def test_dual_learning_step_by_hand():
+    # One list, ranks 1 and 2, the second clicked: the loss w log(1 + exp(g_1 - g_2)) with w = exp(f_1 - f_2)
+    # has the gradient w / 2 at g_1 and -w / 2 at g_2; Adagrad's first step is the rate times the sign.
+    rule = DualLearning(2, learning_rate=0.05)
+    scores, clicks = torch.tensor([[1.0, 0.5]]), torch.tensor([[0.0, 1.0]])
+    rule.learn(scores, clicks, torch.tensor([[0, 1]]), torch.ones(1, 2, dtype=torch.bool))
+    assert rule.logits.grad.tolist() == pytest.approx([np.exp(0.5) / 2, -np.exp(0.5) / 2], rel=1e-5)
+    assert rule.logits.tolist() == pytest.approx([-0.05, 0.05], rel=1e-4)
+
+
+def test_pair_debias_moves_both_ratios_by_hand():
+    # Scores 0: the documents at ranks 1 and 2 are clicked, those at 3 and 4 not; every loss is log 2.
+    # L+_1 = L+_2 = log 2 (1/t-_3 + 1/t-_4), so t+ stay at 1. No non-click at rank 1: t- has no measure.
+    rule = PairDebias(4)
+    mask, ranks = torch.ones(1, 4, dtype=torch.bool), torch.arange(4)[None]
+    rule.learn(torch.zeros(1, 4), torch.tensor([[1.0, 1.0, 0.0, 0.0]]), ranks, mask)
+    assert rule.plus.tolist() == pytest.approx([1.0] * 4)
+    assert rule.minus.tolist() == [1.0] * 4
+    # Clicks at ranks 2 and 3, none at the first.
+    scores = torch.tensor([[0.0, 1.0, 0.0]])
+    rule.learn(
+        scores, torch.tensor([[0.0, 1.0, 1.0]]), torch.tensor([[0, 1, 2]]), torch.ones(1, 3, dtype=torch.bool)
+    )
+    # No click at rank 1: t+ waits. L-_1 = softplus(-1) + log 2 is the only one, so t-_1 stays 1.
+    assert rule.plus.tolist() == pytest.approx([1.0] * 4)
+    assert rule.minus.tolist() == pytest.approx([1.0] * 4)
+    rule.learn(
+        torch.tensor([[0.0, 2.0, 0.0]]), torch.tensor([[1.0, 1.0, 0.0]]), torch.tensor([[0, 1, 2]]),
+        torch.ones(1, 3, dtype=torch.bool),
+    )  # fmt: skip
+    ratio = np.log1p(np.exp(-2)) / np.log(2)
+    assert rule.plus.tolist() == pytest.approx([1.0, 0.95 + 0.05 * ratio**0.5, 1.0, 1.0], rel=1e-5)
+
+
+def test_pair_debias_does_not_add_up_the_ranks_that_share_a_ratio():
+    # Rank 1 clicked and ranks 2 to 6 not, and the other way round: all losses are log 2.
+    rule, mask = PairDebias(2, step=1.0), torch.ones(2, 6, dtype=torch.bool)
+    clicks = torch.tensor([[1.0, 0, 0, 0, 0, 0], [0.0, 1, 1, 1, 1, 1]])
+    rule.learn(torch.zeros(2, 6), clicks, torch.arange(6).expand(2, 6), mask)
+    # L+_1 = L-_1 = 5 log 2; ranks 2 to 6 have log 2 each, five times that together.
+    assert rule.plus.tolist() == pytest.approx([1.0, 0.2**0.5])
+    assert rule.minus.tolist() == pytest.approx([1.0, 0.2**0.5])
+
+
 def test_rates_must_be_positive():
     with pytest.raises(CleanrankError, match="rates"):
         InversePropensity([0.3, 0.0])

@@ -21,7 +21,7 @@ from cleanrank.rankers.batches import batch_of, bucketed
 from cleanrank.rankers.loop import Forward, train
 from cleanrank.rankers.networks import build_network
 from cleanrank.rankers.neural import NeuralRanker, _mean, _Task
-from cleanrank.rankers.scoring import documents, on_device, score_all
+from cleanrank.rankers.scoring import on_device, score_all
 from cleanrank.types import IntArray, RankingData
 
 # What the second network's seed differs by.
@@ -52,7 +52,9 @@ def coteach(
     True
     """
     _check(ranker, forget, ramp)
-    task = _Task(ranker, data.X, data.indptr)
+    if data.weights is not None:
+        checks.fail("co-teaching", "takes no sample weights", f"{len(data.weights)} weights")
+    task = _Task(ranker, data.X, data.indptr, data.row_ids, data.feature_names)
     if task.listwise:
         checks.fail("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
     seed = (ranker.random_state + OTHER) % 2**31
@@ -84,7 +86,7 @@ def coteach(
     validate = None
     if validation is not None:
         judged = validation
-        held = documents(task.scaling.apply(judged.X), judged.indptr, task.device)
+        held = task.held(judged)
 
         def validate(model: nn.Module) -> float:
             assert isinstance(model, _Twins)
@@ -142,5 +144,6 @@ def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
             "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
             f"loss={ranker.loss!r}, pairs={ranker.pairs!r}",
         )  # fmt: skip
-    if ranker.robust is not None or ranker.checkpoint is not None:
-        checks.fail("co-teaching", "takes neither robust= nor checkpoint=", "one")
+    for name in ("robust", "checkpoint", "loss_options"):
+        if getattr(ranker, name):
+            checks.fail("co-teaching", f"takes no {name}=", repr(getattr(ranker, name)))

@@ -124,7 +124,8 @@ class PairDebias:
     """Ratios of clicks and of non-clicks per rank, moved after each batch towards the root of their losses.
 
     t+_k <- (1 - step) t+_k + step (L+_k / L+_1)^(1 / (1 + power)), L+_k the losses of pairs whose clicked
-    document was shown at rank k, divided by t- of the other; t- likewise.
+    document was shown at rank k, divided by t- of the other; t- likewise. The last ratio is that of a rank
+    from ``ranks`` on: losses there are divided by the number of such ranks in a list.
 
     Args:
         ranks: how many ratios.
@@ -148,6 +149,9 @@ class PairDebias:
         plus, minus = self.plus.to(scores.device)[at], self.minus.to(scores.device)[at]
         pairs = ((clicks > 0) & mask)[:, :, None] & ((clicks <= 0) & mask)[:, None, :]
         losses = torch.where(pairs, functional.softplus(scores[:, None, :] - scores[:, :, None]), 0.0)
+        # The last parameter stands for several ranks of a list, and for each of them alone.
+        last = ((at == len(self.plus) - 1) & mask).sum(1)
+        shared = (last.sum() / (last > 0).sum().clamp(min=1)).clamp(min=1).cpu()
         sums = (
             ((losses / minus[:, None, :]).sum(2), "plus"),
             ((losses / plus[:, :, None]).sum(1), "minus"),
@@ -155,6 +159,7 @@ class PairDebias:
         for of_document, name in sums:
             totals = torch.zeros(len(self.plus), device=scores.device)
             totals = totals.index_add(0, at[mask], of_document[mask]).cpu()
+            totals[-1] /= shared
             if totals[0] > 0:
                 wanted = (totals / totals[0]) ** self._root
                 old = getattr(self, name)
@@ -181,6 +186,8 @@ class Debiased:
     """
 
     reads = ("positions",)
+    # What a rule has learnt is no part of a checkpoint.
+    resumable = False
 
     def __init__(self, loss: RankingLoss, weigher: Weigher, pairs: str = "strict") -> None:
         self.loss, self.weigher, self.pairs = loss, weigher, pairs
