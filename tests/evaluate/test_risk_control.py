@@ -138,6 +138,48 @@ def test_too_few_queries_are_refused_with_the_number_needed():
         calibrate(scores[: len(few)], few, "false_discovery", 0.1, 0.05, grid=GRID)
 
 
+def test_the_number_needed_is_the_least_and_soon_found_for_a_tiny_limit():
+    scores, data = population(60, 0)
+    for alpha, need in ((0.01, 299), (1e-9, 2_995_732_273)):
+        with pytest.raises(CleanrankError, match=f"must number at least {need} "):
+            calibrate(scores, data, "false_positives", alpha, 0.05)
+        assert need == math.ceil(math.log(0.05) / math.log1p(-alpha))
+
+
+def test_documents_of_equal_score_are_shown_together():
+    """Queries of a relevant and another document with one score: a cut at the tie must show both of them."""
+    y = np.tile([1, 0], 40)
+    data = cr.from_arrays(np.zeros((80, 1)), y, group=[2] * 40)
+    scores = np.tile([1.0, 1.0], 40)
+    found = calibrate(scores, data, "false_negatives", 0.1, 0.05)
+    assert (found.at, found.empirical) == (1.0, 0.0)
+    assert found.keep(scores, data).all()
+    hidden = calibrate(scores, data, "false_positives", 0.1, 0.05)
+    assert hidden.trivial
+    assert not hidden.keep(scores, data).any()
+
+
+def test_queries_without_a_relevant_document_do_not_dilute_the_risk():
+    y = np.concatenate([np.tile([1, 0], 40), np.zeros(200, dtype=int)])
+    data = cr.from_arrays(np.zeros((280, 1)), y, group=[2] * 140)
+    scores = np.concatenate([np.tile([1.0, 0.0], 40), np.zeros(200)])
+    assert calibrate(scores, data, "false_negatives", 0.1, 0.05).n_queries == 40
+    assert calibrate(scores, data, "false_positives", 0.1, 0.05).n_queries == 140
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ((0.5, 0, 0.1), "n must be a whole number"),
+        ((1.5, 9, 0.1), "mean and delta"),
+        ((0.5, 9, 2), "mean and"),
+    ],
+)
+def test_upper_bound_refuses_what_is_no_mean(call, message):
+    with pytest.raises(CleanrankError, match=message):
+        upper_bound(*call)
+
+
 def test_nothing_can_be_guaranteed_but_the_trivial():
     rng = np.random.default_rng(0)
     y = (rng.random((100, 10)) < 0.1).astype(int)
@@ -161,7 +203,10 @@ def test_nothing_can_be_guaranteed_but_the_trivial():
         ({"alpha": 0}, "alpha must lie"),
         ({"delta": 1}, "delta must lie"),
         ({"grid": [np.nan]}, "finite cuts"),
-        ({"relevant": 9}, "has a meaning"),
+        ({"grid": ["a"]}, "grid must hold finite cuts; got"),
+        ({"relevant": 9}, "has a meaning, with a grade of at least 9; got none"),
+        ({"relevant": 0, "risk": "false_positives"}, "has a meaning, with grades below 0"),
+        ({"relevant": "x"}, "relevant must be the lowest grade"),
     ],
 )
 def test_complaints(call, message):

@@ -118,8 +118,21 @@ def test_means_use_the_labels_that_are_given(data, systems):
         ({"criterion": "ndgc@10"}, "Did you mean 'ndcg'"),
         ({"repetitions": 0}, "repetitions must be"),
         ({"noise": np.eye(2)}, "at least the 5 grades"),
+        ({"criterion": ["map", "mrr"]}, "criterion must be one measure; got map, mrr"),
+        ({"target": ["map", "mrr"]}, "target must be one measure"),
     ],
 )
 def test_complaints(data, systems, call, message):
     with pytest.raises(CleanrankError, match=message):
         cr.select(**{"systems": systems, "data": data, **call})
+
+
+def test_labels_that_differ_nowhere_choose_nobody(data, systems):
+    flat = data.with_labels(np.repeat(np.arange(data.n_queries) % 3, np.diff(data.indptr)))
+    with pytest.raises(CleanrankError, match="labels must differ within at least one query"):
+        cr.select(systems, flat)
+
+
+def test_one_criterion_may_come_as_text_and_none_beside_ones_own(data, systems):
+    assert list(cr.select(systems, data, "map", criteria="ndcg@10").values) == ["ndcg@10", "map"]
+    assert list(cr.select(systems, data, "map", criteria=()).values) == ["map"]

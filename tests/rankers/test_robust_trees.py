@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.checks import CleanrankError, InvalidInputError, UnknownNameError
 from cleanrank.data.split import split
 from cleanrank.losses.binary import LOSSES, margin_loss
 from cleanrank.rankers.estimators import BoostedRanker
@@ -140,3 +140,19 @@ def test_peers_are_found_in_specs():
     ]  # fmt: skip
     assert "zero_one" not in TREE_LOSSES
     assert set(TREE_LOSSES) >= set(LOSSES) - {"zero_one"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sigma": 0}, "sigma must be a positive number; got 0"),
+        ({"sigma": "x"}, "sigma must be a positive number; got 'x'"),
+        ({"loss": ["hinge"]}, "unknown loss"),
+        ({"robust": 3}, "robust must be a name"),
+        ({"loss": "zero_one"}, "must have a gradient to train on.*Use 'sigmoid'"),
+    ],
+)
+def test_complaints_use_the_names_of_the_arguments(options, message):
+    data = cr.make_ranking(5, 3, docs_per_query=8, seed=0)
+    with pytest.raises(CleanrankError, match=message):
+        cr.RobustLGBMRanker(n_estimators=1, **options).fit_data(data)

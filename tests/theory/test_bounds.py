@@ -95,3 +95,19 @@ def test_bounds_fall_with_data_and_rise_with_noise_and_features():
 def test_complaints(call, message):
     with pytest.raises(CleanrankError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [40, 10**6, 10**15, 10**20])
+def test_shatter_coefficients_against_whole_numbers(n):
+    """Python's own integers lose no digit, however many points there are."""
+    exact = 2 * sum(math.comb(n - 1, i) for i in range(6))
+    assert log_shatter(n, 5) == pytest.approx(math.log(exact), rel=1e-12)
+
+
+def test_labels_hardly_better_than_chance_need_astronomic_samples():
+    gamma = 0.5 + 1e-9
+    n = int(samples_needed(excess=0.1, dim=5, gamma=gamma))
+    shatter = 2 * sum(math.comb(n - 1, i) for i in range(6))
+    bound = 16 * math.sqrt((math.log(8 * math.e) + math.log(shatter)) / (2 * n)) / (2 * gamma - 1)
+    assert bound == pytest.approx(0.1, rel=1e-9)
+    assert n > 1e23

@@ -79,3 +79,9 @@ def test_edges():
         auc_slope(prevalence=0.5, gamma0=0.9, gamma1=9)
     with pytest.raises(CleanrankError, match="Did you mean 'micro'"):
         auc_slope(prevalence=0.5, gamma0=0.9, gamma1=0.9, weighting="mirco")
+
+
+@pytest.mark.parametrize("n_docs", [float("nan"), "x", 50.5, 1])
+def test_a_length_that_is_none_is_refused(n_docs):
+    with pytest.raises(CleanrankError, match="n_docs must be a whole number from 2 on"):
+        auc_slope(prevalence=0.5, gamma0=0.9, gamma1=0.9, n_docs=n_docs)

@@ -174,3 +174,8 @@ def test_names(text, risk):
 def test_complaints(call, message):
     with pytest.raises(CleanrankError, match=message):
         order_preservation(**{"draws": 2, **call})
+
+
+def test_what_names_no_loss_is_refused():
+    with pytest.raises(CleanrankError, match=r"a loss or measure must be text.*got None"):
+        order_preservation(None)

@@ -24,6 +24,23 @@ def test_agreement_by_hand():
     assert _agreement(clean, _signs(np.array([[1.0, 2.0, 1.0]]))).tolist() == [0.25]
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"gamma": 1.5}, "gamma must be the probability that a label is kept.*got 1.5"),
+        ({"gamma": float("nan")}, "gamma must be"),
+        ({"prevalence": 2}, "prevalence must lie strictly between 0 and 1"),
+        ({"prevalence": float("nan")}, "prevalence must lie"),
+        ({"loudness": (1.0,)}, "loudness must be two positive numbers"),
+        ({"loudness": (0.0, 0.0)}, "loudness must be two positive numbers"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_what_is_no_trial_is_refused(call, message):
+    with pytest.raises(CleanrankError, match=message):
+        order_kept(**call)
+
+
 def test_complaints():
     with pytest.raises(CleanrankError, match="issues must be a whole number from 1 on"):
         order_kept(issues=0)

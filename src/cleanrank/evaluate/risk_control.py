@@ -141,6 +141,8 @@ def calibrate(
     for name, value in (("alpha", alpha), ("delta", delta)):
         if not 0 < value < 1:
             checks.fail(name, "must lie strictly between 0 and 1", value)
+    if not checks.is_whole(relevant):
+        checks.fail("relevant", "must be the lowest grade that counts as relevant", repr(relevant))
     if method == "rcps" and not kind.monotone:
         checks.fail("method", f"must be 'ltt' for {risk}, which is not monotone in the cut", repr(method))
     found = checked_scores(scores, data.n_docs, data).astype(np.float64)
@@ -162,7 +164,10 @@ def calibrate(
 def _cuts(found: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: Any) -> FloatArray:
     """Cuts from the safest to the boldest."""
     if grid is not None:
-        cuts = np.unique(np.asarray(grid, dtype=np.float64))
+        try:
+            cuts = np.unique(np.asarray(grid, dtype=np.float64))
+        except (TypeError, ValueError):
+            checks.fail("grid", "must hold finite cuts", repr(grid))
         if not len(cuts) or not np.isfinite(cuts).all():
             checks.fail("grid", "must hold finite cuts", f"{len(cuts)} of them")
     elif cut == "rank":
@@ -200,7 +205,9 @@ def _losses(
         elif risk == "false_discovery":
             rows.append(false / np.maximum(hits + false, 1.0))
     if not rows:
-        checks.fail("calibration queries", f"must include one for which {risk} has a meaning", "none")
+        kind = "grades below" if risk == "false_positives" else "a grade of at least"
+        rule = f"must include one for which {risk} has a meaning, with {kind} {relevant}"
+        checks.fail("calibration queries", rule, "none", remedy="Judge more queries, or change `relevant`.")
     return np.stack(rows)
 
 
@@ -212,9 +219,13 @@ def _shown(keys: FloatArray, limits: FloatArray) -> FloatArray:
 def _check_enough(n: int, alpha: float, delta: float, p_value: Callable[..., float], risk: str) -> None:
     if p_value(0.0, n, alpha) <= delta:
         return
-    need = n
+    # p falls with n at a mean of 0: doubled, then halved, for a small alpha may need millions.
+    few, need = n, 2 * n
     while p_value(0.0, need, alpha) > delta:
-        need += 1
+        few, need = need, 2 * need
+    while need - few > 1:
+        middle = (few + need) // 2
+        few, need = (few, middle) if p_value(0.0, middle, alpha) <= delta else (middle, need)
     checks.fail(
         "calibration queries",
         f"must number at least {need} to guarantee {risk} <= {alpha:g} with probability {1 - delta:g}",
@@ -240,7 +251,7 @@ def hoeffding_p(mean: float, n: int, alpha: float) -> float:
     """exp(-n h(min(r, alpha), alpha)), Hoeffding's in its tight form."""
     r = min(mean, alpha)
     first = r * math.log(r / alpha) if r > 0 else 0.0
-    second = (1 - r) * math.log((1 - r) / (1 - alpha)) if r < 1 else 0.0
+    second = (1 - r) * (math.log1p(-r) - math.log1p(-alpha)) if r < 1 else 0.0
     return math.exp(-n * (first + second))
 
 
@@ -268,7 +279,13 @@ def upper_bound(mean: float, n: int, delta: float, bound: str = "hoeffding_bentk
     >>> round(upper_bound(0.05, 200, 0.05), 3)
     0.093
     """
-    return _upper(mean, n, delta, BOUNDS[checks.known("bound", bound, BOUNDS)])
+    p_value = BOUNDS[checks.known("bound", bound, BOUNDS)]
+    if not checks.is_whole(n) or n < 1:
+        checks.fail("n", "must be a whole number from 1 on", repr(n))
+    if not (0 <= mean <= 1 and 0 < delta < 1):
+        given = f"{mean} and {delta}"
+        checks.fail("mean and delta", "must lie in [0, 1] and strictly between 0 and 1", given)
+    return _upper(mean, n, delta, p_value)
 
 
 def _upper(mean: float, n: int, delta: float, p_value: Callable[..., float]) -> float:

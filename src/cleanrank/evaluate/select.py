@@ -11,6 +11,7 @@ Symbols: S systems, Q queries, B repetitions.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def select(
     noise: Any = None,
     *,
     target: MeasureLike = "ndcg@10",
-    criteria: "Iterable[MeasureLike]" = tuple(CRITERIA),
+    criteria: "MeasureLike | Iterable[MeasureLike]" = tuple(CRITERIA),
     repetitions: int = 200,
     seed: int = 0,
 ) -> Selection:
@@ -111,9 +112,10 @@ def select(
     if not checks.is_whole(repetitions) or repetitions < 1:
         checks.fail("repetitions", "must be a whole number from 1 on", repr(repetitions))
     checks.check_seed(seed)
-    aim = as_measures(target)[0]
-    chosen = None if criterion == AUTO else as_measures(criterion)[0]
-    wanted = as_measures([*criteria, *([] if chosen is None else [chosen])])
+    aim = _single("target", target)
+    chosen = None if isinstance(criterion, str) and criterion == AUTO else _single("criterion", criterion)
+    compared = [criteria] if isinstance(criteria, str | Measure) else criteria
+    wanted = as_measures([*compared, *([] if chosen is None else [chosen])])
     if chosen is None and noise is None:
         wanted = as_measures([*wanted, ALL_LABELS])
     values, weights = _by_query(wanted, scores, data.y, data)
@@ -143,7 +145,18 @@ def _checked(systems: Any, data: RankingData) -> tuple[tuple[str, ...], list[Arr
         checks.fail("systems", "must map names (strings) to scores", type(systems).__name__, remedy=remedy)
     if len(systems) < 2:
         checks.fail("systems", "must name at least two systems", f"{len(systems)}")
+    if not any(np.ptp(data.y[a:b]) for a, b in pairwise(data.indptr) if b > a):
+        rule = "must differ within at least one query, else every system is as good as any"
+        checks.fail("labels", rule, f"the same in each of {data.n_queries} queries")
     return tuple(systems), [checked_scores(s, data.n_docs, data) for s in systems.values()]
+
+
+def _single(name: str, measure: Any) -> Measure:
+    found = as_measures(measure)
+    if len(found) != 1:
+        texts = ", ".join(str(m) for m in found)
+        checks.fail(name, "must be one measure", texts, remedy="Those to compare go into criteria.")
+    return found[0]
 
 
 def _by_query(

@@ -8,6 +8,7 @@ from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.losses.objectives.pair_objectives import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.robust import Spec, robust_loss
+from cleanrank.losses.robust.transforms import is_number
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.trees import train_lambdarank
 from cleanrank.types import Progress, RankingData
@@ -113,6 +114,8 @@ class RobustLGBMRanker(BoostedRanker):
         is_lambda = isinstance(self.loss, str) and self.loss == "lambdarank"
         if isinstance(self.loss, str) and ALIASES.get(self.loss, self.loss) not in LOSSES:
             checks.known("loss", self.loss, TREE_LOSSES)
+        if not (is_number(self.sigma) and self.sigma > 0):
+            checks.fail("sigma", "must be a positive number", repr(self.sigma))
         self.loss_ = robust_loss(self.robust, "logistic" if is_lambda else self.loss)
         return self._lambda_objective(train) if is_lambda else self._pair_objective(train)
 

@@ -59,8 +59,10 @@ def auc_slope(
 
 
 def _short_list(n: int, prevalence: float, gamma0: float, gamma1: float) -> float:
+    if not checks.is_whole(n) or n < 2:
+        checks.fail("n_docs", "must be a whole number from 2 on", repr(n))
     n1 = round(prevalence * n)
-    if not checks.is_whole(n) or not 0 < n1 < n:
+    if not 0 < n1 < n:
         checks.fail("n_docs", "must leave both classes in the list", f"{n} with {n1} relevant")
     others = _ones(n1 - 1, n - n1 - 1, gamma0, gamma1)
     a = np.arange(n - 1)

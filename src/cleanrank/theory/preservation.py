@@ -235,6 +235,11 @@ def _read(given: RiskLike) -> "Risk | Measure":
         return given
     if isinstance(given, BinaryLoss):
         return Risk(given)
+    if not isinstance(given, str):
+        checks.fail(
+            "a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(given),
+            remedy="Try 'sigmoid', 'ranknet:micro' or 'ndcg@10'.",
+        )  # fmt: skip
     if (risk := Risk.parse(given)) is not None:
         return risk
     head = given.partition(":")[0].partition("@")[0].strip().lower()

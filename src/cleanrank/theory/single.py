@@ -4,6 +4,7 @@ DCG@k reads k labels of a query however long its list is, AUC reads all of them:
 AUC settles, DCG does not; it needs more issues of the query (Haddad 2022, Sect. 4.3).
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -49,6 +50,13 @@ def order_kept(
         least = 2 if name in ("n_docs", "n_scorers") else 1
         if not checks.is_whole(value) or value < least:
             checks.fail(name, f"must be a whole number from {least} on", repr(value))
+    checks.check_seed(seed)
+    if not 0 <= gamma <= 1:
+        checks.fail("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
+    if not 0 < prevalence < 1:
+        checks.fail("prevalence", "must lie strictly between 0 and 1", prevalence)
+    if len(loudness) != 2 or not 0 < loudness[0] <= loudness[1] < math.inf:
+        checks.fail("loudness", "must be two positive numbers, the least first", loudness)
     rng = np.random.default_rng(seed)
     y, indptr = make_labels(np.array([prevalence]), n_docs, rng)
     loud = np.linspace(*loudness, n_scorers)[:, None]
