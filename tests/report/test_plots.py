@@ -130,3 +130,25 @@ def test_traces_need_noise(tmp_path):
     records = [record(values={"map": [0.5, 0.6]})]
     with pytest.raises(InvalidInputError, match="needs a noisy level"):
         plots.plot_kept(summarise(records, resamples=50, permutations=50), "map")
+
+
+def test_curves_over_any_axis_have_every_panel_and_one_legend():
+    from cleanrank.report.panels import Panel, Point
+    from cleanrank.report.plots import draw_curves
+
+    def panel(axis, methods):
+        points = tuple(Point(m, x, 0.5 + x, 0.4 + x, 0.6 + x, True, "") for m in methods for x in (0.1, 0.2))
+        return Panel("curves", "data", "ndcg@10", f"over {axis}", axis, methods, (0.1, 0.2), points)
+
+    figure = draw_curves([panel("alpha", ("a", "b")), panel("epochs", ("b", "c"))], baseline="b")
+    assert [ax.get_xlabel() for ax in figure.axes] == ["alpha", "epochs"]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "c"]
+
+
+def test_curves_without_points_are_refused():
+    from cleanrank.checks import CleanrankError
+    from cleanrank.report.plots import draw_curves
+
+    with pytest.raises(CleanrankError, match="points"):
+        draw_curves([])

@@ -20,8 +20,9 @@ from cleanrank.rankers.aims import PAIRED
 from cleanrank.rankers.batches import batch_of, bucketed
 from cleanrank.rankers.loop import Forward, train
 from cleanrank.rankers.networks import build_network
-from cleanrank.rankers.neural import NeuralRanker, _mean, _Task
+from cleanrank.rankers.neural import NeuralRanker, _mean
 from cleanrank.rankers.scoring import on_device, score_all
+from cleanrank.rankers.tasks import Task
 from cleanrank.types import IntArray, RankingData
 
 # What the second network's seed differs by.
@@ -54,7 +55,7 @@ def coteach(
     _check(ranker, forget, ramp)
     if data.weights is not None:
         checks.fail("co-teaching", "takes no sample weights", f"{len(data.weights)} weights")
-    task = _Task(ranker, data.X, data.indptr, data.row_ids, data.feature_names)
+    task = Task(ranker, data.X, data.indptr, data.row_ids, data.feature_names)
     if task.listwise:
         checks.fail("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
     seed = (ranker.random_state + OTHER) % 2**31
