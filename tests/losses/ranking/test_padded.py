@@ -39,3 +39,13 @@ def test_gains_that_nobody_reads_are_refused():
     refuse_gains("ranknet", read_batch(one, one, None, None, None))
     with pytest.raises(InvalidInputError, match="Pass them as labels"):
         refuse_gains("ranknet", read_batch(one, one, None, None, one))
+
+
+def test_what_is_no_tensor_of_floats_is_refused():
+    ones = torch.ones(1, 2)
+    with pytest.raises(InvalidInputError, match="scores must be a torch tensor; got ndarray"):
+        read_batch(ones.numpy(), ones, None, None, None)
+    with pytest.raises(InvalidInputError, match="labels must be a torch tensor; got list"):
+        read_batch(ones, [[1, 0]], None, None, None)
+    with pytest.raises(InvalidInputError, match=r"scores must be of a floating type; got torch\.int64"):
+        read_batch(ones.long(), ones, None, None, None)

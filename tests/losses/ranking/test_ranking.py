@@ -7,7 +7,7 @@ import pytest
 from cleanrank.checks import CleanrankError
 from cleanrank.losses.ranking import RANKING_LOSSES, ranking_loss
 
-SRC = Path(__file__).parents[2] / "src"
+SRC = Path(__file__).parents[3] / "src"
 PEER = {"name": "peer", "alpha": 0.1}
 
 
@@ -86,3 +86,16 @@ def test_without_torch_the_error_names_the_extra():
     done = run(code)
     assert "MissingExtraError" in done.stderr
     assert "pip install 'cleanrank[nn]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("ranknet", {"sigma": "x"}, "sigma must be a positive number; got 'x'"),
+        ("ranknet", {"block": 2.5}, "block must be a whole number of pairs; got 2.5"),
+        ("pointwise", {"relevant": "x"}, "relevant must be the lowest label"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_named(name, options, message):
+    with pytest.raises(CleanrankError, match=message):
+        ranking_loss(name, **options)

@@ -141,3 +141,23 @@ def test_prevalence_keeps_the_clean_macro_risk_at_one_slope_on_a_mix():
         slopes[name] = (found[1] - found[0]) / (clean[1] - clean[0])
     assert slopes["prevalence"] == pytest.approx(0.8, abs=0.03)
     assert slopes["macro"] < 0.7
+
+
+@pytest.mark.parametrize("noise", [(1.5, 0.9), [[1.2, -0.2], [0.1, 0.9]], "x", [[0.9, 0.1], [0.1]], 3])
+def test_what_holds_no_probabilities_is_no_noise(noise):
+    with pytest.raises(
+        InvalidInputError, match=r"noise must be a matrix P\(given \| true\) of probabilities"
+    ):
+        noise_matrix(noise)
+
+
+@pytest.mark.parametrize("top", [2.0, 0.5])
+def test_labels_that_the_noise_does_not_cover_are_refused(top):
+    """Left out they would count as no documents, and the list would weigh too much."""
+    y = torch.tensor([[0.0, 1.0, top], [0.0, 1.0, 1.0]])
+    with pytest.raises(
+        InvalidInputError, match=r"noise must cover every label, the grades 0\.\.1; got labels up to"
+    ):
+        clean_pair_share(y, torch.ones_like(y), noise_matrix((0.9, 0.9)))
+    inside = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    assert clean_pair_share(y, inside, noise_matrix((0.9, 0.9))).shape == (2,)

@@ -20,6 +20,7 @@ from cleanrank.groups import query_of_row
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective, Observer, even_pieces, pair_sums, pairs
 from cleanrank.losses.objectives.pair_slopes import NO_PAIRS, stacked, strict_slope, tied_slope
+from cleanrank.losses.robust.corrections import grade_noise
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 PAIR_SETS: dict[str, str] = {
@@ -224,15 +225,7 @@ def clean_pair_share(data: RankingData, noise: Any, pair_set: str = "strict") ->
             "'prevalence'",
             remedy="Use 'macro'.",
         )
-    matrix = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
-    if matrix.shape == (2,):
-        matrix = np.array([[matrix[0], 1 - matrix[0]], [1 - matrix[1], matrix[1]]])
-    if matrix.ndim != 2 or matrix.shape != (len(matrix),) * 2 or not np.allclose(matrix.sum(axis=1), 1):
-        checks.fail("noise", "must be a matrix P(given | true) whose rows sum to 1", matrix.tolist())
-    if abs(np.linalg.det(matrix)) < 1e-9:
-        checks.fail(
-            "noise", "must be invertible: these labels tell nothing about the true ones", matrix.tolist()
-        )
+    matrix = grade_noise(noise)
     if data.n_grades > len(matrix):
         checks.fail("noise", f"must cover the grades 0..{data.n_grades - 1}", f"a matrix of {len(matrix)}")
     n = np.maximum(data.lengths, 1).astype(np.float64)

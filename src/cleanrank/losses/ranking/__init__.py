@@ -10,7 +10,6 @@ precision are lifted to single precision. ``generator`` feeds what is drawn: sam
 """
 
 import importlib.util
-import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -31,6 +30,7 @@ from cleanrank.losses.ranking.swaps import SWAPS
 from cleanrank.losses.ranking.weighting import WEIGHTINGS, noise_matrix
 from cleanrank.losses.robust import Spec
 from cleanrank.losses.robust.specs import read_robust
+from cleanrank.losses.robust.transforms import is_number
 
 RankingLoss: TypeAlias = Callable[..., Tensor]
 TARGETS = ("binary", "scaled")
@@ -107,8 +107,12 @@ def ranking_loss(
             )  # fmt: skip
     for option in ("sigma", "temperature", "block", "max_grade"):
         value = sigma if option == "sigma" else options.get(option, 1)
-        if not (math.isfinite(value) and value > 0):
-            checks.fail(option, "must be a positive number", value)
+        if not (is_number(value) and value > 0):
+            checks.fail(option, "must be a positive number", repr(value))
+    if not checks.is_whole(options.get("block", 1)):
+        checks.fail("block", "must be a whole number of pairs", repr(block))
+    if not is_number(options.get("relevant", 1)):
+        checks.fail("relevant", "must be the lowest label that counts as relevant", repr(relevant))
     if name == "pointwise":
         return _pointwise(sigma=float(sigma), **options)
     return (

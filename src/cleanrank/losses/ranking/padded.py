@@ -29,6 +29,13 @@ def read_batch(
     tensor([[1., 0.]])
     """
     named = {"labels": labels, "mask": mask, "weights": weights, "gains": gains}
+    for name, tensor in {"scores": scores, **named}.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            checks.fail(
+                name, "must be a torch tensor", type(tensor).__name__, remedy="torch.as_tensor makes one."
+            )
+    if not scores.is_floating_point():
+        checks.fail("scores", "must be of a floating type", scores.dtype)
     for name, tensor in named.items():
         if scores.ndim != 2 or (tensor is not None and tensor.shape != scores.shape):
             found = tuple(scores.shape) if scores.ndim != 2 or tensor is None else tuple(tensor.shape)

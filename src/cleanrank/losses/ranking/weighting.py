@@ -16,12 +16,11 @@ undoes the noise in the grade shares of a list, h = (1 - sum of squared shares) 
 gamma0 + gamma1 - 1 times the clean *macro* risk plus a constant. It needs the noise matrix.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from cleanrank import checks
+from cleanrank.losses.robust.corrections import grade_noise
 
 WEIGHTINGS: dict[str, str] = {
     "macro": "mean over pairs of a list, then mean over lists with pairs",
@@ -86,6 +85,12 @@ def clean_pair_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
     n = weights.sum(1).clamp(min=1.0)
     grades = torch.arange(len(noise), device=labels.device)
     given = torch.stack([(weights * (labels == g)).sum(1) / n for g in grades], 1)
+    if bool(((given.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
+        checks.fail(
+            "noise",
+            f"must cover every label, the grades 0..{len(noise) - 1}",
+            f"labels up to {labels.max():g}",
+        )
     true: Tensor = torch.linalg.solve(noise.T.to(given.dtype), given.T).T.clamp(min=0.0)
     true = true / true.sum(1, keepdim=True).clamp(min=torch.finfo(true.dtype).tiny)
     return (0.5 * (1.0 - (true * true).sum(1))).clamp(min=0.0).maximum((n - 1.0) / (n * n))
@@ -97,15 +102,4 @@ def noise_matrix(noise: object) -> Tensor:
     >>> noise_matrix((0.9, 0.8)).tolist()
     [[0.9, 0.0999...], [0.1999..., 0.8]]
     """
-    found = getattr(noise, "matrix", noise)
-    if isinstance(found, Sequence) and len(found) == 2 and all(isinstance(g, int | float) for g in found):
-        found = [[found[0], 1.0 - found[0]], [1.0 - found[1], found[1]]]
-    matrix = torch.as_tensor(found, dtype=torch.float64)
-    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.shape[0] > 1
-    if not square or not torch.allclose(matrix.sum(1), torch.ones(len(matrix), dtype=torch.float64)):
-        checks.fail("noise", "must be a matrix P(given | true) whose rows sum to 1", found)
-    if float(torch.linalg.det(matrix).abs()) < 1e-9:
-        checks.fail(
-            "noise", "must be invertible: these labels tell nothing about the true ones", matrix.tolist()
-        )
-    return matrix
+    return torch.as_tensor(grade_noise(noise))

@@ -34,6 +34,32 @@ def _matrix(noise: Any) -> npt.NDArray[np.float64]:
     return found
 
 
+def grade_noise(noise: Any) -> npt.NDArray[np.float64]:
+    """The matrix P(given | true) of grades that ``weighting="prevalence"`` undoes; refuses what is none.
+
+    Args:
+        noise: a matrix, an object with one, or the two probabilities (gamma0, gamma1) that a label is kept.
+
+    >>> grade_noise((0.9, 0.75)).tolist()
+    [[0.9, 0.09999999999999998], [0.25, 0.75]]
+    """
+    rule = "must be a matrix P(given | true) of probabilities whose rows sum to 1"
+    try:
+        found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    except (TypeError, ValueError):
+        checks.fail("noise", rule, repr(noise))
+    if found.shape == (2,):
+        found = np.array([[found[0], 1 - found[0]], [1 - found[1], found[1]]])
+    square = found.ndim == 2 and found.shape[0] == found.shape[1] > 1
+    if not square or not ((found >= 0).all() and np.allclose(found.sum(axis=1), 1)):
+        checks.fail("noise", rule, found.tolist())
+    if abs(np.linalg.det(found)) < SINGULAR:
+        checks.fail(
+            "noise", "must be invertible: these labels tell nothing about the true ones", found.tolist()
+        )
+    return found
+
+
 def forward(loss: str | BinaryLoss, matrix: Any) -> BinaryLoss:
     """Trains the true probability through the noise: l at the log-odds of P(given = 1) = sum_y p_y T[y, 1].
 
