@@ -101,3 +101,22 @@ def test_bound():
 def test_complaints(call, message):
     with pytest.raises(CleanrankError, match=message):
         call()
+
+
+def test_a_weight_that_peers_refuse_is_said_to_be_one():
+    """More invented than lost clicks among few relevant documents: (.05 - .2) / (1 - 2 x .275)."""
+    found = optimal_alpha(0.05, 0.2, pairs="points", prevalence=0.1, loss="sigmoid")
+    assert float(found) == pytest.approx((0.05 - 0.2) / (1 - 2 * (0.1 * 0.95 + 0.9 * 0.2)))
+    assert "outside [0, 1], where peers do not train" in found.statement
+    assert "outside" not in optimal_alpha(0.2, 0.05, pairs="points", prevalence=0.1, loss="sigmoid").statement
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])
+def test_the_bound_refuses_a_weight_that_peers_refuse(alpha):
+    with pytest.raises(CleanrankError, match=r"alpha must lie in \[0, 1\]"):
+        peer_excess_risk_bound(100, 0.1, 0.1, alpha=alpha)
+
+
+def test_fewer_than_two_grades_are_refused():
+    with pytest.raises(CleanrankError, match="n_grades must be a whole number from 2 on; got 1"):
+        optimal_alpha(0.1, 0.1, n_grades=1)

@@ -63,7 +63,7 @@ def optimal_alpha(
         pairs: "points" or what pairs there are; see READINGS.
         prevalence: P(true 1), needed for points.
         loss: for points alone: no alpha is exact unless it is label-symmetric.
-        n_grades: with more than two, the result is an approximation.
+        n_grades: C; with more than two, the result is an approximation.
         lambdarank: whether pairs are weighted by a change of NDCG, for which there is no proof.
 
     >>> optimal_alpha(0.05, 0.05).value, optimal_alpha(0.05, 0.05, lambdarank=True).approximate
@@ -75,6 +75,8 @@ def optimal_alpha(
     for name, rate in (("e_plus", e_plus), ("e_minus", e_minus)):
         if not 0 <= rate <= 1:
             checks.fail(name, "must be a probability", rate)
+    if not checks.is_whole(n_grades) or n_grades < 2:
+        checks.fail("n_grades", "must be a whole number from 2 on", repr(n_grades))
     if e_plus + e_minus >= 1:
         checks.fail(
             "e_plus + e_minus", "must be below 1, else labels carry nothing or are swapped", e_plus + e_minus
@@ -114,7 +116,10 @@ def _points(e_plus: float, e_minus: float, prevalence: Any, loss: BinaryLoss, n_
         doubts.append(f"{loss.name} is not label-symmetric, so no alpha is exact")
     if n_grades > 2:
         doubts.append("there are more than two grades")
-    return Alpha(value, bool(doubts), "; ".join(doubts) or f"exact for {loss.name}, which is label-symmetric")
+    words = "; ".join(doubts) or f"exact for {loss.name}, which is label-symmetric"
+    if not 0 <= value <= 1:
+        words += "; outside [0, 1], where peers do not train: correct with the noise matrix instead"
+    return Alpha(value, bool(doubts), words)
 
 
 def peer_excess_risk_bound(
@@ -137,6 +142,8 @@ def peer_excess_risk_bound(
     """
     best = float(optimal_alpha(e_plus, e_minus))
     weight = best if alpha is None else alpha
+    if not 0 <= weight <= 1:
+        checks.fail("alpha", "must lie in [0, 1], as the weight of peers does", weight)
     if not checks.is_whole(n_pairs) or n_pairs < 1:
         checks.fail("n_pairs", "must be a whole number from 1 on", repr(n_pairs))
     if not 0 < delta < 1:
