@@ -4,8 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from cleanrank.checks import UnknownNameError
-from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss, binary_loss, margin_loss
+from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss, binary_loss, check_trainable, margin_loss
 
 # Values of phi at the margins -2, 0, 1 and 3, expanded by hand.
 EXPANDED = {
@@ -94,3 +94,9 @@ def test_importing_losses_needs_numpy_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_loss_without_slopes_is_refused_for_training() -> None:
+    assert check_trainable(LOSSES["sigmoid"]) is LOSSES["sigmoid"]
+    with pytest.raises(InvalidInputError, match="must have a gradient to train on; got 'zero_one'"):
+        check_trainable(LOSSES["zero_one"])

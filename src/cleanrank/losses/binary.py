@@ -263,3 +263,15 @@ def binary_loss(loss: str | BinaryLoss) -> BinaryLoss:
         return loss
     name = ALIASES.get(loss, loss) if isinstance(loss, str) else loss
     return LOSSES[checks.known("loss", name, LOSSES)]
+
+
+def check_trainable(loss: BinaryLoss) -> BinaryLoss:
+    """Returns a loss that has gradients; refuses the zero-one loss and what is made of it."""
+    if not loss.trainable:
+        checks.fail(
+            "the loss of a model",
+            "must have a gradient to train on",
+            repr(loss.name),
+            remedy="Use 'sigmoid', the smooth zero-one loss.",
+        )
+    return loss

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from cleanrank.checks import CleanrankError
 from cleanrank.losses.ranking import RANKING_LOSSES, ranking_loss
@@ -99,3 +100,12 @@ def test_without_torch_the_error_names_the_extra():
 def test_options_of_the_wrong_kind_are_named(name, options, message):
     with pytest.raises(CleanrankError, match=message):
         ranking_loss(name, **options)
+
+
+@pytest.mark.parametrize("name", ["pairwise", "pointwise"])
+def test_the_zero_one_loss_measures_and_does_not_train(name):
+    loss = ranking_loss(name, binary="zero_one")
+    scores, labels = torch.tensor([[1.0, -2.0]]), torch.tensor([[0, 1]])
+    assert loss(scores, labels).item() == 1.0
+    with pytest.raises(CleanrankError, match=r"must have a gradient to train on; got 'zero_one'.*'sigmoid'"):
+        loss(scores.requires_grad_(), labels)

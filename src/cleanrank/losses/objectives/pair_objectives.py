@@ -17,7 +17,7 @@ import numpy as np
 
 from cleanrank import checks
 from cleanrank.groups import query_of_row
-from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.objectives import LambdaRankObjective, Observer, even_pieces, pair_sums, pairs
 from cleanrank.losses.objectives.pair_slopes import NO_PAIRS, stacked, strict_slope, tied_slope
 from cleanrank.losses.robust.corrections import grade_noise
@@ -35,18 +35,6 @@ PAIR_WEIGHTINGS: dict[str, str] = {
     "pooled": "every pair of every query counts the same",
     "sum": "as pooled, not divided by the number of pairs",
 }
-
-
-def check_trainable(loss: BinaryLoss) -> BinaryLoss:
-    """Returns a loss that has gradients; refuses the zero-one loss and what is made of it."""
-    if not loss.trainable:
-        checks.fail(
-            "the loss of a model",
-            "must have a gradient to train on",
-            repr(loss.name),
-            remedy="Use 'sigmoid', the smooth zero-one loss.",
-        )
-    return loss
 
 
 class PairwiseObjective(LambdaRankObjective):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
-from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.ranking.blocked import Pairs, elementwise, pair_sums
 from cleanrank.losses.ranking.drawn_peers import PairPeers, needs_generator, pair_peers, pair_urn, point_peers
 from cleanrank.losses.ranking.padded import read_batch, refuse_gains
@@ -43,6 +43,8 @@ class PairwiseLoss:
     ) -> Tensor:
         """The risk of a batch of lists."""
         batch = read_batch(scores, labels, mask, weights, gains)
+        if scores.requires_grad:
+            check_trainable(self.loss)
         if self.measure is None:
             refuse_gains(self.name, batch)
             swap = None

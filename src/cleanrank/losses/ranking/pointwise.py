@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.ranking.blocked import elementwise
 from cleanrank.losses.ranking.drawn_peers import needs_generator, point_peers
 from cleanrank.losses.ranking.padded import read_batch, refuse_gains
@@ -38,6 +38,8 @@ class PointwiseLoss:
     ) -> Tensor:
         """The risk of a batch of lists."""
         batch = read_batch(scores, labels, mask, weights, gains)
+        if scores.requires_grad:
+            check_trainable(self.loss)
         refuse_gains(self.name, batch)
         n = batch.weights.sum(1)
         c = coefficients(self.weighting, n, n, None).to(n.dtype)
