@@ -28,7 +28,7 @@ def test_points():
     assert float(quoted) == pytest.approx(0.5185, abs=5e-5)
     assert not quoted.approximate
     assert optimal_alpha(0.5037, 0.0373, pairs="points", prevalence=0.0281).approximate
-    assert float(optimal_alpha(0.05, 0.05, pairs="points", prevalence=0.03, loss="zero_one")) == 0.0
+    assert float(optimal_alpha(0.05, 0.05, pairs="points", prevalence=0.0281, loss="zero_one")) == 0.0
     assert float(optimal_alpha(0.2, 0.2, pairs="points", prevalence=0.5, loss="zero_one")) == 0.0
 
 
