@@ -50,7 +50,9 @@ def demo(
     screen.note("")
     screen.show_comparison(done.comparison)
     if found["best"]:
-        screen.note(f"{found['best']} wins back {found['recovered']:.0%} of the NDCG@10 that the noise cost.")
+        screen.note(
+            f"Won back with {found['best']}: {found['recovered']:.0%} of the NDCG@10 that noise cost."
+        )
     screen.note(f"Report: {html}")
 
 

@@ -52,7 +52,7 @@ def _key_figures(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         (f"{lost:.3f}".lstrip("0"), "NDCG@10 lost to the noise"),
     ]
     if found["recovered"] is not None:
-        figures.append((f"{found['recovered']:.0%}", f"of it won back by {found['best']}"))
+        figures.append((f"{found['recovered']:.0%}", f"of it won back with {found['best']}"))
     return figures
 
 
