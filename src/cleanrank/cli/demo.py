@@ -50,9 +50,7 @@ def demo(
     screen.note("")
     screen.show_comparison(done.comparison)
     if found["best"]:
-        screen.note(
-            f"Won back with {found['best']}: {found['recovered']:.0%} of the NDCG@10 that noise cost."
-        )
+        screen.note(f"Won back with {found['best']}: {found['recovered']:.0%} of the NDCG@10 lost to noise.")
     screen.note(f"Report: {html}")
 
 
