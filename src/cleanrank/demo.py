@@ -236,7 +236,7 @@ def _train(
     with clock.step(f"training on {CLEANED}") as tick:
         scores[CLEANED] = forest(cleaned, validation, tick)
     with clock.step(f"training on {CEILING}") as tick:
-        scores[CEILING] = forest(truth.train, truth.validation, tick)
+        scores[CEILING] = forest(truth.train, validation, tick)
     return scores
 
 
