@@ -292,4 +292,4 @@ def test_a_run_record_holds_what_it_is_given():
     record = RunRecord(key="k", recipe="r", cell={"seed": 1}, status="done")
     assert record.values == {}
     with pytest.raises(dataclasses.FrozenInstanceError):
-        record.key = "other"  # type: ignore[misc]
+        record.key = "other"

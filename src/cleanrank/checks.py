@@ -8,7 +8,7 @@ import difflib
 import importlib.util
 import numbers
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "nn": ("torch",),
@@ -78,7 +78,7 @@ def known(kind: str, name: str, names: Iterable[str]) -> str:
     raise UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(listed)}.")
 
 
-def is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number of Python or NumPy; True and False are none.
 
     >>> is_whole(3), is_whole(3.0), is_whole(True)

@@ -98,7 +98,7 @@ def test_folds_and_parts(made):
     with pytest.raises(InvalidInputError, match="fold must be one of 1 for istella-x"):
         load("istella-x", fold=2, root=made)
     with pytest.raises(UnknownNameError, match="Did you mean 'validation'"):
-        load("mslr-web10k", part="valid", root=made)  # type: ignore[call-overload]
+        load("mslr-web10k", part="valid", root=made)
     listed = files("td2003", 2, made)
     assert [(part, path.name) for part, path in listed] == [
         ("train", "trainingset.txt"),

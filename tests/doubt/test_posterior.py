@@ -135,9 +135,9 @@ def test_known_rows_are_certain(noisy):
 
 
 def test_a_model_of_ones_own_needs_one_round(noisy):
-    shares = lambda train, rows: np.tile(  # noqa: E731
-        np.bincount(train.y, minlength=5) / len(train), (len(rows), 1)
-    )
+    def shares(train, rows):
+        return np.tile(np.bincount(train.y, minlength=5) / len(train), (len(rows), 1))
+
     table = find_posterior(noisy.data, noise=noisy.profile, folds=2, fit_predict=shares)
     by_grade = [np.unique(table.doubt[noisy.data.y == g].round(3)) for g in range(5)]
     assert all(len(values) <= 2 for values in by_grade)

@@ -8,12 +8,6 @@ from cleanrank.experiments import cells as module
 from cleanrank.experiments.cells import choose, expand, key_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Data, Noise, read_recipe
-from tests.experiments.toys import write_small
-
-
-@pytest.fixture
-def small_recipe(tmp_path):
-    return write_small(tmp_path)
 
 
 @pytest.fixture

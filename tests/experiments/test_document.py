@@ -14,11 +14,6 @@ from tests.experiments.toys import RECIPE, write_small
 
 
 @pytest.fixture
-def small_recipe(tmp_path):
-    return write_small(tmp_path)
-
-
-@pytest.fixture
 def found(small_recipe):
     recipe = read_recipe(small_recipe)
     cells = expand(recipe, lambda name, fold, options: "made up")

@@ -7,7 +7,7 @@ from cleanrank.experiments.methods import METHODS, Judge
 from cleanrank.experiments.noises import MATRICES, NOISES, SESSIONS, give_labels, profile_between
 from cleanrank.experiments.work import score
 from cleanrank.noise.profiles import PROFILES
-from tests.experiments.test_work import OPTIONS, cell_of, cells, small_recipe, splits  # noqa: F401
+from tests.experiments.toys import cell_of
 
 FIVE = [name for name in NOISES if name != "class-conditional"]  # that one is for two grades
 
@@ -95,7 +95,7 @@ def test_a_judge_tells_up_to_its_budget():
     assert Judge([3, 1, 2, 0], -1)([0, 1, 2, 3]).tolist() == [3, 1, 2, 0]
 
 
-def test_only_methods_that_are_told_see_the_matrix_and_answers_are_counted(cells, splits, monkeypatch):  # noqa: F811
+def test_only_methods_that_are_told_see_the_matrix_and_answers_are_counted(cells, splits, monkeypatch):
     seen = {}
 
     def look(task):

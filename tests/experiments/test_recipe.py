@@ -14,14 +14,9 @@ from cleanrank.experiments.recipe import (
     read_recipe,
     recipe_name,
 )
-from tests.experiments.toys import RECIPE, write_small
+from tests.experiments.toys import RECIPE
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def small_recipe(tmp_path):
-    return write_small(tmp_path)
 
 
 def test_a_recipe_becomes_typed_values(small_recipe):

@@ -15,12 +15,7 @@ from cleanrank.experiments.export import rows_of
 from cleanrank.experiments.results import to_json
 from cleanrank.experiments.run import Tally, default_jobs, run_cells
 from cleanrank.experiments.store import Store
-from tests.experiments.toys import FIGURE, MOODY, write_small
-
-
-@pytest.fixture
-def small_recipe(tmp_path):
-    return write_small(tmp_path)
+from tests.experiments.toys import FIGURE, MOODY
 
 
 def cells(n, **more):

@@ -8,35 +8,11 @@ import pytest
 import cleanrank as cr
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.experiments import work
-from cleanrank.experiments.cells import expand
 from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
-from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import unpack
-from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.work import noisy, run_cell, score
 from cleanrank.noise.pnoise import pnoise
-from tests.experiments.toys import write_small
-
-OPTIONS = {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}
-
-
-@pytest.fixture
-def small_recipe(tmp_path):
-    return write_small(tmp_path)
-
-
-@pytest.fixture
-def cells(small_recipe):
-    return expand(read_recipe(small_recipe), identity_of)
-
-
-@pytest.fixture(scope="module")
-def splits():
-    return load_splits("synthetic", 1, OPTIONS)
-
-
-def cell_of(cells, **wanted):
-    return next(c for c in cells if all(c.inputs[k] == v for k, v in wanted.items()))
+from tests.experiments.toys import cell_of
 
 
 def for_method(cells, name):

@@ -44,6 +44,14 @@ seeds = [1]
 """
 
 
+OPTIONS = {"n_queries": 40, "n_features": 8, "docs_per_query": 8.0}  # of its data
+
+
+def cell_of(cells, **wanted):
+    """The first of the cells with these inputs."""
+    return next(c for c in cells if all(c.inputs[k] == v for k, v in wanted.items()))
+
+
 def write_small(folder: Path) -> Path:
     """The small recipe, 16 cells, as a file."""
     path = folder / "recipes" / "toys" / "small.toml"

@@ -70,7 +70,7 @@ def test_aliases_and_unknown_names() -> None:
         assert binary_loss(name) is LOSSES["sigmoid"]
     assert binary_loss(LOSSES["l1"]) is LOSSES["l1"]
     with pytest.raises(UnknownNameError, match=r"unknown loss \['hinge'\]. .*Known: zero_one"):
-        binary_loss(["hinge"])  # type: ignore[arg-type]
+        binary_loss(["hinge"])
     with pytest.raises(UnknownNameError, match=r"unknown loss 'logstic'. Did you mean 'logistic'"):
         binary_loss("logstic")
 

@@ -102,7 +102,10 @@ def test_the_gradient_of_the_noisy_likelihood_is_its_slope_and_the_curvature_a_b
     L[0] = [0, 0, 1, 0]
     scores = rng.normal(size=(6, 4))
     objective = NoisyGrades(L, None, 1)
-    total = lambda s: 6 * objective.loss(s)  # noqa: E731
+
+    def total(s):
+        return 6 * objective.loss(s)
+
     grad, hess = objective(scores)
     assert grad == pytest.approx(numerical(total, scores), abs=1e-6)
     for place in np.ndindex(scores.shape):

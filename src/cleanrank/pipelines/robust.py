@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
@@ -29,6 +28,7 @@ from cleanrank.noise.sheets import GoldAnswers
 from cleanrank.pipelines.answers import gold_answers, known_grades
 from cleanrank.rankers.grades import fit_grades
 from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data
+from cleanrank.rankers.parameters import Estimator
 from cleanrank.rankers.settings import by_main_name, check_rows
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
@@ -94,7 +94,7 @@ class _Known:
     reasons: tuple[str, ...]
 
 
-class RobustRanker(BaseEstimator):  # type: ignore[misc]
+class RobustRanker(Estimator):
     """A ranker for noisy grades: expected gains under the noise, or the tuned baseline where it is unknown.
 
     Args:

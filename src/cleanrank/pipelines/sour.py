@@ -5,7 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
@@ -16,6 +15,7 @@ from cleanrank.pipelines.issues import as_peers
 from cleanrank.pipelines.phases import ENDS, grow_in_phases, grow_while_filtering
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_training
 from cleanrank.rankers.inputs import training_data, validation_data
+from cleanrank.rankers.parameters import Estimator
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import FloatArray, Progress, RankingData
@@ -25,7 +25,7 @@ STARTS = 10
 """With start="auto" so many starts are tried, at equal steps from 0."""
 
 
-class SOURRanker(BaseEstimator):  # type: ignore[misc]
+class SOURRanker(Estimator):
     """A ranker that trains a base forest, leaves its consistent outliers out and trains again on the rest.
 
     Args:

@@ -109,7 +109,7 @@ class DualLearning:
             n = pairs.sum((1, 2))
             each = torch.where(pairs, losses, 0.0).sum((1, 2)) / n.clamp(min=1)
             self._optimizer.zero_grad()
-            (each.sum() / (n > 0).sum().clamp(min=1)).backward()  # type: ignore[no-untyped-call]
+            torch.autograd.backward(each.sum() / (n > 0).sum().clamp(min=1))
         torch.nn.utils.clip_grad_norm_([self.logits], 5.0)
         self._optimizer.step()
 

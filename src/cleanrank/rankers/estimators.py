@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from cleanrank import checks
 from cleanrank.data.arrays import row_order
@@ -17,6 +16,7 @@ from cleanrank.data.split import split
 from cleanrank.evaluate.compare import evaluate_arrays
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
+from cleanrank.rankers.parameters import Estimator
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker, train_gbdt, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
@@ -30,7 +30,7 @@ ALPHAS = (0.05, 0.1, 0.2, 0.5)
 HELD_OUT = 0.2
 
 
-class BoostedRanker(BaseEstimator):  # type: ignore[misc]
+class BoostedRanker(Estimator):
     """A forest that ranks.
 
     Args:

@@ -237,7 +237,7 @@ def _dense(
 
 
 def _check_width(name: str, value: object) -> None:
-    if not checks.is_whole(value) or value < 1:  # type: ignore[operator]
+    if not checks.is_whole(value) or value < 1:
         checks.fail(name, "must be whole numbers from 1 on", repr(value))
 
 

@@ -35,7 +35,7 @@ Observer: TypeAlias = Callable[[int, FloatArray], None]
 PASSING = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
-class NeuralRanker(Estimator):  # type: ignore[misc]
+class NeuralRanker(Estimator):
     """A network that ranks.
 
     Args:

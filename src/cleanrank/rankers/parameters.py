@@ -5,7 +5,7 @@ work; a machine with NumPy and torch alone gets the two methods that matter.
 """
 
 import inspect
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cleanrank import checks
 
@@ -37,13 +37,10 @@ class Parameters:
         return f"{type(self).__name__}({', '.join(told)})"
 
 
-def estimator_base() -> Any:
-    """The class that estimators inherit from."""
+if TYPE_CHECKING:
+    Estimator = Parameters  # scikit-learn has no types; its class has these methods
+else:
     try:
-        from sklearn.base import BaseEstimator
+        from sklearn.base import BaseEstimator as Estimator
     except ImportError:
-        return Parameters
-    return BaseEstimator
-
-
-Estimator: Any = estimator_base()
+        Estimator = Parameters

@@ -44,7 +44,7 @@ def read_at(reading: SlopeReading, d: float) -> float:
     ],
 )
 def test_slopes_that_are_polynomials_of_a_probability(loss: object, coefficients: list[float]) -> None:
-    found = strict_slope(loss, both=False)  # type: ignore[arg-type]
+    found = strict_slope(loss, both=False)
     assert found.is_polynomial
     np.testing.assert_allclose(found.polynomial, coefficients, atol=1e-9)
 
@@ -56,12 +56,12 @@ def test_slopes_that_are_polynomials_of_a_probability(loss: object, coefficients
     ids=lambda loss: loss.name,
 )
 def test_tables_follow_the_formulas(loss: object) -> None:
-    found = strict_slope(loss, both=False)  # type: ignore[arg-type]
+    found = strict_slope(loss, both=False)
     assert not found.is_polynomial
-    kinks = np.array([*loss.kinks, 0.0])  # type: ignore[attr-defined]
+    kinks = np.array([*loss.kinks, 0.0])
     near = np.concatenate([kinks - 1e-4, kinks + 1e-4])
     for d in np.concatenate([np.random.default_rng(0).uniform(-20, 20, 400), near, [-300.0, 300.0]]):
-        expected = float(loss.one.slope(np.array(d)))  # type: ignore[attr-defined]
+        expected = float(loss.one.slope(np.array(d)))
         assert read_at(found, d) == pytest.approx(expected, rel=1e-6, abs=1e-7), d
 
 

@@ -15,7 +15,7 @@ SCORES = np.random.default_rng(1).normal(0, 3, 20)
 
 def bent(slope: object) -> SlopeReading:
     """A table of a slope that would else be a polynomial: a step far outside makes it none."""
-    found = read_slope(lambda d: slope(d) + 1e-3 * (d > 60))  # type: ignore[operator]
+    found = read_slope(lambda d: slope(d) + 1e-3 * (d > 60))
     assert not found.is_polynomial
     return found
 

@@ -64,7 +64,7 @@ def test_a_profile_stands_for_its_matrix() -> None:
 @pytest.mark.parametrize("correction", [forward, backward])
 def test_matrices_that_cannot_be_undone_are_refused(correction: object, matrix: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        correction("logistic", matrix)  # type: ignore[operator]
+        correction("logistic", matrix)
 
 
 def test_forward_needs_a_log_odds() -> None:

@@ -48,11 +48,11 @@ def test_sce_without_cross_entropy_is_symmetric() -> None:
         (lambda: gce(0.0), r"q must lie in \(0, 1\]; got 0.0"),
         (lambda: gce(1.5), r"q must lie in \(0, 1\]; got 1.5"),
         (lambda: taylor(0), "t must be a whole number from 1 on; got 0"),
-        (lambda: taylor(2.5), "t must be a whole number from 1 on; got 2.5"),  # type: ignore[arg-type]
+        (lambda: taylor(2.5), "t must be a whole number from 1 on; got 2.5"),
         (lambda: sce(-1.0, 1.0), "a must be a finite number >= 0; got -1.0"),
         (lambda: sce(0.0, 0.0), "a and b must not both be 0"),
     ],
 )
 def test_options_out_of_range_are_refused(make: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        make()  # type: ignore[operator]
+        make()

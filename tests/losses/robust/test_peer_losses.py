@@ -99,4 +99,4 @@ def test_what_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"prior must lie in \[0, 1\]; got 2"):
         peer("logistic", 0.1, prior=2)
     with pytest.raises(UnknownNameError, match=r"unknown mode of peers 'sample'. Did you mean 'sampled'"):
-        peer("logistic", 0.1, "sample")  # type: ignore[call-overload]
+        peer("logistic", 0.1, "sample")

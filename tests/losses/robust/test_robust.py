@@ -59,7 +59,7 @@ def test_what_is_made_of_probabilities_stands_for_the_logistic_loss_alone(name: 
 )
 def test_unknown_names_list_the_known_ones(spec: object, message: str) -> None:
     with pytest.raises(UnknownNameError, match=message):
-        robust_loss(spec)  # type: ignore[arg-type]
+        robust_loss(spec)
 
 
 def test_missing_parts_are_named() -> None:
@@ -72,7 +72,7 @@ def test_missing_parts_are_named() -> None:
 @pytest.mark.parametrize("spec", [5, True, b"gce", ["gce", 3], [None]])
 def test_what_is_no_spec_is_refused_with_the_names(spec: object) -> None:
     with pytest.raises(InvalidInputError, match=r"robust must be a name, a mapping .*Known: symmetrize"):
-        robust_loss(spec)  # type: ignore[arg-type]
+        robust_loss(spec)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +91,4 @@ def test_what_is_no_spec_is_refused_with_the_names(spec: object) -> None:
 )
 def test_options_of_the_wrong_kind_are_named(spec: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        robust_loss(spec)  # type: ignore[arg-type]
+        robust_loss(spec)

@@ -83,4 +83,4 @@ def test_clipping_cuts_value_and_gradient() -> None:
 )
 def test_options_out_of_range_are_refused(make: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        make()  # type: ignore[operator]
+        make()

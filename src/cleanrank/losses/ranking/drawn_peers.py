@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from cleanrank import checks
 from cleanrank.losses.binary import BinaryLoss
+from cleanrank.losses.ranking.blocked import applied
 from cleanrank.losses.ranking.swaps import Swap
 
 DRAWS = 1 << 18
@@ -156,7 +157,7 @@ def pair_peers(scores: Tensor, peers: PairPeers) -> Tensor:
     """The risk of drawn peers, before it is multiplied by alpha."""
     if peers.draws == 0:
         return scores.sum() * 0.0
-    return _PairPeers.apply(scores, peers)  # type: ignore[no-any-return, no-untyped-call]
+    return applied(_PairPeers, scores, peers)
 
 
 def point_peers(

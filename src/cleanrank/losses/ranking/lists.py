@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from cleanrank import checks
 from cleanrank.evaluate.measures import Measure
-from cleanrank.losses.ranking.blocked import block_size, row_blocks
+from cleanrank.losses.ranking.blocked import applied, block_size, row_blocks
 from cleanrank.losses.ranking.drawn_peers import needs_generator
 from cleanrank.losses.ranking.padded import Batch, read_batch, refuse_gains
 from cleanrank.losses.ranking.swaps import discounts, gains_of
@@ -109,7 +109,7 @@ def approx_ndcg(
     ideal = (best * discounts(measure.discount or "log2", g.shape[1], g)).sum(1)
     counts = ideal > 0
     g = g / torch.where(counts, ideal, 1.0)[:, None]
-    rank = _SmoothRanks.apply(scores / temperature, mask, block)  # type: ignore[no-untyped-call]
+    rank = applied(_SmoothRanks, scores / temperature, mask, block)
     if measure.discount == "letor":
         worth = 1.0 / torch.log2(rank.clamp(min=2.0))
     else:
