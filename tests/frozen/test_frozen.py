@@ -1,0 +1,23 @@
+import json
+
+import numpy as np
+import pytest
+
+from tests.frozen.cases import CASES, described, machine
+from tests.frozen.record import PATH
+
+KEPT = json.loads(PATH.read_text(encoding="utf-8"))
+
+
+def test_every_case_is_recorded():
+    assert set(KEPT["cases"]) == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_changed(name):
+    kept, now = KEPT["cases"][name], described(CASES[name]())
+    if isinstance(kept, str) or KEPT["machine"] == machine():
+        assert now == kept
+    else:
+        assert now["size"] == kept["size"]
+        np.testing.assert_allclose([*now["first"], now["sum"]], [*kept["first"], kept["sum"]], rtol=1e-9)
