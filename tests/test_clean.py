@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.posterior import posterior_table
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import CleanrankError
 from cleanrank.types import same_data
 
 

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError
 from cleanrank.compiled import kernel, threads
+from cleanrank.errors import InvalidInputError
 
 
 @kernel()

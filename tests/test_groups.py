@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.groups import (
     group_rows,
     indptr_of,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 PUBLIC: dict[str, str] = {
-    "CleanrankError": "cleanrank.checks",
+    "CleanrankError": "cleanrank.errors",
     "RankingData": "cleanrank.types",
     "from_arrays": "cleanrank.data.arrays",
     "read_letor": "cleanrank.data.letor",
@@ -72,7 +72,6 @@ PUBLIC: dict[str, str] = {
 }
 
 if TYPE_CHECKING:
-    from cleanrank.checks import CleanrankError as CleanrankError
     from cleanrank.clean import clean as clean
     from cleanrank.data.arrays import from_arrays as from_arrays
     from cleanrank.data.catalogue import load as load
@@ -98,6 +97,7 @@ if TYPE_CHECKING:
     from cleanrank.data.verify import verify as verify
     from cleanrank.diagnose.diagnosis import diagnose as diagnose
     from cleanrank.doubt.table import DoubtTable as DoubtTable
+    from cleanrank.errors import CleanrankError as CleanrankError
     from cleanrank.evaluate.compare import Comparison as Comparison
     from cleanrank.evaluate.compare import Evaluation as Evaluation
     from cleanrank.evaluate.compare import compare as compare

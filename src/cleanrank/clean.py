@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.files import written_whole
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
 from cleanrank.verbs import make_callable
 
 BoolArray = npt.NDArray[np.bool_]
@@ -81,7 +82,7 @@ class Cleaned:
         ids = np.atleast_1d(np.asarray(rows))
         unknown = ~np.isin(ids, self.before.row_ids[self.acted])
         if unknown.any():
-            checks.fail("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
+            raise invalid("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
         acted = self.acted & ~np.isin(self.before.row_ids, ids)
         return _cleaned(self.before, self.issues, acted, self.mode, self.by, self.at, self.options)
 
@@ -186,19 +187,21 @@ def clean(
     >>> found, found.emptied, found.undo() is data
     (Cleaned(1 of 3 documents dropped, 1 queries emptied), ('b',), True)
     """
-    checks.known("mode", mode, MODES)
+    one_of("mode", mode, MODES)
     if min_doubt is not None and not 0 < min_doubt <= 1:
-        checks.fail("min_doubt", "must lie in (0, 1]", min_doubt)
+        raise invalid("min_doubt", "must lie in (0, 1]", min_doubt)
     if weight is not None and (mode != "reweight" or not 0 <= weight <= 1):
-        checks.fail("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
+        raise invalid("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
     if label_gain is not None and mode != "posterior":
-        checks.fail("label_gain", "goes with mode='posterior'", mode)
+        raise invalid("label_gain", "goes with mode='posterior'", mode)
     table = issues.aligned(data)
     acted = table.is_label_issue if min_doubt is None else table.doubt >= min_doubt
     if mode == "relabel":
         acted = acted & (table.suggested_label != table.given_label)
     if acted.all() and mode == "drop" and data.n_docs:
-        checks.fail("issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt.")
+        raise invalid(
+            "issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt."
+        )
     given: dict[str, Any] = {"min_doubt": min_doubt, "weight": weight}
     given["label_gain"] = None if label_gain is None else [float(gain) for gain in label_gain]
     options = {name: value for name, value in given.items() if value is not None}
@@ -233,7 +236,7 @@ def _relabel(
     data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
 ) -> RankingData:
     if data.gains is not None:
-        checks.fail("data", "must have grades only to be relabelled", "real-valued gains")
+        raise invalid("data", "must have grades only to be relabelled", "real-valued gains")
     return data.with_labels(np.where(acted, table.suggested_label, data.y))
 
 
@@ -263,7 +266,7 @@ def _expected_gains(table: DoubtTable, options: Mapping[str, Any]) -> FloatArray
 
 def _given_gains(data: RankingData, options: Mapping[str, Any]) -> FloatArray:
     if data.gains is not None:
-        checks.fail("data", "must have grades only to be given expected gains", "real-valued gains")
+        raise invalid("data", "must have grades only to be given expected gains", "real-valued gains")
     return _label_gains(data.n_grades, options)[data.y]
 
 
@@ -273,7 +276,7 @@ def _label_gains(n_grades: int, options: Mapping[str, Any]) -> FloatArray:
     table = np.asarray(options["label_gain"], dtype=np.float64)
     if len(table) < n_grades or not (np.isfinite(table) & (table >= 0)).all():
         rule = f"must list a finite gain >= 0 for grades 0..{n_grades - 1}"
-        checks.fail("label_gain", rule, table.tolist())
+        raise invalid("label_gain", rule, table.tolist())
     return table[:n_grades]
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from cleanrank import checks
+from cleanrank.validation import check_n_jobs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ def kernel(*, parallel: bool = False, fastmath: bool = False, inline: bool = Fal
 def threads(n_jobs: int | None) -> Iterator[None]:
     """Runs parallel kernels on ``n_jobs`` threads; None or -1 means all."""
     most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009 (not in its stubs)
-    checks.check_n_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     before = numba.get_num_threads()
     numba.set_num_threads(most if n_jobs is None or n_jobs == -1 else min(n_jobs, most))
     try:

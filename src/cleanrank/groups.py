@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray
 
 
@@ -42,7 +42,7 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
 def _plain_ids(ids: Array) -> Array:
     """Ids as int64 if all are whole numbers, else as str; what is neither is refused with its row."""
     if ids.ndim != 1:
-        checks.fail("qid", "must have one dimension", f"shape {ids.shape}")
+        raise invalid("qid", "must have one dimension", f"shape {ids.shape}")
     if ids.dtype.kind == "T":
         ids = ids.astype(object)
     kind = ids.dtype.kind
@@ -53,7 +53,7 @@ def _plain_ids(ids: Array) -> Array:
     if kind in "US":
         return ids.astype(str, copy=False)
     if kind not in "iufb":
-        checks.fail("qid", "must be whole numbers or strings", f"dtype {ids.dtype}")
+        raise invalid("qid", "must be whole numbers or strings", f"dtype {ids.dtype}")
     if kind in "uf":
         # Whole floats beyond 2^53 run together, whole numbers beyond int64 would turn negative.
         broken = ids > np.iinfo(np.int64).max if kind == "u" else ~(np.abs(ids) <= 2.0**53)
@@ -62,7 +62,7 @@ def _plain_ids(ids: Array) -> Array:
             row = int(np.argmax(broken))
             large = np.isfinite(ids[row]) and ids[row] == np.floor(ids[row])
             remedy = f"Give ids beyond {'2^63' if kind == 'u' else '2^53'} as strings." if large else ""
-            checks.fail("qid", "must be whole numbers or strings", ids[row], at=f"row {row}", remedy=remedy)
+            raise invalid("qid", "must be whole numbers or strings", ids[row], at=f"row {row}", remedy=remedy)
     return ids.astype(np.int64, copy=False)
 
 
@@ -75,7 +75,7 @@ def refuse_missing(name: str, values: Array) -> None:
             # NA does not say whether it equals itself.
             missing = True
         if missing:
-            checks.fail(name, "must be present", value, at=f"row {row}", remedy="Drop such rows first.")
+            raise invalid(name, "must be present", value, at=f"row {row}", remedy="Drop such rows first.")
 
 
 def indptr_of(lengths: npt.ArrayLike) -> IntArray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -76,14 +76,14 @@ class RankingData:
         for name in PER_ROW:
             column = getattr(self, name)
             if column is not None and column.shape != (n,):
-                checks.fail(name, f"must have one value per row of X ({n})", f"shape {column.shape}")
+                raise invalid(name, f"must have one value per row of X ({n})", f"shape {column.shape}")
         if self.feature_names is not None:
             names: Any = self.feature_names
             if isinstance(names, str):
-                checks.fail("feature_names", "must be a list of names", repr(names))
+                raise invalid("feature_names", "must be a list of names", repr(names))
             put(self, "feature_names", tuple(map(str, names)))
             if len(self.feature_names) != self.n_features:
-                checks.fail(
+                raise invalid(
                     "feature_names",
                     f"must name each of the {self.n_features} columns of X",
                     f"{len(self.feature_names)} names",
@@ -299,29 +299,31 @@ def _features(X: Any) -> Any:
         return frozen
     X = np.asarray(X)
     if X.ndim != 2:
-        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
+        raise invalid("X", "must have two dimensions (documents, features)", f"shape {X.shape}")
     return _frozen(_as_float32(X))
 
 
 def _as_float32(X: Any) -> Any:
     if X.dtype.kind in "cmM":
-        checks.fail("X", "must hold real numbers", f"dtype {X.dtype}", remedy="Convert it first.")
+        raise invalid("X", "must hold real numbers", f"dtype {X.dtype}", remedy="Convert it first.")
     try:
         with np.errstate(over="raise"):
             return X.astype(np.float32, copy=False)
     except FloatingPointError:
         rule = f"must hold values that float32 can (up to {np.finfo(np.float32).max:.3g}), or inf or nan"
-        checks.fail("X", rule, f"larger ones in {X.dtype}", remedy="Rescale that feature.")
+        raise invalid("X", rule, f"larger ones in {X.dtype}", remedy="Rescale that feature.") from None
     except (TypeError, ValueError) as error:
-        checks.fail("X", "must hold numbers", f"dtype {X.dtype}", remedy=f"Convert it first ({error}).")
+        raise invalid(
+            "X", "must hold numbers", f"dtype {X.dtype}", remedy=f"Convert it first ({error})."
+        ) from error
 
 
 def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | None = None) -> Any:
     found = np.asarray(values)
     if found.ndim != 1:
-        checks.fail(name, "must have one dimension", f"shape {found.shape}")
+        raise invalid(name, "must have one dimension", f"shape {found.shape}")
     if found.dtype.kind not in "iufb":
-        checks.fail(name, "must hold numbers", f"dtype {found.dtype}")
+        raise invalid(name, "must hold numbers", f"dtype {found.dtype}")
     if data is not None:
         most = np.finfo(dtype).max if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
         bad = ~((found >= 0) & (found <= most))
@@ -330,20 +332,20 @@ def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | No
             at = data.place(row) if row < len(data.row_ids) and len(found) == data.n_docs else f"row {row}"
             large = found[row] > most and np.isfinite(found[row])
             rule = f"must be at most {most:.10g}" if large else "must be finite and not negative"
-            checks.fail(name, rule, found[row], at=at)
+            raise invalid(name, rule, found[row], at=at)
     if found.dtype.kind == "f" and np.dtype(dtype).kind == "i":
         broken = found != np.floor(found)
         if broken.any():
             entry = int(np.argmax(broken))
-            checks.fail(name, "must hold whole numbers", found[entry], at=f"entry {entry}")
+            raise invalid(name, "must hold whole numbers", found[entry], at=f"entry {entry}")
     return _owned(np.ascontiguousarray(found, dtype=dtype))
 
 
 def _check_indptr(indptr: IntArray, n_docs: int, n_queries: int) -> None:
     if len(indptr) != n_queries + 1:
-        checks.fail("indptr", f"must have one entry more than the {n_queries} query ids", f"{len(indptr)}")
+        raise invalid("indptr", f"must have one entry more than the {n_queries} query ids", f"{len(indptr)}")
     if indptr[0] != 0 or indptr[-1] != n_docs or (np.diff(indptr) < 0).any():
-        checks.fail(
+        raise invalid(
             "indptr",
             f"must rise from 0 to the number of rows ({n_docs})",
             f"{indptr[0]}..{indptr[-1]}" + (" with a fall" if (np.diff(indptr) < 0).any() else ""),
@@ -353,7 +355,7 @@ def _check_indptr(indptr: IntArray, n_docs: int, n_queries: int) -> None:
 def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
     y = np.asarray(values)
     if y.shape != (data.n_docs,):
-        checks.fail("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
+        raise invalid("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
     if y.dtype == np.int32:
         bad = y < 0
     elif y.dtype.kind in "iub":
@@ -362,21 +364,21 @@ def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
         bad = ~(np.isfinite(y) & (y >= 0) & (y <= np.iinfo(np.int32).max))
         bad |= y != np.floor(y)
     else:
-        checks.fail("labels", "must be numbers", f"dtype {y.dtype}")
+        raise invalid("labels", "must be numbers", f"dtype {y.dtype}")
     if bad.any():
         row = int(np.argmax(bad))
         value = y[row]
         row_ids = np.asarray(data.row_ids)
         at = data.place(row) if row_ids.shape == y.shape else f"row {row}"
         if not np.isfinite(value):
-            checks.fail("labels", "must be finite", value, at=at, remedy="Drop or impute it first.")
+            raise invalid("labels", "must be finite", value, at=at, remedy="Drop or impute it first.")
         if value < 0:
-            checks.fail(
+            raise invalid(
                 "labels", "must not be negative", value, at=at, remedy="Shift or clip the grades first."
             )
         if value > np.iinfo(np.int32).max:
-            checks.fail("labels", f"must be at most {np.iinfo(np.int32).max}", value, at=at)
-        checks.fail(
+            raise invalid("labels", f"must be at most {np.iinfo(np.int32).max}", value, at=at)
+        raise invalid(
             "labels", "must be whole grades", value, at=at, remedy="Give real-valued relevance as gains=."
         )
     return np.ascontiguousarray(y, dtype=np.int32)
@@ -386,15 +388,15 @@ def _as_mask(name: str, choice: RowChoice, n: int) -> npt.NDArray[np.bool_]:
     chosen = np.asarray(choice)
     if chosen.dtype == np.bool_:
         if chosen.shape != (n,):
-            checks.fail(name, f"as a mask must have {n} entries", f"shape {chosen.shape}")
+            raise invalid(name, f"as a mask must have {n} entries", f"shape {chosen.shape}")
         return chosen
     mask = np.zeros(n, dtype=np.bool_)
     if chosen.size == 0:
         return mask
     if chosen.dtype.kind not in "iu":
-        checks.fail(name, "must be a mask or whole-number positions", f"dtype {chosen.dtype}")
+        raise invalid(name, "must be a mask or whole-number positions", f"dtype {chosen.dtype}")
     if chosen.min() < 0 or chosen.max() >= n:
         wrong = chosen.max() if chosen.max() >= n else chosen.min()
-        checks.fail(name, f"must be positions from 0 to {n - 1}", wrong)
+        raise invalid(name, f"must be positions from 0 to {n - 1}", wrong)
     mask[chosen] = True
     return mask

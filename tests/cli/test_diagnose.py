@@ -6,9 +6,9 @@ import typer
 from typer.testing import CliRunner
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError
 from cleanrank.cli import diagnose as commands
 from cleanrank.diagnose import diagnose
+from cleanrank.errors import InvalidInputError
 
 runner = CliRunner()
 

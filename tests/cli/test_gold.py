@@ -6,8 +6,8 @@ import typer
 from typer.testing import CliRunner
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, InvalidInputError
 from cleanrank.cli import gold
+from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import uniform
 

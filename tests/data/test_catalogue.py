@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.data.catalogue import (
     LOADED,
     data_root,
@@ -15,6 +14,7 @@ from cleanrank.data.catalogue import (
 )
 from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits
+from cleanrank.errors import InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.types import same_data
 
 

@@ -1,9 +1,9 @@
 import pytest
 
-from cleanrank.checks import BadFileError
 from cleanrank.data import parse
 from cleanrank.data.complaints import WORDINGS
 from cleanrank.data.letor import read_letor
+from cleanrank.errors import BadFileError
 
 
 @pytest.mark.parametrize(

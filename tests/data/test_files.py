@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.checks import InvalidInputError, MissingDataError
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import InvalidInputError, MissingDataError
 
 
 def test_the_file_appears_when_the_block_ends_well(tmp_path):

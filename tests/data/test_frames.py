@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.data.frames import (
     from_frame,
     kind_of_file,
@@ -22,6 +21,7 @@ from cleanrank.data.frames import (
     write_csv,
     write_parquet,
 )
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.types import same_data
 
 COLUMNS = {

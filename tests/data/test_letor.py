@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from cleanrank.checks import BadFileError, InvalidInputError, MissingDataError
 from cleanrank.data import texts
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.letor import read_letor, write_letor
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
 
 
 @pytest.fixture

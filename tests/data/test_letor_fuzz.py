@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleanrank.checks import BadFileError
 from cleanrank.data import texts
 from cleanrank.data.letor import read_letor
+from cleanrank.errors import BadFileError
 
 from . import letor_oracle as oracle
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError
 from cleanrank.data import parse, reading, texts
 from cleanrank.data.letor import read_letor
 from cleanrank.data.reading import Layout, Wish, crew
+from cleanrank.errors import InvalidInputError
 from cleanrank.groups import group_rows
 
 NONE = parse.Tally(*[0] * 12)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.scores import is_qrels, read_judged_and_scores, read_scores
+from cleanrank.errors import CleanrankError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError
 from cleanrank.data.split import Splits, fold_of_query, folds, split
+from cleanrank.errors import InvalidInputError
 
 
 def ranking(qid, seed=0):

@@ -3,7 +3,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
 from cleanrank.data.letor import read_letor
 from cleanrank.data.split import split
 from cleanrank.data.synthetic import (
@@ -13,6 +12,7 @@ from cleanrank.data.synthetic import (
     make_ranking_chunks,
     write_ranking,
 )
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.types import same_data
 
 

@@ -7,8 +7,8 @@ from sklearn.datasets import _twenty_newsgroups as oracle
 from sklearn.feature_extraction.text import CountVectorizer
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, CleanrankError
 from cleanrank.data.text import Document, body_of, make_splits, read_newsgroups
+from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.theory.order import auc_slope
 from cleanrank.types import same_data
 

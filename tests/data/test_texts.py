@@ -4,9 +4,9 @@ import lzma
 import pytest
 import zstandard
 
-from cleanrank.checks import BadFileError, MissingDataError
 from cleanrank.data import texts
 from cleanrank.data.texts import open_packed, open_texts
+from cleanrank.errors import BadFileError, MissingDataError
 
 PLAIN = b"one\ntwo\n\nthree\n"
 PACKS = {

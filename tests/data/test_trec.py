@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, InvalidInputError, MissingDataError
 from cleanrank.data.trec import (
     from_qrels_run,
     read_qrels,
@@ -17,6 +16,7 @@ from cleanrank.data.trec import (
     write_qrels,
     write_run,
 )
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
 
 QRELS = """301 0 a 2
 301 0 b 0

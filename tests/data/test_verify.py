@@ -4,8 +4,8 @@ import tarfile
 
 import pytest
 
-from cleanrank.checks import BadFileError
 from cleanrank.data.verify import passed, verify
+from cleanrank.errors import BadFileError
 
 
 def letor(path, qids):

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError, UnknownNameError
 from cleanrank.diagnose import Diagnosis, diagnose
+from cleanrank.errors import InvalidInputError, UnknownNameError
 
 from .sets import plain, repeated
 

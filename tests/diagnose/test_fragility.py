@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import UnknownNameError
 from cleanrank.diagnose.fragility import (
     composition,
     curves_of,
@@ -11,6 +10,7 @@ from cleanrank.diagnose.fragility import (
     query_pnoise,
 )
 from cleanrank.diagnose.shape import grade_counts
+from cleanrank.errors import UnknownNameError
 from cleanrank.noise.pnoise import pnoise_expected
 from cleanrank.noise.profiles import make_profile, one_way
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError
 from cleanrank.diagnose.shape import grade_counts, grades_of, idle_of, lengths_of, pairs_of
+from cleanrank.errors import InvalidInputError
 
 from .sets import plain
 

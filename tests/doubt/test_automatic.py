@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.automatic import LEAST, MISSED, assumed_noise, find_auto
 from cleanrank.doubt.by_grade import find_by_grade
 from cleanrank.doubt.confident import find_confident
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.by_grade import expected_shares, find_by_grade, true_shares
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.profiles import uniform
 
 

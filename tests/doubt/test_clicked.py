@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.clicked import find_against_clicks
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.clicks.evidence import click_evidence
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.confident import (
     PRUNING,
     QUALITIES,
@@ -13,6 +12,7 @@ from cleanrank.doubt.confident import (
     find_confident,
     thresholds,
 )
+from cleanrank.errors import CleanrankError
 
 CLEANLAB = {
     "noise-rate": "prune_by_noise_rate",

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.contradictions import find_contradictions
+from cleanrank.errors import CleanrankError
 
 
 def repeated(seed, n=200, queries=10):

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.ensemble import WAYS, combine, places
 from cleanrank.doubt.posterior import posterior_table, table_probabilities
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import CleanrankError
 
 
 def table_of(data, seed, name="dice"):

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.isolation import find_isolated
+from cleanrank.errors import CleanrankError
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.kernels import naive_outliers
 from cleanrank.doubt.sour import SOUR, Window, suggest
+from cleanrank.errors import CleanrankError
 
 INDPTR = np.array([0, 7, 7, 12, 13])
 Y = np.array([0, 1, 0, 2, 0, 0, 1, 1, 0, 0, 1, 0, 1], dtype=np.int32)

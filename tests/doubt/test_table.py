@@ -4,8 +4,8 @@ import pytest
 from sklearn.metrics import average_precision_score, precision_score, recall_score
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, CleanrankError
 from cleanrank.doubt.table import DoubtTable, read_doubts
+from cleanrank.errors import BadFileError, CleanrankError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.training import Course, find_by_loss, find_forgotten, pair_losses, watch_run
+from cleanrank.errors import CleanrankError
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt import words
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.doubt.words import SPOKEN, explain, nearest
+from cleanrank.errors import CleanrankError
 
 
 @pytest.fixture

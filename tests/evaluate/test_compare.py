@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError, InvalidInputError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.evaluate import resampling
 from cleanrank.evaluate.compare import (
     checked_scores,

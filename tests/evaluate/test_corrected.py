@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError, InvalidInputError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.corrected import coefficients, corrected, query_stats
 from cleanrank.evaluate.measures import Measure

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.explain import READINGS, TOOLS, difference, explain_ndcg
 from cleanrank.evaluate.measures import CONVENTIONS
 

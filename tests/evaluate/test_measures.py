@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.checks import CleanrankError, UnknownNameError
+from cleanrank.errors import CleanrankError, UnknownNameError
 from cleanrank.evaluate.measures import (
     ALIASES,
     CHOICES,

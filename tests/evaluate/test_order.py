@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.corrected import coefficients, query_stats
 from cleanrank.evaluate.measures import Measure

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.evaluate.measures import MEASURES, as_measures
 from cleanrank.evaluate.plan import CODES, check_grades, discount, make_plan, query_chunks
 from cleanrank.groups import indptr_of

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate import calibrate
 from cleanrank.evaluate.risk_control import (
     BOUNDS,

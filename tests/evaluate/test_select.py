@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.measures import as_measures
 from cleanrank.evaluate.select import CRITERIA, means_of
 from cleanrank.noise.profiles import uniform

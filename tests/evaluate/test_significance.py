@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cleanrank.checks import CleanrankError, InvalidInputError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.evaluate.significance import (
     bootstrap_interval,
     fisher_test,

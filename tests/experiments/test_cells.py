@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.experiments import cells as module
 from cleanrank.experiments.cells import choose, expand, key_of
 from cleanrank.experiments.methods import METHODS

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.clean import clean
 from cleanrank.doubt.isolation import find_isolated
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments.denoising import RANKERS, forest_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.losses.objectives.peers import Peers

@@ -5,9 +5,9 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import Splits
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments import detection
 from cleanrank.experiments.studies import STUDIES, Inquiry
 from cleanrank.noise.inject import corrupt

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.experiments import engines
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
 from cleanrank.experiments.results import unpack

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanrank.checks import UnknownNameError
+from cleanrank.errors import UnknownNameError
 from cleanrank.experiments.export import COLUMNS, export, rows_of
 from cleanrank.types import RunRecord
 

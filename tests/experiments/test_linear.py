@@ -6,8 +6,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import Splits
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments.linear import DECAYS, RATES, Rows, descend, rows_of
 from cleanrank.experiments.methods import METHODS, Task, Unjudged
 from cleanrank.experiments.sources import identity_of, load_splits

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import Splits
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments import work
 from cleanrank.experiments.methods import METHODS, NEURAL
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge
 from cleanrank.experiments.noises import MATRICES, NOISES, SESSIONS, give_labels, profile_between
 from cleanrank.experiments.work import score

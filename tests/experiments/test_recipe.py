@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.checks import CleanrankError, InvalidInputError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.experiments.recipe import (
     Contender,
     Data,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.clean import clean
+from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge, Task, Unjudged
 from cleanrank.noise.gold import from_gold, gold_sample
 from cleanrank.pipelines.robust import RobustRanker

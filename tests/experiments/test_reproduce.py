@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.reproduce import matrix, reproduce, write_run_report
 from tests.experiments.toys import write_small

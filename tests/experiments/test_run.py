@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.experiments.cells import Cell
 from cleanrank.experiments.export import rows_of
 from cleanrank.experiments.results import to_json

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from cleanrank.checks import CleanrankError, MissingDataError
+from cleanrank.errors import CleanrankError, MissingDataError
 from cleanrank.experiments.sources import check_data, identity_of, load_splits
 from cleanrank.experiments.strict import Table
 from cleanrank.types import same_data

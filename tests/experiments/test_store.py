@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from cleanrank.checks import BadFileError, InvalidInputError
+from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.experiments import store as module
 from cleanrank.experiments.results import Result, failure, pack
 from cleanrank.experiments.store import SCHEMA_VERSION, Store

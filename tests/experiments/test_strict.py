@@ -1,6 +1,6 @@
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.experiments.strict import Table, fits
 
 

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss, binary_loss, check_trainable, margin_loss
 
 # Values of phi at the margins -2, 0, 1 and 3, expanded by hand.

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.agreement import judgements
 from cleanrank.noise.annotators import annotator_noise, dawid_skene, from_repeated
 from cleanrank.noise.profiles import NoiseProfile, geometric, one_way, uniform

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.crossfit import cross_fit, from_data
 from cleanrank.noise.profiles import NoiseProfile, geometric, one_way, uniform
 

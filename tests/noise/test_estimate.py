@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.checks import BadFileError, InvalidInputError, UnknownNameError
+from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import (
     NoiseEstimate,
     pnoise_of_draws,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import weak_prior
 from cleanrank.noise.gold import DOUBTFUL, allocate, from_gold, gold_sample
 from cleanrank.noise.pnoise import pnoise_expected

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.grades import (
     DERIVED,
     best_proportions,

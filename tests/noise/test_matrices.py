@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.matrices import read_matrix, read_noise
 
 T = [[0.9, 0.1], [0.3, 0.7]]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.profiles import (
     NoiseProfile,
     adjacent,

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.inject import corrupt
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.noise.saved import record_of, side_files, truth_frame, write_corruption

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import BadFileError, InvalidInputError, UnknownNameError
+from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError
 from cleanrank.noise.gold import gold_sample
 from cleanrank.noise.profiles import uniform
 from cleanrank.noise.sheets import read_sheet, write_sheet

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.automatic import find_auto
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.issues import DETECTORS, options_of
 from cleanrank.pipelines.watching import Growing

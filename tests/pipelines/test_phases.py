@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.pipelines.phases import FilteringObjective, grow_in_phases, grow_while_filtering
 from cleanrank.pipelines.watching import Growing, watch_training

@@ -3,7 +3,7 @@ import pytest
 from sklearn.base import clone
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.pipelines.watching import Growing, watch_training
 from cleanrank.types import same_data
 

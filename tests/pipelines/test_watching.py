@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.doubt.kernels import naive_outliers
 from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.errors import CleanrankError
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import load_trees
 

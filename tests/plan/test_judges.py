@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.noise.profiles import geometric
 from cleanrank.plan.judges import judge_matrix, judgements_needed, median_matrix, threshold_matrix
 

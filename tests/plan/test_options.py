@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.noise.pnoise import pnoise_expected
 from cleanrank.noise.profiles import uniform
 from cleanrank.plan.judges import judge_matrix

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.plan.kernels import play
 from cleanrank.plan.topk import play_top_k, top_k_floor, top_k_pairs
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.ranking import ranking_loss
 from cleanrank.rankers.aims import DIRECT, LOSSES, Aim, list_loss, preference_loss
 

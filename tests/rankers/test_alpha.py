@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.rankers.alpha import kept_signal, pair_alpha, point_alpha, preference_alpha

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.groups import indptr_of, pad
 from cleanrank.rankers.batches import SCALINGS, batch_of, bucketed, chunks, fit_scaling
 

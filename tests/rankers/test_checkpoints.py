@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.checkpoints import TYPES, is_tensor_file, read_tensors, write_tensors
 
 arrays = st.sampled_from(sorted(TYPES.values())).flatmap(

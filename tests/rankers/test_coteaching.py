@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.coteaching import OTHER, coteach, kept_share, strict_pairs
 from cleanrank.rankers.networks import build_network
 from cleanrank.rankers.neural import NeuralRanker

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.ranking import ranking_loss
 from cleanrank.noise.clicks import pbm, static_clicks
 from cleanrank.pipelines.clicking import Users

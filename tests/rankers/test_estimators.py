@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.estimators import (
     ALPHAS,

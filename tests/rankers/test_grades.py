@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError, InvalidInputError
 from cleanrank.data.split import fold_of_query
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.profiles import one_way, uniform
 from cleanrank.rankers.grades import (

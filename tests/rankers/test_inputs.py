@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.inputs import feature_matrix, training_data, validation_data, widened
 from cleanrank.rankers.trees import train_lambdarank
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.loop import OPTIMIZERS, Training, train
 
 X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.networks import NETWORKS, build_attention, build_network
 
 OPTIONS = {"mlp": {"hidden": (8, 4)}, "attention": {"width": 8}}

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
 from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.aims import LOSSES
 from cleanrank.rankers.estimators import ranking_scorer
 from cleanrank.rankers.networks import NETWORKS

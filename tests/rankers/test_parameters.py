@@ -1,7 +1,7 @@
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.parameters import Estimator, Parameters
 
 

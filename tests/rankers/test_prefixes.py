@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import load_trees, train_gbdt, train_lambdarank
 

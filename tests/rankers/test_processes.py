@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.processes import Processes, device_of, joined, own_streams, seed_streams, settings
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from cleanrank.checks import BadFileError, CleanrankError
+from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 from cleanrank.rankers.loop import OPTIMIZERS
 from cleanrank.rankers.resume import Progressed, load_state, save_state

@@ -6,8 +6,8 @@ import pytest
 from sklearn.base import clone
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError, InvalidInputError, UnknownNameError
 from cleanrank.data.split import split
+from cleanrank.errors import CleanrankError, InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, margin_loss
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.robust_trees import TREE_LOSSES, RobustLGBMRanker, has_peers

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import safetensors
 
-from cleanrank.checks import BadFileError, CleanrankError
+from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.rankers.batches import fit_scaling
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 from cleanrank.rankers.networks import NETWORKS, build_network

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.settings import ARGUMENTS, _main_names, by_main_name, run_settings, varies
 from cleanrank.rankers.trees import train_gbdt, train_lambdarank
 

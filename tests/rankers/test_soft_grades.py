@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.grades import softmax
 from cleanrank.rankers.rounds import watch_rounds
 from cleanrank.rankers.soft_grades import SoftTargets, cross_fit_soft_grades, fit_soft_grades

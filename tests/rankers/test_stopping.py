@@ -1,7 +1,7 @@
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.stopping import LIGHTGBM_MEASURES, Watched, lightgbm_measure
 from cleanrank.rankers.trees import train_gbdt
 

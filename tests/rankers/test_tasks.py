@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.rankers.neural import NeuralRanker
 from cleanrank.rankers.tasks import Task, checked_preferences, label_columns
 

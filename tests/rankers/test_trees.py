@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
 from cleanrank.data.split import split
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.groups import rank_order
 from cleanrank.rankers.trees import load_trees, train_gbdt, train_lambdarank

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.report.collapse import collapse, falling_r2
 from cleanrank.report.summaries import summarise
 from cleanrank.report.traces import kept

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.report.gains import Gain, crossed_interval, gain, gains, verdict
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.report.grid import (
     Level,
     all_cells,

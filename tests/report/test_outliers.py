@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.report import vega
 from cleanrank.report.html import write_report
 from cleanrank.report.outliers import history_panels, plot_outlier_history, stretches

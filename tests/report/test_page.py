@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cleanrank.checks import MissingDataError
+from cleanrank.errors import MissingDataError
 from cleanrank.report.page import Safe, Td, data_block, escape, joined, number, page, table, tag, write_page
 
 NASTY = "</td><script>alert(\"1\")</script><img src=x onerror='f()'>&"

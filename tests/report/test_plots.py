@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, MissingExtraError, UnknownNameError
+from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError
 from cleanrank.report import panels, plots, traces
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import summarise
@@ -147,7 +147,7 @@ def test_curves_over_any_axis_have_every_panel_and_one_legend():
 
 
 def test_curves_without_points_are_refused():
-    from cleanrank.checks import CleanrankError
+    from cleanrank.errors import CleanrankError
     from cleanrank.report.plots import draw_curves
 
     with pytest.raises(CleanrankError, match="points"):

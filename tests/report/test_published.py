@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.report.grid import Level
 from cleanrank.report.published import (
     STATUSES,

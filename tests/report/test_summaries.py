@@ -4,7 +4,7 @@ import statistics
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.evaluate.significance import bootstrap_interval, fisher_test, holm
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import canonical, summarise

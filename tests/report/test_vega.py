@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from cleanrank.checks import MissingExtraError
+from cleanrank.errors import MissingExtraError
 from cleanrank.report import panels, traces, vega
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import looks

@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.theory import deviation_bound, excess_risk_bound, samples_needed
 from cleanrank.theory.bounds import log_shatter
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.pnoise import pnoise_expected, signal_left
 from cleanrank.noise.profiles import class_conditional
 from cleanrank.theory import auc_slope

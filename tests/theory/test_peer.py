@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES
 from cleanrank.theory import optimal_alpha, peer_excess_risk_bound
 

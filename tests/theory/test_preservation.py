@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.measures import Measure
 from cleanrank.groups import indptr_of
 from cleanrank.losses.binary import LOSSES

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, margin_loss
 from cleanrank.losses.robust import gce, peer, symmetrize
 from cleanrank.theory.symmetry import is_label_symmetric

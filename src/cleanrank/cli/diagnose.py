@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.errors import invalid
 
 Html = Annotated[Path | None, typer.Option("--html", help="Also write a page of one file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -95,7 +95,7 @@ def plan(
     shares: list[float] | None = None if proportions is None else _numbers("--proportions", proportions, ":")
     if like is not None:
         if proportions is not None or prevalence is not None:
-            checks.fail("--like", "must not be given with --proportions or --prevalence", str(like))
+            raise invalid("--like", "must not be given with --proportions or --prevalence", str(like))
         shares, length = _shape(like)
         documents = documents or length
     found = compare(
@@ -148,4 +148,4 @@ def _numbers(name: str, text: str, between: str) -> list[float]:
     try:
         return [float(part) for part in text.split(between)]
     except ValueError:
-        checks.fail(name, f"must be numbers joined by {between!r}", repr(text))
+        raise invalid(name, f"must be numbers joined by {between!r}", repr(text)) from None

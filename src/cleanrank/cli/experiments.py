@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.errors import invalid
+from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from cleanrank.experiments.reproduce import Reproduction
@@ -121,7 +122,7 @@ def list_runs(
                 for name, (n, done, failed) in runs.recipes().items()
             ]
         else:
-            checks.known("recipe", recipe, runs.recipes())
+            one_of("recipe", recipe, runs.recipes())
             rows = [_line(r) for r in runs.records(recipe=recipe, values=False)]
     if as_json:
         screen.print_json(rows)
@@ -140,7 +141,7 @@ def show_run(
         found = runs.find(key)
     if len(found) != 1:
         rule = "must be the start of one stored key"
-        checks.fail(
+        raise invalid(
             "key", rule, f"{key!r}, which fits {len(found)}", remedy="See `cleanrank runs list RECIPE`."
         )
     (record,) = found
@@ -179,7 +180,7 @@ def export_runs(
 
     with _open(store) as runs:
         if recipe is not None:
-            checks.known("recipe", recipe, runs.recipes())
+            one_of("recipe", recipe, runs.recipes())
         rows = export(runs.records(recipe=recipe), path)
     screen.note(f"{rows:,} rows in {path}")
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.errors import invalid
 
 if TYPE_CHECKING:
     from cleanrank.noise.estimate import NoiseEstimate
@@ -52,7 +52,7 @@ def sample(
     from cleanrank.noise.sheets import write_sheet
 
     if out.exists() and not force:
-        checks.fail("sheet", "must not be there yet: it may hold answers", str(out), remedy="Say --force.")
+        raise invalid("sheet", "must not be there yet: it may hold answers", str(out), remedy="Say --force.")
     judged = read_any(data)
     scores = None if doubt is None else read_scores(doubt, judged)
     sheet = gold_sample(judged, n, strategy, seed, doubt=scores)

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import screen
 from cleanrank.cli.noise import parse_options
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 Source = Annotated[Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
@@ -88,14 +89,14 @@ def find_issues(
     from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
     from cleanrank.rankers.trees import load_trees
 
-    checks.known("detector", method, DETECTORS)
+    one_of("detector", method, DETECTORS)
     refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
     if picture is not None and (model is None or method != "sour"):
-        checks.fail("--picture", "goes with --method sour and a saved forest (--model)", str(picture))
+        raise invalid("--picture", "goes with --method sour and a saved forest (--model)", str(picture))
     if model is not None and "model" not in options_of(method):
-        checks.fail("--model", "goes with --method sour or last-sour", f"--method {method}")
+        raise invalid("--model", "goes with --method sour or last-sour", f"--method {method}")
     if noise is not None and gold is not None:
-        checks.fail("--noise and --gold", "must not be given both", "both")
+        raise invalid("--noise and --gold", "must not be given both", "both")
     forest = None if model is None else load_trees(model)
     judged = read_any(data) if forest is None else read_rows(data, forest.n_features, Path(str(model)))
     wrong = None if truth is None else _wrong(truth, judged.row_ids)
@@ -225,7 +226,7 @@ def clean(
     audit = out.with_name(f"{out.name}.audit.json")
     refuse_overwriting(out, audit, force=force)
     if out.resolve() == data.resolve():
-        checks.fail("output", "must differ from the data", repr(str(out)))
+        raise invalid("output", "must differ from the data", repr(str(out)))
     judged = read_any(data)
     found = clean_data(judged, read_doubts(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
     # The data go last: where they cannot be written, there is no audit of them either.
@@ -259,14 +260,14 @@ def _wrong(truth: Path, row_id: Any) -> Any:
         frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
     except (ValueError, OSError) as error:
         rule = f"{truth.name} must be a table; got {str(error).strip().rstrip('.')}."
-        raise checks.BadFileError(rule, str(file)) from error
+        raise BadFileError(rule, str(file)) from error
     for name in ("row_id", "true_grade", "given_grade"):
-        checks.known(f"column of {truth.name}", name, frame.columns)
+        one_of(f"column of {truth.name}", name, frame.columns)
     frame = frame.set_index("row_id").reindex(row_id)
     missing = frame.true_grade.isna().to_numpy()
     if missing.any():
         # A row that is not there would differ from itself and pass for a wrong label.
-        checks.fail(truth.name, "must have every row of the data", f"no row {row_id[missing.argmax()]}")
+        raise invalid(truth.name, "must have every row of the data", f"no row {row_id[missing.argmax()]}")
     return (frame.true_grade != frame.given_grade).to_numpy()
 
 

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 import cleanrank
-from cleanrank.checks import CleanrankError
 from cleanrank.cli import datasets, demo, diagnose, experiments, gold, issues, measures, noise, train
+from cleanrank.errors import CleanrankError
 
 app = typer.Typer(
     name="cleanrank",

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import noisy, screen
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,7 @@ def evaluate(
     from cleanrank.evaluate.compare import evaluate as measure_all
 
     if per_query is not None and per_query.suffix not in (".csv", ".parquet"):
-        checks.fail("--per-query", "must name a .csv or .parquet file", f"{str(per_query)!r}")
+        raise invalid("--per-query", "must name a .csv or .parquet file", f"{str(per_query)!r}")
     judged, (found_scores,) = _read(data, [scores], label, qid)
     if noise is not None:
         seen = noisy.correct(judged, {"": found_scores}, measure, noise, level, seed)
@@ -128,18 +129,18 @@ def compare(
     from cleanrank.evaluate.compare import compare as compare_all
     from cleanrank.report import tables
 
-    form = checks.known("format", "json" if as_json else form, FORMS)
+    form = one_of("format", "json" if as_json else form, FORMS)
     named = [_named(text) for text in systems]
     names = [name for name, _ in named]
     if len(names) < 2:
-        checks.fail("systems", "must name at least two systems", len(names))
+        raise invalid("systems", "must name at least two systems", len(names))
     if len(set(names)) < len(names):
-        checks.fail("systems", "must have names of their own", ", ".join(names))
+        raise invalid("systems", "must have names of their own", ", ".join(names))
     judged, scores = _read(data, [path for _, path in named], label, qid)
     by_name = dict(zip(names, scores, strict=True))
     if noise is not None:
         if form not in ("table", "json"):
-            checks.fail("--format", "must be table or json with --noise", form)
+            raise invalid("--format", "must be table or json with --noise", form)
         noisy.show_several(
             noisy.correct(judged, by_name, measure, noise, level, seed, baseline), judged, form == "json"
         )
@@ -186,7 +187,7 @@ def explain_ndcg(
     elif data is not None and scores is not None:
         y, given, ids = _one_query(*_read(data, [scores], label, qid), query)
     else:
-        checks.fail(
+        raise invalid(
             "a ranking", "must be given as DATA SCORES --query ID or as --grades", "neither",
             remedy="Try: cleanrank explain-ndcg --grades 2,0,1,0",
         )  # fmt: skip
@@ -251,7 +252,7 @@ def _typed_grades(text: str) -> tuple[FloatArray, FloatArray]:
     try:
         y = np.array([int(grade) for grade in text.replace(" ", "").split(",")])
     except ValueError:
-        checks.fail("--grades", "must be whole numbers with commas between them", repr(text))
+        raise invalid("--grades", "must be whole numbers with commas between them", repr(text)) from None
     return y, np.arange(len(y), 0, -1, dtype=np.float64)
 
 
@@ -262,14 +263,14 @@ def _one_query(
     ids = [str(i) for i in judged.query_ids]
     if query is None:
         if len(ids) > 1:
-            checks.fail(
+            raise invalid(
                 "--query",
                 f"must name one of the {len(ids):,} queries",
                 "none",
                 remedy=f"Try --query {ids[0]}.",
             )
         query = ids[0]
-    place = ids.index(checks.known("query", query, ids))
+    place = ids.index(one_of("query", query, ids))
     rows = slice(judged.indptr[place], judged.indptr[place + 1])
     return judged.y[rows], scores[0][rows], None if judged.doc_ids is None else judged.doc_ids[rows]
 
@@ -277,7 +278,7 @@ def _one_query(
 def _named(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if equals and not (name and path):
-        checks.fail("a system", "must read NAME=SCORES", repr(text), remedy="As in new=scores.txt.")
+        raise invalid("a system", "must read NAME=SCORES", repr(text), remedy="As in new=scores.txt.")
     return (name, Path(path)) if equals else (Path(text).stem, Path(text))
 
 

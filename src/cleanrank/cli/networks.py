@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import one_of
 
 RATE, PATIENCE = 1e-3, 10
 
@@ -16,18 +17,18 @@ def neural_ranker(settings: Mapping[str, Any], options: Mapping[str, Any], epoch
     from cleanrank.rankers.neural import NeuralRanker
 
     params = NeuralRanker().get_params()
-    network = checks.known("network", str(options.get("network", params["network"])), NETWORKS)
+    network = one_of("network", str(options.get("network", params["network"])), NETWORKS)
     theirs = list(NETWORKS[network].__kwdefaults__ or {})
     own, built = {}, {}
     for name, value in options.items():
-        checks.known("option of neural", name, sorted({*params, *theirs}))
+        one_of("option of neural", name, sorted({*params, *theirs}))
         if name in theirs:
             # 64,32 is read as a list of numbers; widths are whole ones.
             built[name] = [int(width) for width in value] if isinstance(value, list) else value
         else:
             own[name] = value
     if "noise" in own and own.get("alpha") != "auto":
-        checks.fail(
+        raise invalid(
             "--noise",
             "is read by --model neural for alpha=auto alone",
             f"alpha={own.get('alpha', params['alpha'])}",

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import screen
+from cleanrank.errors import invalid
 from cleanrank.noise.clicks.models import CLICK_MODELS
 from cleanrank.noise.profiles import PROFILES
 
@@ -66,7 +66,7 @@ def corrupt(
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:
-            checks.fail("--rate, --spread and --option", "must not be given with --matrix", "both")
+            raise invalid("--rate, --spread and --option", "must not be given with --matrix", "both")
         found = inject.corrupt(data, read_matrix(matrix), seed=seed)
     else:
         options = parse_options(option)
@@ -225,7 +225,7 @@ def parse_options(given: list[str] | None) -> dict[str, Any]:
     for text in given or []:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            checks.fail("--option", "must read NAME=VALUE", repr(text), remedy="As in --option rho=.3.")
+            raise invalid("--option", "must read NAME=VALUE", repr(text), remedy="As in --option rho=.3.")
         found[name.strip().replace("-", "_")] = _value(value.strip())
     return found
 
@@ -247,7 +247,7 @@ def _flip(text: str | None) -> float | tuple[float, float] | None:
     except ValueError:
         rates = []
     if len(rates) not in (1, 2):
-        checks.fail(
+        raise invalid(
             "--flip", "must be one rate or two with a comma", repr(text), remedy="As in --flip .5,.04."
         )
     return rates[0] if len(rates) == 1 else (rates[0], rates[1])

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleanrank import checks
 from cleanrank.cli import screen
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from cleanrank.evaluate.measures import Measure
@@ -52,7 +52,7 @@ def correct(
     from cleanrank.evaluate.order import order_probability
     from cleanrank.noise.matrices import read_noise
 
-    against = checks.known("system", next(iter(systems)) if baseline is None else baseline, systems)
+    against = one_of("system", next(iter(systems)) if baseline is None else baseline, systems)
     profile = read_noise(noise, judged.n_grades)
     rows: list[dict[str, Any]] = []
     values = {}

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanrank import checks
 from cleanrank.cli import screen
 from cleanrank.cli.networks import load_model, neural_ranker, scores_of, size_of, writes
 from cleanrank.cli.noise import Force, Json, Options, parse_options
+from cleanrank.errors import invalid
+from cleanrank.validation import one_of
 
 MODELS: dict[str, str] = {
     "lgbm": "lambdarank, normalised by query",
@@ -93,7 +94,7 @@ def train(
     from cleanrank.noise.saved import refuse_overwriting
     from cleanrank.rankers.inputs import widened
 
-    checks.known("model", model, MODELS)
+    one_of("model", model, MODELS)
     refuse_overwriting(out, force=force)
     data = read_any(file)
     held = None if valid is None else read_any(valid)
@@ -119,7 +120,7 @@ def train(
     elif model in ("neural", "pairwise") and gold is None:
         options |= {} if noise is None else {"noise": _noise(noise, data)}
     elif noise is not None or gold is not None:
-        checks.fail("--noise and --gold", "go with --model robust", model)
+        raise invalid("--noise and --gold", "go with --model robust", model)
     ranker = (
         neural_ranker(settings, options, epochs) if model == "neural" else _ranker(model, settings, options)
     )
@@ -200,7 +201,7 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
         measure = str(settings.pop("measure"))
         name, _, cutoff = measure.partition("@")
         if name != "ndcg" or not cutoff.isdigit():
-            checks.fail("--measure", "must be ndcg@K for sour", measure)
+            raise invalid("--measure", "must be ndcg@K for sour", measure)
         settings["cutoff"] = int(cutoff)
     elif model == "peer":
         made = PeerRanker
@@ -218,7 +219,7 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
     else:
         made, settings = BoostedRanker, {**settings, "forest": model}
     for name in options:
-        checks.known(f"option of {model}", name, sorted(made().get_params()))
+        one_of(f"option of {model}", name, sorted(made().get_params()))
     return made(**{**settings, **options})
 
 
@@ -273,5 +274,5 @@ def read_rows(file: Path, n_features: int, model: Path) -> Any:
         data = widened(data, n_features)
     if data.n_features != n_features:
         rule = f"must have the {n_features} features that {model.name} was trained on"
-        checks.fail(file.name, rule, data.n_features)
+        raise invalid(file.name, rule, data.n_features)
     return data

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.groups import group_rows, indptr_of, refuse_missing
 from cleanrank.types import Array, IntArray, RankingData
 
@@ -47,7 +47,7 @@ def from_arrays(
             return None
         found = np.asarray(values)
         if found.shape != (len(order),):
-            checks.fail(name, f"must have one value per row of X ({len(order)})", f"shape {found.shape}")
+            raise invalid(name, f"must have one value per row of X ({len(order)})", f"shape {found.shape}")
         return found if as_they_are else found[order]
 
     return RankingData(
@@ -69,10 +69,12 @@ def _two_dimensions(X: Any) -> Any:
         try:
             X = np.asarray(X)
         except ValueError:
-            checks.fail("X", "must have rows of one length", "rows of several lengths")
+            raise invalid("X", "must have rows of one length", "rows of several lengths") from None
     if X.ndim != 2:
         remedy = "Collect a lazy frame first." if X.ndim == 0 else "One feature is a column: X[:, None]."
-        checks.fail("X", "must have two dimensions (documents, features)", f"shape {X.shape}", remedy=remedy)
+        raise invalid(
+            "X", "must have two dimensions (documents, features)", f"shape {X.shape}", remedy=remedy
+        )
     return X
 
 
@@ -88,7 +90,7 @@ def row_order(
 ) -> tuple[IntArray, IntArray, Array]:
     """(order, indptr, query_ids) from ``qid`` or ``group``; exactly one must be given."""
     if (qid is None) == (group is None):
-        checks.fail(
+        raise invalid(
             "queries",
             "must be given either as qid (an id per row) or as group (documents per query)",
             "both" if qid is not None else "neither",
@@ -96,14 +98,14 @@ def row_order(
     if qid is not None:
         ids = np.asarray(qid)
         if ids.shape != (n,):
-            checks.fail("qid", f"must have one id per row of X ({n})", f"shape {ids.shape}")
+            raise invalid("qid", f"must have one id per row of X ({n})", f"shape {ids.shape}")
         return group_rows(ids)
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        checks.fail("group", "must list whole numbers of documents per query", f"dtype {sizes.dtype}")
+        raise invalid("group", "must list whole numbers of documents per query", f"dtype {sizes.dtype}")
     if (sizes < 0).any():
-        checks.fail("group", "must not hold negative numbers", sizes.min(), at=f"query {np.argmin(sizes)}")
+        raise invalid("group", "must not hold negative numbers", sizes.min(), at=f"query {np.argmin(sizes)}")
     if sizes.sum() != n:
         remedy = "An id per row goes into qid=." if sizes.shape == (n,) else ""
-        checks.fail("group", f"must sum to the number of rows ({n})", int(sizes.sum()), remedy=remedy)
+        raise invalid("group", f"must sum to the number of rows ({n})", int(sizes.sum()), remedy=remedy)
     return np.arange(n), indptr_of(sizes), np.arange(len(sizes))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
-from cleanrank import checks
-from cleanrank.checks import MissingDataError
 from cleanrank.data.layouts import CATALOGUE, FORMS, Entry, Fact
 from cleanrank.data.split import Splits, split
+from cleanrank.errors import MissingDataError, UnknownNameError, invalid
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
@@ -57,7 +57,7 @@ def entry_of(name: str) -> Entry:
         return CATALOGUE[spelt[key]]
     close = difflib.get_close_matches(key, spelt, n=1, cutoff=0.5)
     hint = f" Did you mean {spelt[close[0]]!r}?" if close else ""
-    raise checks.UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(CATALOGUE)}.")
+    raise UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(CATALOGUE)}.")
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
@@ -142,16 +142,18 @@ def load(
     """
     entry = entry_of(name)
     if entry.kind not in LOADED:
-        checks.fail(
+        raise invalid(
             f"load({entry.name!r})",
             "needs a set of query-document features",
             WHAT_OTHERS_ARE[entry.kind],
             remedy="It has no features of its own to rank by.",
         )
     if fold not in entry.folds:
-        checks.fail("fold", f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}", repr(fold))
+        raise invalid(
+            "fold", f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}", repr(fold)
+        )
     if part is not None:
-        checks.known("part", part, PARTS)
+        one_of("part", part, PARTS)
     found = find(name, root)
     if entry.kind == "text":
         from cleanrank.data.text import load_newsgroups

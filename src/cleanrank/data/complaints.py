@@ -2,10 +2,10 @@
 
 import re
 
-from cleanrank.checks import BadFileError, complaint
 from cleanrank.data import parse
 from cleanrank.data.parse import Rules, Tally
 from cleanrank.data.texts import Text
+from cleanrank.errors import BadFileError, error_text
 
 FORM = "A row is: label qid:ID 1:value 2:value ... # comment."
 LONGEST = 60
@@ -32,7 +32,7 @@ def _error(text: Text, at: int, subject: str, rule: str, token: str, remedy: str
     shown = repr(token if len(token) <= LONGEST else token[:LONGEST] + "...")
     if "\0" in token:
         remedy = "NUL bytes: is it binary or UTF-16? Save it as UTF-8 text."
-    words = complaint(subject, rule, shown, at=f"line {line} of {text.path}", remedy=remedy)
+    words = error_text(subject, rule, shown, at=f"line {line} of {text.path}", remedy=remedy)
     return BadFileError(words, text.path, line)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleanrank.checks import InvalidInputError, MissingDataError
+from cleanrank.errors import InvalidInputError, MissingDataError
 
 
 @contextmanager

@@ -19,12 +19,19 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError, InvalidInputError
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.data.texts import first_bytes
+from cleanrank.errors import (
+    BadFileError,
+    InvalidInputError,
+    MissingExtraError,
+    UnknownNameError,
+    error_text,
+    invalid,
+)
 from cleanrank.types import Array, RankingData
+from cleanrank.validation import one_of
 
 PathLike = str | os.PathLike[str]
 BLOCK_ROWS = 1024
@@ -63,7 +70,7 @@ def from_frame(
     named = {"label": label, "qid": qid, "gains": gains, "doc_id": doc_id, "weight": weight}
     named["position"] = position
     if isinstance(features, str):
-        checks.fail("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
+        raise invalid("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
     roles = {role: str(name) for role, name in named.items() if name is not None}
     table = _table(df, [*roles.values(), *(features or ())])
     _check_names(table)
@@ -102,7 +109,7 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     >>> to_frame(data, "arrow").column_names
     ['label', 'qid', 'bm25']
     """
-    checks.known("kind of frame", kind, KINDS)
+    one_of("kind of frame", kind, KINDS)
     table = _to_table(data)
     if kind == "arrow":
         return table
@@ -111,7 +118,7 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     try:
         import polars
     except ImportError as error:
-        raise checks.MissingExtraError(
+        raise MissingExtraError(
             "this needs polars, which is not installed. Install it with: pip install polars"
         ) from error
     return polars.from_arrow(table)
@@ -142,7 +149,7 @@ def read_csv(
     if delimiter is None:
         delimiter = "\t" if ".tsv" in file.suffixes else ","
     if len(delimiter) != 1:
-        checks.fail("delimiter", "must be one character", repr(delimiter))
+        raise invalid("delimiter", "must be one character", repr(delimiter))
     header, first = _first_lines(file, delimiter)
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
@@ -183,7 +190,7 @@ def write_parquet(data: RankingData, path: PathLike) -> None:
 def write_csv(data: RankingData, path: PathLike) -> None:
     """Writes what ``to_frame`` gives as CSV (.gz is packed); strings are quoted, numbers are not."""
     if Path(path).suffix == ".xz":
-        checks.fail("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
+        raise invalid("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
     codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(path).suffix)
     with written_whole(path) as part, pa.OSFile(str(part), "wb") as file:
         stream = pa.CompressedOutputStream(file, codec) if codec else file
@@ -231,30 +238,30 @@ def _table(df: Any, wanted: Sequence[str]) -> Any:
             df = df.reset_index(level=levels)
         repeated = df.columns[df.columns.duplicated()]
         if len(repeated):
-            checks.fail("columns", "must have different names", f"{str(repeated[0])!r} twice")
+            raise invalid("columns", "must have different names", f"{str(repeated[0])!r} twice")
         try:
             return pa.Table.from_pandas(df, preserve_index=False)
         except (pa.ArrowException, TypeError) as error:
-            checks.fail(
+            raise invalid(
                 "every column",
                 "must hold values of one kind",
                 _short(error),
                 remedy="Convert or drop it first.",
-            )
+            ) from error
     if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
         # A stream may hold a single column, which is no table.
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
             return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
     rule = "must be a pandas, polars or pyarrow table or have the Arrow C stream interface"
     remedy = "Collect it first: df.collect()." if hasattr(df, "collect") else "Arrays go into from_arrays."
-    raise InvalidInputError(checks.complaint("a frame", rule, type(df).__name__, remedy=remedy))
+    raise InvalidInputError(error_text("a frame", rule, type(df).__name__, remedy=remedy))
 
 
 def _check_names(table: Any) -> None:
     names = table.column_names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        checks.fail("columns", "must have different names", f"{twice!r} twice")
+        raise invalid("columns", "must have different names", f"{twice!r} twice")
 
 
 def _known_column(table: Any, name: str, argument: str) -> str:
@@ -264,7 +271,7 @@ def _known_column(table: Any, name: str, argument: str) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     listed = ", ".join(names[:20]) + (f", ... ({len(names)} in all)" if len(names) > 20 else "")
-    raise checks.UnknownNameError(f"there is no column {name!r} ({argument}).{hint} Columns: {listed}.")
+    raise UnknownNameError(f"there is no column {name!r} ({argument}).{hint} Columns: {listed}.")
 
 
 def _plain(column: Any) -> Any:
@@ -296,7 +303,7 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
         if _is_text(column.type):
             row = _first_non_number(column)
             value, at = f"{column[row].as_py()!r}", f"row {row}"
-        checks.fail(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
+        raise invalid(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -325,9 +332,9 @@ def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
                 wide = np.abs(np.nan_to_num(column[start : start + BLOCK_ROWS], posinf=0, neginf=0))
                 row = int(np.argmax(wide > np.finfo(np.float32).max))
                 value, at = column[start + row], f"row {start + row}"
-                checks.fail(
+                raise invalid(
                     f"column {names[j]!r}", "must fit into float32", value, at=at, remedy="Rescale it."
-                )
+                ) from None
     return X
 
 
@@ -340,7 +347,7 @@ def _labels(table: Any, name: str) -> Array:
 def _refuse_null(column: Any, name: str, what: str) -> None:
     if column.null_count:
         row = int(pc.index(column.is_null(), True).as_py())
-        checks.fail(
+        raise invalid(
             f"{what} (column {name!r})",
             "must be present",
             "null",
@@ -355,7 +362,7 @@ def _ids(table: Any, name: str) -> Array:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy())
     if not _is_text(column.type):
-        checks.fail(
+        raise invalid(
             f"query ids (column {name!r})",
             "must be whole numbers or strings",
             f"type {column.type}",
@@ -372,7 +379,9 @@ def _strings(table: Any, name: str) -> Array:
     try:
         return np.asarray(column.cast(pa.large_string()).to_pylist(), dtype=str)
     except pa.ArrowException as error:
-        checks.fail(f"document ids (column {name!r})", "must be strings or numbers", _short(error))
+        raise invalid(
+            f"document ids (column {name!r})", "must be strings or numbers", _short(error)
+        ) from error
 
 
 def _to_table(data: RankingData) -> Any:
@@ -390,7 +399,7 @@ def _to_table(data: RankingData) -> Any:
             columns[name] = pa.array(values)
     clash = next((name for name in names if name in columns), None)
     if clash is not None:
-        checks.fail("feature_names", "must differ from the other columns", clash, remedy="Rename it first.")
+        raise invalid("feature_names", "must differ from the other columns", clash, remedy="Rename it first.")
     features = [pa.array(np.ascontiguousarray(X[:, j])) for j in range(data.n_features)]
     return pa.table([*columns.values(), *features], names=[*columns, *names])
 
@@ -404,7 +413,7 @@ def _qid_column(data: RankingData) -> Any:
 
 def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, Any]) -> RankingData:
     for argument in columns:
-        checks.known("argument", argument, ("features", *OPTIONAL))
+        one_of("argument", argument, ("features", *OPTIONAL))
     used = {label, qid, *(str(c) for c in columns.values() if isinstance(c, str))}
     used |= set(columns.get("features") or ())
     for role, name in OPTIONAL.items():
@@ -412,7 +421,7 @@ def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, 
             columns[role] = name
     try:
         return from_frame(table, label=label, qid=qid, **columns)
-    except (InvalidInputError, checks.UnknownNameError) as error:
+    except (InvalidInputError, UnknownNameError) as error:
         raise BadFileError(f"{str(file)!r}: {error}", str(file)) from error
 
 

@@ -39,11 +39,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError, complaint
 from cleanrank.data import cache as cached
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import Array, Progress, RankingData
+from cleanrank.validation import check_n_jobs, is_integer
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 SIDES = ("query", "weight", "position")
@@ -90,10 +90,10 @@ def read_letor(
     """
     listed: Any = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(listed, Iterable) or isinstance(listed, bytes):
-        checks.fail("path", "must be a path or a list of paths", repr(path))
+        raise invalid("path", "must be a path or a list of paths", repr(path))
     paths = [existing_file(each) for each in listed]
     if not paths:
-        checks.fail("paths", "must name at least one file", "none")
+        raise invalid("paths", "must name at least one file", "none")
     _check_options(dense, n_features, zero_based, n_jobs)
     sides = [{kind: side_file(each, kind) for kind in SIDES} for each in paths]
     files = [*paths, *(side for each in sides for side in each.values() if side is not None)]
@@ -114,12 +114,12 @@ def _check_options(
     dense: bool | None, n_features: int | None, zero_based: bool | str, n_jobs: int | None
 ) -> None:
     if dense not in (True, False, None):
-        checks.fail("dense", "must be True, False or None", repr(dense))
+        raise invalid("dense", "must be True, False or None", repr(dense))
     if zero_based not in (True, False, "auto"):
-        checks.fail("zero_based", 'must be True, False or "auto"', repr(zero_based))
-    if n_features is not None and not (checks.is_whole(n_features) and 0 < n_features < 2**31):
-        checks.fail("n_features", "must be a positive whole number below 2^31", repr(n_features))
-    checks.check_n_jobs(n_jobs)
+        raise invalid("zero_based", 'must be True, False or "auto"', repr(zero_based))
+    if n_features is not None and not (is_integer(n_features) and 0 < n_features < 2**31):
+        raise invalid("n_features", "must be a positive whole number below 2^31", repr(n_features))
+    check_n_jobs(n_jobs)
 
 
 def _parse(
@@ -160,7 +160,7 @@ def _names_queries(opened: Sequence[Sequence[Any]], sides: Sequence[Mapping[str,
         if not names and side["query"] is None:
             number = line.line_of(row)
             raise BadFileError(
-                complaint(
+                error_text(
                     "a row",
                     "must name its query as qid:ID after the label",
                     repr(b" ".join(words[:2]).decode("utf-8", "backslashreplace")[:60]),
@@ -172,7 +172,9 @@ def _names_queries(opened: Sequence[Sequence[Any]], sides: Sequence[Mapping[str,
             )
         found.append(names)
     if len(set(found)) > 1:
-        checks.fail("files", "must all name their queries or all leave them to .query files", "some of each")
+        raise invalid(
+            "files", "must all name their queries or all leave them to .query files", "some of each"
+        )
     return all(found)
 
 
@@ -201,14 +203,16 @@ def _joined(sides: Sequence[Mapping[str, Path | None]], kind: str, n: int) -> Ar
     if not present:
         return None
     if len(present) < len(found):
-        checks.fail(f".{kind} files", "must lie beside every file or none", f"{len(present)} of {len(found)}")
+        raise invalid(
+            f".{kind} files", "must lie beside every file or none", f"{len(present)} of {len(found)}"
+        )
     values = np.concatenate([_numbers(path, kind) for path in present])
     held = int(values.sum()) if kind == "query" else len(values)
     if held != n:
         rule = (
             f"must sum to the {n} rows" if kind == "query" else f"must have a line for each of the {n} rows"
         )
-        raise BadFileError(complaint(" and ".join(map(str, present)), rule, held), str(present[0]))
+        raise BadFileError(error_text(" and ".join(map(str, present)), rule, held), str(present[0]))
     if kind == "position" and (values == 0).any():
         values = values + 1
     return values
@@ -227,7 +231,7 @@ def _numbers(path: Path, kind: str) -> Array:
         value = float(text) if NUMBER.fullmatch(text) else -1.0
         if not least <= value < (2**31 if whole else 3.4e38) or (whole and value != int(value)):
             shown = repr(text[:60].decode("utf-8", "backslashreplace"))
-            words = complaint(f"a {kind}", rule, shown, at=f"line {number} of {path}")
+            words = error_text(f"a {kind}", rule, shown, at=f"line {number} of {path}")
             raise BadFileError(words, str(path), number)
         found.append(value)
     return np.array(found, dtype=np.float64).astype(np.int64 if whole else np.float32)
@@ -260,7 +264,9 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
         beside = side_file(target, kind)
         if beside is not None and (column is None or beside.name != f"{target.name}.{kind}"):
             remedy = "Remove it, or write to another place."
-            checks.fail(str(beside), "must not lie beside a file it does not belong to", "it", remedy=remedy)
+            raise invalid(
+                str(beside), "must not lie beside a file it does not belong to", "it", remedy=remedy
+            )
     with contextlib.ExitStack() as stack:
         part = stack.enter_context(written_whole(target))
         for kind, column in columns.items():

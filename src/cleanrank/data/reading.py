@@ -16,13 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data import parse
 from cleanrank.data.complaints import FORM, bad_line, bad_value
 from cleanrank.data.parse import Cells, Rows, Rules, Tally
 from cleanrank.data.texts import Text
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.groups import group_rows, indptr_of
 from cleanrank.types import Array, Features, IntArray, Progress
+from cleanrank.validation import check_n_jobs
 
 DENSE_FROM = 0.3
 SAMPLE = 1 << 17
@@ -89,8 +90,8 @@ def parse_texts(
         parts = find_parts(texts, work)
         n = parts[-1].row
         if n == 0:
-            words = checks.complaint(texts[0].path, "must hold at least one row", "none", remedy=FORM)
-            raise checks.BadFileError(words, texts[0].path)
+            words = error_text(texts[0].path, "must hold at least one row", "none", remedy=FORM)
+            raise BadFileError(words, texts[0].path)
         rows = empty_rows(n)
         found = sample(parts[:-1], rows, wish)
         layout = wish.layout(found)
@@ -117,7 +118,7 @@ def parse_texts(
 @contextmanager
 def crew(n_jobs: int | None) -> Iterator[Map]:
     """An ordered map over ``n_jobs`` threads (None or -1: one per core); the kernels run without the lock."""
-    checks.check_n_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     count = (
         n_jobs
         if n_jobs and n_jobs > 0
@@ -170,7 +171,7 @@ def make_cells(n: int, layout: Layout, rows: Rows) -> Cells:
         )
     size = n * layout.width * 4
     if size > memory():
-        checks.fail(
+        raise invalid(
             "dense features",
             f"must fit into memory ({memory() / 2**30:.1f} GiB)",
             f"{n} rows x {layout.width} columns ({size / 2**30:.1f} GiB)",

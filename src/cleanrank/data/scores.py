@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file
 from cleanrank.data.frames import kind_of_file, read_any
 from cleanrank.data.texts import first_bytes, read_unpacked
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import FloatArray, RankingData
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
@@ -27,17 +26,15 @@ def read_judged_and_scores(
     """
     if not is_qrels(data):
         if columns and kind_of_file(data) == "letor":
-            checks.fail("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
+            raise invalid("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
         judged = read_any(data, **(columns or {}))
         if not judged.n_queries:
-            raise BadFileError(
-                checks.complaint(f"{str(data)!r}", "must hold at least one row", "none"), str(data)
-            )
+            raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
         return judged, [read_scores(path, judged) for path in scores], []
     runs = [read_run(path) for path in scores]
     joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))
     if not joined.data.n_queries:
-        checks.fail(
+        raise invalid(
             "judgements and runs",
             "must share topics",
             f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}",
@@ -105,7 +102,7 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
         found = _from_lines(path)
     if found.shape != (data.n_docs,):
         raise BadFileError(
-            checks.complaint(
+            error_text(
                 f"score file {str(path)!r}",
                 f"must hold one score per row of the data ({data.n_docs:,})",
                 f"{found.size:,} scores" if found.ndim == 1 else f"an array of shape {found.shape}",
@@ -115,11 +112,11 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
         )
     if found.dtype.kind not in "iuf":
         raise BadFileError(
-            checks.complaint(f"score file {str(path)!r}", "must hold numbers", f"dtype {found.dtype}"),
+            error_text(f"score file {str(path)!r}", "must hold numbers", f"dtype {found.dtype}"),
             str(path),
         )
     if data.n_docs and data.row_ids.max() >= data.n_docs:
-        checks.fail("data", "must hold all rows of its input to take scores by row", "a selection of them")
+        raise invalid("data", "must hold all rows of its input to take scores by row", "a selection of them")
     return np.asarray(found, dtype=np.float64)[data.row_ids]
 
 
@@ -150,7 +147,7 @@ def _from_lines(path: Path) -> FloatArray:
                 float(line)
             except ValueError:
                 raise BadFileError(
-                    checks.complaint(
+                    error_text(
                         "a score",
                         "must be one number on a line",
                         repr(line[:80]),

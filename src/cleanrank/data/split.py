@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import IntArray, RankingData
+from cleanrank.validation import is_integer
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ def split(
     """
     wanted = np.asarray(shares, dtype=np.float64)
     if wanted.ndim != 1 or not len(wanted) or not (wanted > 0).all() or wanted.sum() > 1 + 1e-9:
-        checks.fail("shares", "must be positive and sum to at most 1", list(shares))
+        raise invalid("shares", "must be positive and sum to at most 1", list(shares))
     ends = np.rint(np.cumsum(wanted) * data.n_queries).astype(np.int64)
     if (np.diff(ends, prepend=0) < 1).any():
-        checks.fail(
+        raise invalid(
             "shares",
             f"must give every part at least one of the {data.n_queries} queries",
             list(shares),
@@ -63,9 +64,9 @@ def split(
 
 def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator = 0) -> IntArray:
     """The fold (0..n-1) of every query, sizes differing by one at most."""
-    if not checks.is_whole(n) or not 2 <= n <= data.n_queries:
+    if not is_integer(n) or not 2 <= n <= data.n_queries:
         rule = f"must be a whole number between 2 and the number of queries ({data.n_queries})"
-        checks.fail("folds", rule, repr(n))
+        raise invalid("folds", rule, repr(n))
     fold = np.empty(data.n_queries, dtype=np.int64)
     fold[_drawn_queries(data, seed)] = np.arange(data.n_queries) % n
     return fold
@@ -89,7 +90,7 @@ def folds(
     (6, 2, 2)
     """
     if validation and n < 3:
-        checks.fail("n", "must be at least 3 when one fold serves as validation", n)
+        raise invalid("n", "must be at least 3 when one fold serves as validation", n)
     fold = fold_of_query(data, n, seed)
     cut = []
     for tested in range(n):

@@ -18,10 +18,11 @@ from typing import Any, Literal, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.files import written_whole
+from cleanrank.errors import invalid
 from cleanrank.groups import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
 TRAITS = 10
 BLOCK = 32
@@ -143,7 +144,7 @@ def make_ranking(
     >>> make_ranking(20, 8, docs_per_query=30, seed=1)
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
     """
-    checks.check_n_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     plan = _plan(n_queries, n_features, docs_per_query, grades, signal, shape, seed)
     made = _piece(plan, 0, plan.n_queries, n_jobs)
     return made if return_utility else made[0]
@@ -160,7 +161,7 @@ def make_ranking_chunks(
     [30, 30, 10]
     """
     if chunk_queries < 1:
-        checks.fail("chunk_queries", "must be at least 1", chunk_queries)
+        raise invalid("chunk_queries", "must be at least 1", chunk_queries)
     return _pieces(_plan_of(n_queries, n_features, **outline), chunk_queries)
 
 
@@ -231,10 +232,10 @@ def make_haddad(
     >>> make_haddad(2, 50).n_docs
     100
     """
-    checks.known("theta", theta, THETAS)
-    checks.check_seed(seed)
-    if not all(checks.is_whole(n) and n >= 1 for n in (n_queries, n_docs, dim)):
-        checks.fail("n_queries, n_docs and dim", "must be at least 1", (n_queries, n_docs, dim))
+    one_of("theta", theta, THETAS)
+    check_seed(seed)
+    if not all(is_integer(n) and n >= 1 for n in (n_queries, n_docs, dim)):
+        raise invalid("n_queries, n_docs and dim", "must be at least 1", (n_queries, n_docs, dim))
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
     thetas = rng.standard_normal((n_queries, dim))
@@ -256,7 +257,7 @@ def make_haddad(
 def _plan_of(n_queries: int, n_features: int | None, **outline: Any) -> _Plan:
     asked = {"docs_per_query": None, "grades": None, "signal": SIGNAL, "shape": "mslr", "seed": 0}
     for name in outline:
-        checks.known("argument", name, asked)
+        one_of("argument", name, asked)
     return _plan(n_queries, n_features, **{**asked, **outline})
 
 
@@ -269,20 +270,20 @@ def _plan(
     shape: str,
     seed: int,
 ) -> _Plan:
-    outline = SHAPES[checks.known("shape", shape, SHAPES)]
+    outline = SHAPES[one_of("shape", shape, SHAPES)]
     n_features = outline.n_features if n_features is None else n_features
     shares = tuple(outline.grades if grades is None else grades)
-    checks.check_seed(seed)
-    if not all(checks.is_whole(n) and n >= 1 for n in (n_queries, n_features)):
-        checks.fail("n_queries and n_features", "must be at least 1", (n_queries, n_features))
+    check_seed(seed)
+    if not all(is_integer(n) and n >= 1 for n in (n_queries, n_features)):
+        raise invalid("n_queries and n_features", "must be at least 1", (n_queries, n_features))
     if len(shares) < 2 or min(shares) < 0 or not np.isclose(sum(shares), 1, atol=1e-3):
-        checks.fail("grades", "must be two or more shares that sum to 1", shares)
+        raise invalid("grades", "must be two or more shares that sum to 1", shares)
     if not 0 <= signal <= 1:
-        checks.fail("signal", "must lie between 0 and 1", signal)
+        raise invalid("signal", "must lie between 0 and 1", signal)
     docs = (outline.docs, outline.spread) if docs_per_query is None else docs_per_query
     pair: tuple[float, ...] = docs if isinstance(docs, tuple) else (docs, outline.spread)
     if len(pair) != 2 or not (pair[0] >= 1 and pair[1] >= 0):
-        checks.fail("docs_per_query", "must have a mean of at least 1 and a spread of at least 0", docs)
+        raise invalid("docs_per_query", "must have a mean of at least 1 and a spread of at least 0", docs)
     mean, spread = pair
     blocks = -(-n_queries // BLOCK)
     log_length = _rng(seed, LENGTHS).standard_normal(blocks * BLOCK) * spread - spread**2 / 2

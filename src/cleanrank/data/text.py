@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.split import Splits
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.validation import is_integer, one_of
 
 PLACE = re.compile(r"(?:\./)?20news-bydate-(train|test)/(\w[\w.-]*)/(\w[\w.-]*)")
 # The largest posting has 160 kB and all have 36 MB: what is far beyond is no posting.
@@ -53,14 +54,12 @@ def read_newsgroups(files: Sequence[Path]) -> list[Document]:
         size += len(content)
         if place.groups() in found or size > MOST_IN_ALL:
             what = "comes twice" if place.groups() in found else f"passes {MOST_IN_ALL:,} bytes in all"
-            raise checks.BadFileError(
-                f"{str(files[0])!r} is not 20 Newsgroups: {name!r} {what}.", str(files[0])
-            )
+            raise BadFileError(f"{str(files[0])!r} is not 20 Newsgroups: {name!r} {what}.", str(files[0]))
         part, group, number = place.groups()
         found[part, group, number] = Document(part, group, number, content.decode("latin-1"))
     if {part for part, _, _ in found} != {"train", "test"}:
         words = "holds no 20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER"
-        raise checks.BadFileError(f"{str(files[0])!r} {words}. Fetch it again.", str(files[0]))
+        raise BadFileError(f"{str(files[0])!r} {words}. Fetch it again.", str(files[0]))
     return [found[key] for key in sorted(found)]
 
 
@@ -73,12 +72,12 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
                     continue
                 if member.size > MOST_BYTES:
                     words = f"has {member.size:,} bytes, too many for a posting"
-                    raise checks.BadFileError(f"{member.name!r} in {str(archive)!r} {words}.", str(archive))
+                    raise BadFileError(f"{member.name!r} in {str(archive)!r} {words}.", str(archive))
                 content = tar.extractfile(member)
                 assert content is not None
                 yield member.name, content.read()
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise checks.BadFileError(f"{str(archive)!r} cannot be unpacked: {error}.", str(archive)) from error
+        raise BadFileError(f"{str(archive)!r} cannot be unpacked: {error}.", str(archive)) from error
 
 
 def _unpacked(folders: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
@@ -130,11 +129,11 @@ def make_splits(
     """
     for name, value in (("share", share), ("validation", validation)):
         if not 0 < value <= 1 or (name == "validation" and value == 1):
-            checks.fail(name, "must lie between 0 and 1", value)
+            raise invalid(name, "must lie between 0 and 1", value)
     for name, least, count in (("terms", 1, terms), ("negatives", 0, negatives)):
-        if not checks.is_whole(count) or count < least:
-            checks.fail(name, f"must be a whole number from {least} on", repr(count))
-    settings = WEIGHTINGS[checks.known("weighting", weighting, WEIGHTINGS)]
+        if not is_integer(count) or count < least:
+            raise invalid(name, f"must be a whole number from {least} on", repr(count))
+    settings = WEIGHTINGS[one_of("weighting", weighting, WEIGHTINGS)]
     rng = np.random.default_rng(seed)
     train, chosen = _cut(_shuffled(documents, "train", rng), share, validation)
     test = _shuffled(documents, "test", rng)
@@ -161,7 +160,9 @@ def _cut(documents: list[Document], share: float, validation: float) -> tuple[li
         used = max(2, round(share * len(rows)))
         if len(rows) < 2:
             remedy = "One is for training, one for validation."
-            checks.fail(f"group {str(each)!r}", "must have two training documents", len(rows), remedy=remedy)
+            raise invalid(
+                f"group {str(each)!r}", "must have two training documents", len(rows), remedy=remedy
+            )
         aside = min(max(1, round(validation * used)), used - 1)
         kept[rows[:used]] = 1
         kept[rows[:aside]] = 2
@@ -176,7 +177,7 @@ def _fitted(train: list[Document], terms: int, settings: Mapping[str, Any]) -> A
     try:
         return vectoriser.fit([body_of(d.text) for d in train])
     except ValueError as error:
-        checks.fail("training documents", "must hold words", f"none ({error})")
+        raise invalid("training documents", "must hold words", f"none ({error})") from error
 
 
 def _lists(

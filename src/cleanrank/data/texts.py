@@ -19,8 +19,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.files import existing_file
+from cleanrank.errors import BadFileError, error_text
 
 SMALL = 1 << 20
 PART = 1 << 22
@@ -102,7 +102,7 @@ def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
             return file.read(size)
         try:
             return next(_unpacked(where, file, packing), b"")[:size]
-        except checks.BadFileError:
+        except BadFileError:
             return b""
 
 
@@ -116,10 +116,10 @@ def _unpacked(where: Path, file: IO[bytes], packing: "Packing") -> Iterator[byte
     try:
         yield from packing.blocks(file)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, ValueError) as error:
-        words = checks.complaint(
+        words = error_text(
             f"{where}", f"must be a whole {packing.name} file", str(error), remedy="Fetch it again."
         )
-        raise checks.BadFileError(words, str(where)) from error
+        raise BadFileError(words, str(where)) from error
 
 
 def _texts_of(path: str, file: IO[bytes]) -> list[Text]:

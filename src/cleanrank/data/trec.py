@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.compiled import kernel
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.data.texts import read_unpacked
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.groups import indptr_of, query_of_row, rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -197,13 +196,13 @@ def scores_from_run(run: Run, data: RankingData) -> FloatArray:
     relevant first.
     """
     if data.doc_ids is None:
-        checks.fail("data", "must have document ids to be matched with a run", "none")
+        raise invalid("data", "must have document ids to be matched with a run", "none")
     topics = _places(np.asarray(data.query_ids).astype(str), run.topic_ids)
     docs = _places(data.doc_ids, run.doc_ids)
     topic = topics[query_of_row(data.indptr)]
     wanted = np.where((topic >= 0) & (docs >= 0), topic * len(run.doc_ids) + docs, -1)
     if not (wanted >= 0).any() and data.n_docs:
-        checks.fail(
+        raise invalid(
             "a run",
             "must share topics and documents with the data",
             f"topics {run.topic_ids[:3].tolist()} for queries {data.query_ids[:3].tolist()}",
@@ -235,12 +234,12 @@ def write_run(
     """Writes one score per row of ``data`` as a run, best first; ties keep the order of the rows."""
     found = np.asarray(scores, dtype=np.float64)
     if found.shape != (data.n_docs,):
-        checks.fail("scores", f"must have one value per row ({data.n_docs})", f"shape {found.shape}")
+        raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {found.shape}")
     if not np.isfinite(found).all():
         row = int(np.argmax(~np.isfinite(found)))
-        checks.fail("scores", "must be finite", found[row], at=data.place(row))
+        raise invalid("scores", "must be finite", found[row], at=data.place(row))
     if not tag or tag.split() != [tag]:
-        checks.fail("tag", "must be one word", repr(tag))
+        raise invalid("tag", "must be one word", repr(tag))
     order = rank_order(found, data.indptr)
     rank = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
     constant = {
@@ -276,7 +275,7 @@ def _words(what: str, values: Array) -> Any:
     wrong = pc.or_(pc.match_substring_regex(words, r"[\s\"]"), pc.equal(words, ""))
     row = int(pc.index(wrong, True).as_py())
     if row >= 0:
-        checks.fail(
+        raise invalid(
             what,
             "must be words without blanks or quotes to go into a TREC file",
             repr(words[row].as_py()),
@@ -414,4 +413,4 @@ def _gather(text: Bytes, starts: IntArray, offsets: IntArray, joined: Bytes) -> 
 
 def _bad(file: Path, line: int, subject: str, rule: str, value: object, remedy: str = "") -> NoReturn:
     at = f"{file}, line {line}"
-    raise BadFileError(checks.complaint(subject, rule, value, at=at, remedy=remedy), str(file), line)
+    raise BadFileError(error_text(subject, rule, value, at=at, remedy=remedy), str(file), line)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.checks import BadFileError
 from cleanrank.data.catalogue import PARTS, Found, find, fold_folder, part_files, read_part, scope_of
+from cleanrank.errors import BadFileError
 from cleanrank.types import Array, IntArray, RankingData
 
 BLOCK_ROWS = 65_536

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.compiled import kernel
 from cleanrank.data.numbers import put_digits, put_float
 from cleanrank.data.parse import MAX_GRADE, MAX_ID
 from cleanrank.data.reading import crew
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.types import Array, IntArray, RankingData
 
@@ -73,7 +73,7 @@ def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
         infinite = np.isinf(values)
         if infinite.any():
             row = rows.start + int(np.searchsorted(indptr, np.argmax(infinite), side="right")) - 1
-            checks.fail("X", "must be finite or nan to be written", "inf", at=data.place(row))
+            raise invalid("X", "must be finite or nan to be written", "inf", at=data.place(row))
         room = len(values) * VALUE_ROOM + (len(indptr) - 1) * row_room
         out = np.empty(room, np.uint8)
         size = put_rows(
@@ -89,18 +89,18 @@ def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
 def check_writable(data: RankingData) -> None:
     """Refuses what the format cannot say."""
     if data.n_docs == 0:
-        checks.fail("data", "must hold at least one row to be written", "none")
+        raise invalid("data", "must hold at least one row to be written", "none")
     if data.gains is not None:
         remedy = "Write Parquet, or drop them: dataclasses.replace(data, gains=None)."
-        checks.fail("gains", "cannot be written to a LETOR file", "gains", remedy=remedy)
+        raise invalid("gains", "cannot be written to a LETOR file", "gains", remedy=remedy)
     if data.y.max() > MAX_GRADE:
-        checks.fail("labels", f"must be grades up to {MAX_GRADE} to be written", data.y.max())
+        raise invalid("labels", f"must be grades up to {MAX_GRADE} to be written", data.y.max())
     if (data.lengths == 0).any():
         remedy = "Leave it out: data.select_queries(data.lengths > 0)."
         empty = str(data.query_ids[np.argmin(data.lengths)])
-        checks.fail("queries", "must have rows to be written", f"none in query {empty!r}", remedy=remedy)
+        raise invalid("queries", "must have rows to be written", f"none in query {empty!r}", remedy=remedy)
     if data.positions is not None and (data.positions < 1).any():
-        checks.fail("positions", "must count from 1 to be written", int(data.positions.min()))
+        raise invalid("positions", "must count from 1 to be written", int(data.positions.min()))
 
 
 def _cells(data: RankingData, rows: slice) -> tuple[IntArray, Array, Array]:
@@ -134,12 +134,12 @@ def _id_bytes(ids: Array, name: str, also: str) -> Array:
         rule = "must have no blanks or control characters" + (
             f" or {also!r}, and not be empty" if also else ""
         )
-        checks.fail(name, f"{rule} to be written", repr(wrong))
+        raise invalid(name, f"{rule} to be written", repr(wrong))
     try:
         encoded = np.char.encode(ids, "utf-8")
     except UnicodeEncodeError as error:
-        checks.fail(name, "must be valid Unicode to be written", repr(error.object))
+        raise invalid(name, "must be valid Unicode to be written", repr(error.object)) from error
     if encoded.dtype.itemsize > MAX_ID:
-        checks.fail(name, f"must have at most {MAX_ID} bytes to be written", encoded.dtype.itemsize)
+        raise invalid(name, f"must have at most {MAX_ID} bytes to be written", encoded.dtype.itemsize)
     width = max(encoded.dtype.itemsize, 1)
     return np.ascontiguousarray(encoded).view(np.uint8).reshape(len(ids), width)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.diagnose.advice import Advice, advise
 from cleanrank.diagnose.columns import Columns, columns_of
 from cleanrank.diagnose.duplicates import Duplicates, duplicates_of
@@ -27,7 +26,9 @@ from cleanrank.diagnose.shape import (
     lengths_of,
     pairs_of,
 )
+from cleanrank.errors import invalid
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 REFERENCE_RATE = 0.1
 MOST_MERGED = 10
@@ -166,13 +167,13 @@ def _check(
     rates: Sequence[float], profiles: Sequence[str], new_weight: float, rate: float, turning_point: float
 ) -> None:
     if not len(rates) or not len(profiles):
-        checks.fail("rates" if not len(rates) else "profiles", "must name at least one", "none")
+        raise invalid("rates" if not len(rates) else "profiles", "must name at least one", "none")
     for profile in profiles:
-        checks.known("noise profile", profile, FAMILIES)
+        one_of("noise profile", profile, FAMILIES)
     for each in (*rates, rate):
         if not 0 <= each <= 1:
-            checks.fail("rates", "must lie in [0, 1]", each)
+            raise invalid("rates", "must lie in [0, 1]", each)
     if not 0 <= new_weight <= 1:
-        checks.fail("new_weight", "must lie in [0, 1]", new_weight)
+        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
     if not 0 < turning_point <= 0.5:
-        checks.fail("turning_point", "must lie in (0, 1/2]", turning_point)
+        raise invalid("turning_point", "must lie in (0, 1/2]", turning_point)

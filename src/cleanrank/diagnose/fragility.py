@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.noise.pnoise import pnoise_curve, signal_left
 from cleanrank.noise.profiles import make_profile
 from cleanrank.types import FloatArray, IntArray
+from cleanrank.validation import one_of
 
 RATES = tuple(round(0.05 * i, 2) for i in range(11))
 DEFAULT_PROFILES = ("uniform", "geometric", "adjacent")
@@ -97,7 +97,7 @@ def curves_of(
         return ()
     found: dict[bytes, Curve] = {}
     for name in profiles:
-        checks.known("noise profile", name, FAMILIES)
+        one_of("noise profile", name, FAMILIES)
         matrices = np.array([make_profile(name, float(rate), C).matrix for rate in rates])
         key = matrices.round(12).tobytes()
         if key not in found:

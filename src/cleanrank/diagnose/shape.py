@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
 
@@ -84,10 +84,10 @@ def grade_counts(data: RankingData) -> IntArray:
     [[1, 0, 1], [0, 1, 0]]
     """
     if not data.n_docs:
-        checks.fail("data", "must hold at least one document", "none")
+        raise invalid("data", "must hold at least one document", "none")
     C = data.n_grades
     if C > MOST_GRADES:
-        checks.fail(
+        raise invalid(
             "labels",
             f"must be grades below {MOST_GRADES}",
             C - 1,

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.doubt.confident import out_of_fold, self_confidence
 from cleanrank.doubt.posterior import (
     bayes,
@@ -33,11 +32,13 @@ from cleanrank.doubt.posterior import (
 )
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.doubt.words import EXPECTED
+from cleanrank.errors import invalid
 from cleanrank.noise.crossfit import anchor_rows
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.rankers.grades import calibrated
 from cleanrank.rankers.soft_grades import cross_fit_soft_grades
 from cleanrank.types import Array, FloatArray, Progress, RankingData
+from cleanrank.validation import check_n_jobs, check_seed
 
 MISSED = 0.05
 LEAST = 0.002
@@ -78,8 +79,8 @@ def find_auto(
     >>> found.average_precision(noisy) > 2 * noisy.rate
     True
     """
-    checks.check_seed(seed)
-    checks.check_n_jobs(n_jobs)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
     told = noise is not None and getattr(noise, "profile", noise) is not None
     p = None
     if told:
@@ -113,7 +114,7 @@ def assumed_noise(p: FloatArray, y: Array) -> NoiseProfile:
     """
     C = p.shape[1]
     if C < 2 or not len(p):
-        checks.fail("probabilities", "must hold at least one row and two grades", f"shape {p.shape}")
+        raise invalid("probabilities", "must hold at least one row and two grades", f"shape {p.shape}")
     anchors = anchor_rows(p, 0)
     share = np.bincount(y[anchors], minlength=C) / len(anchors)
     # Beyond 1 / C an error would be likelier than the truth.

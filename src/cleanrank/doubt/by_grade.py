@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.doubt.posterior import noise_matrix
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import Corruption
 from cleanrank.types import FloatArray, RankingData
 
@@ -37,7 +37,7 @@ def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> DoubtTable
         shares = true_shares(noise)
         if data.n_grades > len(shares):
             rule = f"must be the corruption of these data, whose highest grade is {data.n_grades - 1}"
-            checks.fail("noise", rule, f"one with grades up to {len(shares) - 1}")
+            raise invalid("noise", rule, f"one with grades up to {len(shares) - 1}")
     else:
         shares = expected_shares(data, noise)
     doubt = shares[data.y]

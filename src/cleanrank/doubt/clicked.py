@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.noise.clicks.evidence import ClickEvidence, click_evidence
 from cleanrank.noise.clicks.logs import ClickLog
 from cleanrank.noise.clicks.models import ClickModel
@@ -58,17 +58,17 @@ def find_against_clicks(
     ([True, False], [1, 0])
     """
     if not 0 < trust < 1:
-        checks.fail("trust", "must lie strictly between 0 and 1", trust)
+        raise invalid("trust", "must lie strictly between 0 and 1", trust)
     given: Any = clicks
     if not isinstance(given, ClickEvidence | ClickLog):
-        checks.fail("clicks", "must be a ClickLog or ClickEvidence", type(given).__name__)
+        raise invalid("clicks", "must be a ClickLog or ClickEvidence", type(given).__name__)
     if isinstance(clicks, ClickEvidence):
         evidence = clicks
         if not np.array_equal(evidence.row_ids, data.row_ids):
-            checks.fail("clicks", "must be evidence about the rows of data, in their order", "other rows")
+            raise invalid("clicks", "must be evidence about the rows of data, in their order", "other rows")
         if data.n_grades > len(evidence.relevance):
             rule = f"must be evidence about all {data.n_grades} grades"
-            checks.fail("clicks", rule, len(evidence.relevance), remedy="Raise its top_grade.")
+            raise invalid("clicks", rule, len(evidence.relevance), remedy="Raise its top_grade.")
     else:
         # With wrong labels only zeros may be left in a log's own data: the scale is that of both.
         top = max(1, data.n_grades - 1, clicks.data.n_grades - 1) if top_grade is None else top_grade

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 BoolArray = npt.NDArray[np.bool_]
 SLACK = 1e-6
@@ -54,8 +55,8 @@ def find_confident(
     >>> found.is_label_issue.tolist(), found.suggested_label.tolist()
     ([False, False, False, True], [0, 0, 1, 1])
     """
-    quality = QUALITIES[checks.known("quality of a label", score, QUALITIES)]
-    prune = PRUNING[checks.known("way of pruning", by, PRUNING)]
+    quality = QUALITIES[one_of("quality of a label", score, QUALITIES)]
+    prune = PRUNING[one_of("way of pruning", by, PRUNING)]
     p = out_of_fold(
         data, probabilities, folds=folds, fit_predict=fit_predict, params=params, seed=seed, n_jobs=n_jobs
     )
@@ -94,11 +95,11 @@ def out_of_fold(
     p = np.asarray(probabilities, dtype=np.float64)
     if p.ndim != 2 or len(p) != data.n_docs or p.shape[1] < max(data.n_grades, 2):
         rule = f"must have a row per document and a column per grade ({data.n_docs}, {max(data.n_grades, 2)})"
-        checks.fail("probabilities", rule, f"shape {p.shape}")
+        raise invalid("probabilities", rule, f"shape {p.shape}")
     bad = ~(np.isfinite(p).all(axis=1) & (p >= -1e-9).all(axis=1) & (abs(p.sum(axis=1) - 1) < 1e-3))
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail(
+        raise invalid(
             "probabilities", "must be probabilities that sum to 1", p[row].tolist(), at=data.place(row)
         )
     return p

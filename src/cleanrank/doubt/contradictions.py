@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.identical import changes, first_rows, shared_rows, within_queries
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -47,7 +47,7 @@ def find_contradictions(
     ([0.5, 0.5, 1.0, 0.0], [2, 2, 2, 0])
     """
     if not 0 <= tolerance < np.inf:
-        checks.fail("tolerance", "must be a number of standard deviations from 0 on", tolerance)
+        raise invalid("tolerance", "must be a number of standard deviations from 0 on", tolerance)
     looked_at = replace(data, X=_stepped(data.X, tolerance)) if tolerance else data
     first, blank = first_rows(looked_at)
     shared = shared_rows(first)

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.doubt.words import PROBABILITY
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
 
 HALF = 0.5 - 1e-12
 
@@ -38,14 +39,14 @@ def combine(
     >>> combine({"one": one, "two": two}).doubt.tolist()
     [0.0, 0.75, 0.75]
     """
-    checks.known("way of combining", how, WAYS)
+    one_of("way of combining", how, WAYS)
     if not tables:
-        checks.fail("tables", "must hold at least one table", "none")
+        raise invalid("tables", "must hold at least one table", "none")
     for name in weights or {}:
-        checks.known("table", name, tables)
+        one_of("table", name, tables)
     share = np.array([float((weights or {}).get(name, 1.0)) for name in tables])
     if not (np.isfinite(share).all() and (share >= 0).all() and share.sum() > 0):
-        checks.fail("weights", "must be numbers from 0 on, not all of them 0", share.tolist())
+        raise invalid("weights", "must be numbers from 0 on, not all of them 0", share.tolist())
     share /= share.sum()
     names, first = list(tables), next(iter(tables.values()))
     aligned = [first, *(_aligned(first, name, table) for name, table in list(tables.items())[1:])]
@@ -89,12 +90,12 @@ def places(doubt: FloatArray) -> FloatArray:
 def _aligned(first: DoubtTable, name: str, table: DoubtTable) -> DoubtTable:
     order = np.argsort(table.row_id, kind="stable")
     if not np.array_equal(table.row_id[order], np.sort(first.row_id)):
-        checks.fail(f"table {name!r}", "must have the rows of the first table", f"{len(table)} rows")
+        raise invalid(f"table {name!r}", "must have the rows of the first table", f"{len(table)} rows")
     found = table.select(order[np.searchsorted(table.row_id[order], first.row_id)])
     differs = found.given_label != first.given_label
     if differs.any():
         row = int(np.argmax(differs))
-        checks.fail(
+        raise invalid(
             f"given_label of table {name!r}", f"must be that of the first table ({first.given_label[row]})",
             found.given_label[row], at=f"row {first.row_id[row]}",
         )  # fmt: skip

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.doubt.kernels import NEG, POS
 from cleanrank.doubt.sour import KINDS
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
 SEEDS = 2**32
 
@@ -43,17 +44,17 @@ def find_isolated(
     """
     from sklearn.ensemble import IsolationForest
 
-    checks.known("kind of outlier", kind, KINDS)
-    checks.check_seed(seed)
-    checks.check_n_jobs(n_jobs)
+    one_of("kind of outlier", kind, KINDS)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
     for name, value in (("sample", sample), ("n_estimators", n_estimators)):
-        if not checks.is_whole(value) or value < 1:
-            checks.fail(name, "must be a whole number from 1 on", repr(value))
+        if not is_integer(value) or value < 1:
+            raise invalid(name, "must be a whole number from 1 on", repr(value))
     share: Any = contamination
     if share != "auto" and not (isinstance(share, float) and 0 < share <= 0.5):
-        checks.fail("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
+        raise invalid("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
     if not data.n_docs:
-        checks.fail("data", "must have at least one document", "none")
+        raise invalid("data", "must have at least one document", "none")
     X = data.X
     if isinstance(X, np.ndarray):
         X = np.nan_to_num(X, nan=0.0) if np.isnan(X).any() else X

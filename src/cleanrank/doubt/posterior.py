@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from cleanrank import checks
 from cleanrank.compiled import kernel, threads
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.noise.crossfit import FitPredict
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
@@ -35,6 +35,7 @@ from cleanrank.rankers.grades import (
     rescaled,
 )
 from cleanrank.types import Array, FloatArray, Progress, RankingData
+from cleanrank.validation import check_n_jobs, check_seed
 
 STEPS = 300
 CLOSE = 1e-7
@@ -71,12 +72,12 @@ def true_probabilities(observed: npt.ArrayLike, matrix: Any, *, n_jobs: int | No
     """
     p = np.array(observed, dtype=np.float64)
     if p.ndim != 2:
-        checks.fail("observed", "must have a row per document and a column per grade", f"shape {p.shape}")
+        raise invalid("observed", "must have a row per document and a column per grade", f"shape {p.shape}")
     T = np.ascontiguousarray(noise_matrix(matrix, p.shape[1]))
     bad = ~(np.isfinite(p).all(axis=1) & (p >= 0).all(axis=1) & (p.sum(axis=1) > 0))
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail("observed", "must hold probabilities of the grades", p[row].tolist(), at=f"row {row}")
+        raise invalid("observed", "must hold probabilities of the grades", p[row].tolist(), at=f"row {row}")
     p = _padded(p, len(T))
     p /= p.sum(axis=1, keepdims=True)
     start = np.full_like(p, 1 / len(T))
@@ -133,17 +134,17 @@ def likelihoods(given: npt.ArrayLike, matrix: FloatArray) -> FloatArray:
     """P(given grade of the row | true grade l), for every row and l: (N, C)."""
     m = np.asarray(given)
     if m.ndim != 1 or m.dtype.kind not in "iu":
-        checks.fail("given", "must be whole grades, one per row", f"{m.dtype}, shape {m.shape}")
+        raise invalid("given", "must be whole grades, one per row", f"{m.dtype}, shape {m.shape}")
     bad = (m < 0) | (m >= len(matrix))
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail("given", f"must be grades from 0 to {len(matrix) - 1}", int(m[row]), at=f"row {row}")
+        raise invalid("given", f"must be grades from 0 to {len(matrix) - 1}", int(m[row]), at=f"row {row}")
     found: FloatArray = matrix.T[m]
     never = matrix.max(axis=0)[m] <= 0
     if never.any():
         row = int(np.argmax(never))
         rule = "must leave every grade that was given a chance to be given"
-        checks.fail("noise", rule, f"probability 0 for grade {m[row]}", at=f"row {row}")
+        raise invalid("noise", rule, f"probability 0 for grade {m[row]}", at=f"row {row}")
     return found
 
 
@@ -154,7 +155,7 @@ def bayes(prior: FloatArray, likelihood: FloatArray) -> FloatArray:
     [[0.6585, 0.3415]]
     """
     if prior.shape != likelihood.shape:
-        checks.fail("given", f"must have one grade per row ({len(prior)})", len(likelihood))
+        raise invalid("given", f"must have one grade per row ({len(prior)})", len(likelihood))
     joint = prior * likelihood
     total = joint.sum(axis=1, keepdims=True)
     lost = total[:, 0] <= TINY
@@ -214,15 +215,17 @@ def posterior_of(
         params: LightGBM parameters of the grade model that replace ``rankers.grades.DEFAULTS``.
         progress: called with (fold, folds).
     """
-    checks.check_seed(seed)
-    checks.check_n_jobs(n_jobs)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
     for each in others:
         if each.n_features != data.n_features:
-            checks.fail("others", f"must have the {data.n_features} features of the data", each.n_features)
+            raise invalid("others", f"must have the {data.n_features} features of the data", each.n_features)
     if rounds not in (1, 2):
-        checks.fail("rounds", "must be 1 or 2", rounds)
+        raise invalid("rounds", "must be 1 or 2", rounds)
     if fit_predict is not None and rounds == 2:
-        checks.fail("fit_predict", "goes with rounds=1: the second round has a likelihood of its own", rounds)
+        raise invalid(
+            "fit_predict", "goes with rounds=1: the second round has a likelihood of its own", rounds
+        )
     T = noise_matrix(noise, max(each.n_grades for each in (data, *others)))
     L = settled(likelihoods(data.y, T), known)
     if rounds == 1:
@@ -316,7 +319,7 @@ def table_probabilities(table: DoubtTable) -> FloatArray:
     while (name := f"{PROBABILITY}{len(columns)}") in table.reasons:
         columns.append(np.asarray(table.reasons[name], dtype=np.float64))
     if len(columns) < 2:
-        checks.fail(
+        raise invalid(
             "issues",
             f"must hold the probability of every grade ({PROBABILITY}0, {PROBABILITY}1, ...)",
             ", ".join(table.reasons) or "no reasons",
@@ -327,7 +330,7 @@ def table_probabilities(table: DoubtTable) -> FloatArray:
     bad |= table.given_label >= len(columns)
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail(
+        raise invalid(
             f"columns {PROBABILITY}0 to {PROBABILITY}{len(columns) - 1}",
             "must be the probabilities of all grades and sum to 1",
             found[row].round(4).tolist(),
@@ -343,10 +346,12 @@ def noise_matrix(noise: Any, n_grades: int) -> FloatArray:
     try:
         matrix = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        checks.fail("noise", "must be a matrix, a NoiseProfile or a NoiseEstimate", repr(noise)[:80])
+        raise invalid(
+            "noise", "must be a matrix, a NoiseProfile or a NoiseEstimate", repr(noise)[:80]
+        ) from None
     T = NoiseProfile(matrix).matrix
     if len(T) < n_grades:
-        checks.fail("noise", f"must have a row for each of the {n_grades} grades", f"{len(T)} rows")
+        raise invalid("noise", f"must have a row for each of the {n_grades} grades", f"{len(T)} rows")
     return T
 
 
@@ -372,11 +377,11 @@ def settled(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
     N, C = likelihood.shape
     if truth.shape != (N,) or truth.dtype.kind not in "iu":
         rule = f"must be a whole grade per row ({N}), -1 where unknown"
-        checks.fail("known", rule, f"{truth.dtype}, shape {truth.shape}")
+        raise invalid("known", rule, f"{truth.dtype}, shape {truth.shape}")
     bad = (truth < -1) | (truth >= C)
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail(
+        raise invalid(
             "known", f"must be grades from 0 to {C - 1}, -1 where unknown", int(truth[row]), at=f"row {row}",
             remedy="A longer scale needs a noise matrix of its size.",
         )  # fmt: skip

@@ -17,12 +17,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.compiled import threads
 from cleanrank.doubt import kernels
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.groups import rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import is_integer, one_of
 
 RULES = ("paper", "reference")
 KINDS: dict[str, int] = {"neg": kernels.NEG, "pos": kernels.POS, "all": kernels.NEG + kernels.POS}
@@ -59,24 +60,24 @@ class Window:
     highest_negative: int = 0
 
     def __post_init__(self) -> None:
-        checks.known("kind of outlier", self.kind, KINDS)
-        checks.known("rule", self.rule, RULES)
+        one_of("kind of outlier", self.kind, KINDS)
+        one_of("rule", self.rule, RULES)
         for name in ("cutoff", "start", "end", "highest_negative"):
-            if not checks.is_whole(getattr(self, name)):
-                checks.fail(name, "must be a whole number", repr(getattr(self, name)))
+            if not is_integer(getattr(self, name)):
+                raise invalid(name, "must be a whole number", repr(getattr(self, name)))
         if self.cutoff < 1:
-            checks.fail("cutoff", "must be at least 1", self.cutoff)
+            raise invalid("cutoff", "must be at least 1", self.cutoff)
         if not 0 <= self.start < self.end:
-            checks.fail(
+            raise invalid(
                 "start and end", "must satisfy 0 <= start < end (trees)", f"{self.start} and {self.end}"
             )
         if self.end - self.first + 1 > MOST:
-            checks.fail("window", f"must hold at most {MOST:,} forests, to fit a 16-bit counter", self.end)
+            raise invalid("window", f"must hold at most {MOST:,} forests, to fit a 16-bit counter", self.end)
         share: Any = self.min_frequency
         if not isinstance(share, Real) or not 0 < float(share) <= 1:
-            checks.fail("min_frequency", "must lie in (0, 1]", repr(share))
+            raise invalid("min_frequency", "must lie in (0, 1]", repr(share))
         if self.highest_negative < 0:
-            checks.fail("highest_negative", "must not be negative", self.highest_negative)
+            raise invalid("highest_negative", "must not be negative", self.highest_negative)
 
     @property
     def first(self) -> int:
@@ -122,8 +123,8 @@ class SOUR:
         self.y = _read_only(_grades(y))
         self.indptr = _read_only(np.asarray(indptr, dtype=np.int64))
         _check_offsets(self.indptr, len(self.y))
-        self.keep = checks.known("way of counting", keep, KEEPS)
-        self.evidence = checks.known("evidence", evidence, EVIDENCE)
+        self.keep = one_of("way of counting", keep, KEEPS)
+        self.evidence = one_of("evidence", evidence, EVIDENCE)
         self.n_jobs = n_jobs
         self.counts = np.zeros(len(self.y), dtype=np.uint16)
         self.weighed = np.zeros(len(self.y) if evidence == "score" else 0, dtype=np.float32)
@@ -150,9 +151,11 @@ class SOUR:
         if not self.window.holds(trees) or trees <= self.last:
             return
         if np.shape(scores) != self.y.shape:
-            checks.fail("scores", f"must have one value per row ({len(self.y)})", f"shape {np.shape(scores)}")
+            raise invalid(
+                "scores", f"must have one value per row ({len(self.y)})", f"shape {np.shape(scores)}"
+            )
         if order is not None and len(order) != len(self.y):
-            checks.fail("order", f"must have one place per row ({len(self.y)})", len(order))
+            raise invalid("order", f"must have one place per row ({len(self.y)})", len(order))
         window = self.window
         ranked = _read_only(np.ascontiguousarray(scores, dtype=np.float64))
         places = _read_only(np.ascontiguousarray(NO_ORDER if order is None else order, dtype=np.int32))
@@ -171,7 +174,7 @@ class SOUR:
         for trees, scores in rankings:
             found = np.asarray(scores)
             if not np.isfinite(found).all():
-                checks.fail("scores", "must be finite", "nan or infinite", at=f"ranking {trees}")
+                raise invalid("scores", "must be finite", "nan or infinite", at=f"ranking {trees}")
             self(trees, found)
         return self
 
@@ -201,7 +204,7 @@ class SOUR:
             self._need(end, "end", "lead")
             needed = min(end, self.last) - self.window.first + 1
         if needed < 1:
-            checks.fail("window", "must hold at least one forest", f"start {start}, end {end}")
+            raise invalid("window", "must hold at least one forest", f"start {start}, end {end}")
         return (counted >= needed) & self.of_kind(self.window.kind if kind is None else kind)
 
     @property
@@ -229,7 +232,7 @@ class SOUR:
     def of_kind(self, kind: str) -> BoolArray:
         """The documents that could be outliers of that kind, by their label."""
         relevant = self.y > self.window.highest_negative
-        wanted = KINDS[checks.known("kind of outlier", kind, KINDS)]
+        wanted = KINDS[one_of("kind of outlier", kind, KINDS)]
         found: BoolArray = np.where(relevant, bool(wanted & kernels.POS), bool(wanted & kernels.NEG))
         return found
 
@@ -245,7 +248,7 @@ class SOUR:
             chosen: the issues, when they are other than ``outliers()``.
         """
         if not np.array_equal(data.y, self.y) or not np.array_equal(data.indptr, self.indptr):
-            checks.fail("data", f"must be the {len(self.y):,} rows that were watched", repr(data))
+            raise invalid("data", f"must be the {len(self.y):,} rows that were watched", repr(data))
         issues = self.outliers() if chosen is None else chosen
         reason = "sour_evidence" if self.evidence == "score" else "sour"
         return DoubtTable.of(
@@ -259,7 +262,7 @@ class SOUR:
     def _need_something(self) -> None:
         if self.seen == 0:
             window = self.window
-            checks.fail(
+            raise invalid(
                 "the detector",
                 f"must have seen a forest with {window.first} to {window.end} trees",
                 "none",
@@ -268,7 +271,7 @@ class SOUR:
 
     def _need(self, value: int, name: str, keep: str) -> None:
         if self.keep != keep or self.window.start != 0:
-            checks.fail(name, f"other than the window's needs keep={keep!r} and a window from 0", value)
+            raise invalid(name, f"other than the window's needs keep={keep!r} and a window from 0", value)
 
 
 def _grades(y: npt.ArrayLike) -> Array:
@@ -276,16 +279,16 @@ def _grades(y: npt.ArrayLike) -> Array:
     whole = given.ndim == 1 and given.dtype.kind in "iu"
     if not whole or given.min(initial=0) < 0:
         found = int(given.min()) if whole else f"{given.dtype}, shape {given.shape}"
-        checks.fail("y", "must be whole grades from 0 on, one per row", found)
+        raise invalid("y", "must be whole grades from 0 on, one per row", found)
     return given.astype(np.int32, copy=False)
 
 
 def _check_offsets(indptr: IntArray, n: int) -> None:
     """Kernels read where the offsets point, without a look at the bounds."""
     if indptr.ndim != 1 or not len(indptr) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        checks.fail("indptr", "must rise from 0, a row offset per query and the end", indptr.tolist()[:8])
+        raise invalid("indptr", "must rise from 0, a row offset per query and the end", indptr.tolist()[:8])
     if indptr[-1] != n:
-        checks.fail("indptr", f"must end at the number of rows ({n})", int(indptr[-1]))
+        raise invalid("indptr", f"must end at the number of rows ({n})", int(indptr[-1]))
 
 
 def _read_only(values: Array) -> Array:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, RowChoice
 
@@ -47,22 +47,22 @@ class DoubtTable:
         for name in COLUMNS:
             column = READ[name](name, getattr(self, name))
             if column.shape != (n,):
-                checks.fail(name, f"must have one value per row ({n})", f"shape {column.shape}")
+                raise invalid(name, f"must have one value per row ({n})", f"shape {column.shape}")
             column.flags.writeable = False
             object.__setattr__(self, name, column)
         reasons = {}
         for name, values in self.reasons.items():
             if np.shape(values) != (n,):
-                checks.fail(name, f"must have one value per row ({n})", f"shape {np.shape(values)}")
+                raise invalid(name, f"must have one value per row ({n})", f"shape {np.shape(values)}")
             reasons[name] = np.array(values)
             reasons[name].flags.writeable = False
         object.__setattr__(self, "reasons", reasons)
         bad = ~((self.doubt >= 0) & (self.doubt <= 1))
         if bad.any():
             row = int(np.argmax(bad))
-            checks.fail("doubt", "must lie in [0, 1]", self.doubt[row], at=f"row {self.row_id[row]}")
+            raise invalid("doubt", "must lie in [0, 1]", self.doubt[row], at=f"row {self.row_id[row]}")
         if len(np.unique(self.row_id)) != n:
-            checks.fail("row_id", "must be different in every row", "a repeated one")
+            raise invalid("row_id", "must be different in every row", "a repeated one")
 
     @classmethod
     def of(
@@ -139,12 +139,12 @@ class DoubtTable:
         there[there] = self.row_id[order[at[there]]] == data.row_ids[there]
         if not there.all():
             row = int(np.argmin(there))
-            checks.fail("issues", "must have a row for every row of data", "none", at=data.place(row))
+            raise invalid("issues", "must have a row for every row of data", "none", at=data.place(row))
         found = self.select(order[at])
         differs = found.given_label != data.y
         if differs.any():
             row = int(np.argmax(differs))
-            checks.fail(
+            raise invalid(
                 "given_label", f"must be the grade in data ({data.y[row]})", found.given_label[row],
                 at=data.place(row), remedy="Was the table made from these data?",
             )  # fmt: skip
@@ -234,14 +234,14 @@ class DoubtTable:
         if not isinstance(truth, Corruption):
             mask = np.asarray(truth, dtype=np.bool_)
             if mask.shape != (len(self),):
-                checks.fail("truth", f"must have one value per row ({len(self)})", f"shape {mask.shape}")
+                raise invalid("truth", f"must have one value per row ({len(self)})", f"shape {mask.shape}")
             return mask
         order = np.argsort(truth.data.row_ids, kind="stable")
         ids = truth.data.row_ids[order]
         at = np.minimum(np.searchsorted(ids, self.row_id), len(ids) - 1)
         if (ids[at] != self.row_id).any():
             row = int(np.argmax(ids[at] != self.row_id))
-            checks.fail("row_id", "must be one of the corrupted data", int(self.row_id[row]))
+            raise invalid("row_id", "must be one of the corrupted data", int(self.row_id[row]))
         found: BoolArray = truth.changed[order[at]]
         return found
 
@@ -271,10 +271,10 @@ def read_doubts(path: str | Path) -> DoubtTable:
         frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
     except (ValueError, OSError) as error:
         found = str(error).strip().rstrip(".")
-        raise checks.BadFileError(f"{file.name} must be a table; got {found}.", str(file)) from error
+        raise BadFileError(f"{file.name} must be a table; got {found}.", str(file)) from error
     for name in COLUMNS:
         if name not in frame.columns:
-            raise checks.BadFileError(
+            raise BadFileError(
                 f"{file.name} must have the column {name!r}; got {', '.join(map(str, frame.columns))}.",
                 str(file),
             )
@@ -286,8 +286,8 @@ def read_doubts(path: str | Path) -> DoubtTable:
     }
     try:
         return DoubtTable(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
-    except checks.InvalidInputError as error:
-        raise checks.BadFileError(f"{file.name}: {error}", str(file)) from error
+    except InvalidInputError as error:
+        raise BadFileError(f"{file.name}: {error}", str(file)) from error
 
 
 def _whole(name: str, values: Any) -> Array:
@@ -334,7 +334,7 @@ def _number(value: Any) -> float:
 
 def _refuse(name: str, rule: str, given: Array, bad: BoolArray) -> NoReturn:
     place = int(np.argmax(bad))
-    checks.fail(name, rule, repr(given.ravel()[place]), at=f"place {place} (from 0)")
+    raise invalid(name, rule, repr(given.ravel()[place]), at=f"place {place} (from 0)")
 
 
 FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}

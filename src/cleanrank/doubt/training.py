@@ -20,12 +20,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from cleanrank import checks
 from cleanrank.compiled import kernel, threads
 from cleanrank.data.split import fold_of_query
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.groups import rank_order
 from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import check_n_jobs, check_seed
 
 BoolArray = npt.NDArray[np.bool_]
 ROUNDS = 50
@@ -75,13 +76,13 @@ class Course:
         found = np.asarray(predictions, dtype=np.float64)
         if found.ndim not in (1, 2) or len(found) != self.data.n_docs:
             rule = f"must have one row per document ({self.data.n_docs})"
-            checks.fail("predictions", rule, f"shape {found.shape}", at=f"look {look}")
+            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
         if not np.isfinite(found).all():
-            checks.fail("predictions", "must be finite", "nan or infinite", at=f"look {look}")
+            raise invalid("predictions", "must be finite", "nan or infinite", at=f"look {look}")
         before = 2 if self.votes is not None else 1
         if self.looks and found.ndim != before:
             rule = "must be probabilities all along, or scores all along"
-            checks.fail("predictions", rule, f"shape {found.shape}", at=f"look {look}")
+            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
         right = self._see_grades(found) if found.ndim == 2 else self._see_scores(found)
         self.right += right
         self.forgotten += self._before & ~right
@@ -135,13 +136,13 @@ class Course:
         y = self.data.y
         if p.shape[1] < self.data.n_grades:
             rule = f"must have a column for each of {self.data.n_grades} grades"
-            checks.fail("predictions", rule, f"shape {p.shape}")
+            raise invalid("predictions", rule, f"shape {p.shape}")
         given = p[np.arange(len(y)), y]
         self.loss -= np.log(np.maximum(given, 1e-12))
         if self.votes is None:
             self.votes = np.zeros_like(p)
         if self.votes.shape != p.shape:
-            checks.fail("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
+            raise invalid("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
         self.votes += p
         found: BoolArray = given >= p.max(axis=1)
         return found
@@ -162,7 +163,7 @@ class Course:
 
     def _need(self) -> None:
         if not self.looks:
-            checks.fail("run", "must hold at least one set of predictions", "none")
+            raise invalid("run", "must hold at least one set of predictions", "none")
 
 
 @kernel(parallel=True)
@@ -205,8 +206,8 @@ def watch_run(
         seed: for the folds and the forests.
         n_jobs: threads.
     """
-    checks.check_seed(seed)
-    checks.check_n_jobs(n_jobs)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
     whole = Course(data, n_jobs=n_jobs)
     if run is not None:
         return whole.watch(run)
@@ -261,7 +262,7 @@ def find_by_loss(
     True
     """
     if not 0 < share <= 1:
-        checks.fail("share", "must lie in (0, 1]", share)
+        raise invalid("share", "must lie in (0, 1]", share)
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
         n_jobs=n_jobs,
@@ -298,7 +299,7 @@ def find_forgotten(
         n_jobs: threads.
     """
     if not 0 < least <= 1:
-        checks.fail("least", "must lie in (0, 1]", least)
+        raise invalid("least", "must lie in (0, 1]", least)
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
         n_jobs=n_jobs,

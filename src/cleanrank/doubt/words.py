@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 EXPECTED = "expected_grade"
@@ -91,7 +91,7 @@ def explain(
     whole = table.aligned(data)
     chosen = _chosen(whole, n, rows)
     if neighbours < 0:
-        checks.fail("neighbours", "must not be negative", neighbours)
+        raise invalid("neighbours", "must not be negative", neighbours)
     words: list[dict[str, str]] = [{} for _ in chosen]
     ranking, by = _ranking(whole, data, scores)
     for place, row in enumerate(chosen):
@@ -192,7 +192,7 @@ def _chosen(table: DoubtTable, n: int | None, rows: npt.ArrayLike | None) -> Int
     at = np.minimum(np.searchsorted(table.row_id[order], ids), len(order) - 1)
     unknown = table.row_id[order[at]] != ids
     if unknown.any():
-        checks.fail("rows", "must be row ids of the table", ids[np.argmax(unknown)])
+        raise invalid("rows", "must be row ids of the table", ids[np.argmax(unknown)])
     return order[at]
 
 
@@ -202,7 +202,7 @@ def _ranking(
     if scores is not None:
         given = np.asarray(scores, dtype=np.float64)
         if given.shape != (data.n_docs,):
-            checks.fail("scores", f"must have one value per row ({data.n_docs})", f"shape {given.shape}")
+            raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {given.shape}")
         return given, "models"
     found = table.reasons.get(EXPECTED)
     return (None if found is None else np.asarray(found)), "forests"

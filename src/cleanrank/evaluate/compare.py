@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import CleanrankError, invalid
 from cleanrank.evaluate import naive, resampling, significance
 from cleanrank.evaluate.measures import Measure, MeasureLike, as_measures, describe_parts
 from cleanrank.evaluate.plan import check_grades, make_plan
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +51,7 @@ class Evaluation(Mapping[str, FloatArray]):
     def __contains__(self, measure: object) -> bool:
         try:
             return as_measures(measure)[0] in self.measures  # type: ignore[arg-type]
-        except checks.CleanrankError:
+        except CleanrankError:
             return False
 
     def get(self, measure: MeasureLike, default: Any = None) -> Any:
@@ -61,7 +62,7 @@ class Evaluation(Mapping[str, FloatArray]):
         """The line of a measure in ``by_query``."""
         wanted = as_measures(measure)[0]
         if wanted not in self.measures:
-            checks.known("evaluated measure", str(wanted), list(self))
+            one_of("evaluated measure", str(wanted), list(self))
         return self.measures.index(wanted)
 
     @property
@@ -210,7 +211,7 @@ def evaluate_arrays(
     grades, offsets = np.asarray(y), np.asarray(indptr)
     if grades.ndim != 1 or offsets.ndim != 1 or not len(offsets):
         shapes = f"shapes {grades.shape} and {offsets.shape}"
-        checks.fail("y and indptr", "must be lists of grades and of row offsets", shapes)
+        raise invalid("y and indptr", "must be lists of grades and of row offsets", shapes)
     data = RankingData(
         X=np.zeros((len(grades), 0), dtype=np.float32),
         y=grades,
@@ -258,16 +259,16 @@ def checked_scores(scores: npt.ArrayLike, n: int, data: RankingData | None = Non
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.shape != (n,):
-        checks.fail("scores", f"must hold one number per row ({n})", f"shape {found.shape}")
+        raise invalid("scores", f"must hold one number per row ({n})", f"shape {found.shape}")
     if found.dtype.kind not in "iufb":
-        checks.fail("scores", "must be numbers", f"dtype {found.dtype}")
+        raise invalid("scores", "must be numbers", f"dtype {found.dtype}")
     narrow = found.dtype in (np.float32, np.float16)
     found = np.ascontiguousarray(found, dtype=np.float32 if narrow else np.float64)
     # The least and the largest tell of NaN and infinity without a mask of n entries.
     if n and not (np.isfinite(found.min()) and np.isfinite(found.max())):
         row = int(np.argmin(np.isfinite(found)))
         at = f"row {row}" if data is None else data.place(row)
-        checks.fail("scores", "must be finite", found[row], at=at,
+        raise invalid("scores", "must be finite", found[row], at=at,
                     remedy="Look for overflow or missing features where the scores were made.")  # fmt: skip
     return found
 
@@ -321,15 +322,15 @@ def compare(
     if not isinstance(systems, Mapping) or not all(isinstance(name, str) for name in systems):
         found_kind = f"names {list(systems)[:3]}" if isinstance(systems, Mapping) else type(systems).__name__
         remedy = "As in {'base': scores, 'new': others}."
-        checks.fail("systems", "must map names (strings) to scores", found_kind, remedy=remedy)
+        raise invalid("systems", "must map names (strings) to scores", found_kind, remedy=remedy)
     names = tuple(systems)
     if len(names) < 2:
-        checks.fail("systems", "must name at least two systems", f"{len(names)}")
-    against = checks.known("system", names[0] if baseline is None else baseline, names)
-    checks.known("test", test, significance.TESTS)
-    checks.known("alternative", alternative, significance.ALTERNATIVES)
+        raise invalid("systems", "must name at least two systems", f"{len(names)}")
+    against = one_of("system", names[0] if baseline is None else baseline, names)
+    one_of("test", test, significance.TESTS)
+    one_of("alternative", alternative, significance.ALTERNATIVES)
     if correction is not None:
-        checks.known("correction", correction, ("holm",))
+        one_of("correction", correction, ("holm",))
     wanted = as_measures(measures)
     found = {name: evaluate(systems[name], data, wanted, n_jobs=n_jobs) for name in names}
     base = found[against]
@@ -374,7 +375,7 @@ def _figures(
         a, b, w = system.by_query[m], base.by_query[m], base.weights[m]
         if (np.isnan(a) != np.isnan(b)).any():
             at = base.query_ids[int(np.argmax(np.isnan(a) != np.isnan(b)))]
-            checks.fail(str(measure), "must be defined for both systems or none", "one", at=f"query {at}",
+            raise invalid(str(measure), "must be defined for both systems or none", "one", at=f"query {at}",
                         remedy=f"Give such queries a value, as in '{measure}:empty=zero'.")  # fmt: skip
         if np.isnan(a).all():
             p_values.append(float("nan"))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.evaluate import resampling, significance
 from cleanrank.evaluate.compare import aligned, checked_scores
 from cleanrank.evaluate.measures import MAX_EXP_GRADE, Measure, MeasureLike, as_measures, describe_parts
@@ -142,21 +142,23 @@ def noise_matrix(noise: Any, data: RankingData) -> FloatArray:
     """A checked T that can be inverted."""
     given = getattr(noise, "matrix", noise)
     if given is None:
-        checks.fail("noise", "must be a matrix of label probabilities", "none", remedy="Give noise=T.")
+        raise invalid("noise", "must be a matrix of label probabilities", "none", remedy="Give noise=T.")
     try:
         T = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         remedy = (
             "A named family becomes one with cleanrank.noise.matrices.read_noise('uniform:0.1', n_grades)."
         )
-        checks.fail("noise", "must be a matrix of label probabilities", repr(given)[:80], remedy=remedy)
+        raise invalid(
+            "noise", "must be a matrix of label probabilities", repr(given)[:80], remedy=remedy
+        ) from None
     if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < data.n_grades:
         rule = f"must be a square matrix for at least the {data.n_grades} grades of the data"
-        checks.fail("noise", rule, f"shape {T.shape}")
+        raise invalid("noise", rule, f"shape {T.shape}")
     _check_stochastic(T)
     condition = float(np.linalg.cond(T))
     if not condition < MOST_CONDITION:
-        checks.fail(
+        raise invalid(
             "noise",
             f"must leave the grades apart (condition number below {MOST_CONDITION:g})",
             f"condition number {condition:.3g}",
@@ -170,7 +172,7 @@ def _check_stochastic(T: FloatArray) -> None:
     if bad.any():
         at = np.unravel_index(int(np.argmax(bad)), bad.shape)
         rule = "must have rows of probabilities that sum to 1"
-        checks.fail("noise", rule, T[at].tolist(), at=f"row {int(at[-1])}")
+        raise invalid("noise", rule, T[at].tolist(), at=f"row {int(at[-1])}")
 
 
 def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray:
@@ -178,11 +180,11 @@ def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray
         return matrix[None]
     drawn = np.asarray(matrix_draws, dtype=np.float64)
     if drawn.ndim != 3 or drawn.shape[1:] != matrix.shape:
-        checks.fail("matrix_draws", f"must have the shape (draws, *{matrix.shape})", drawn.shape)
+        raise invalid("matrix_draws", f"must have the shape (draws, *{matrix.shape})", drawn.shape)
     _check_stochastic(drawn)
     worst = float(np.linalg.cond(drawn).max())
     if not worst < MOST_CONDITION:
-        checks.fail("matrix_draws", "must all be well conditioned", f"condition number {worst:.3g}",
+        raise invalid("matrix_draws", "must all be well conditioned", f"condition number {worst:.3g}",
                     remedy="Estimate the matrix from more labels.")  # fmt: skip
     return drawn
 
@@ -191,18 +193,18 @@ def check_correctable(m: Measure, data: RankingData, n_grades: int) -> None:
     """Refuses what cannot be corrected, with the reason."""
     reason = REFUSED.get(m.name) if m.weighting in (None, "macro") else None
     if reason:
-        raise checks.InvalidInputError(f"{str(m)!r} cannot be corrected for label noise: {reason}.")
+        raise InvalidInputError(f"{str(m)!r} cannot be corrected for label noise: {reason}.")
     if m.empty == "skip":
         rule = "must keep all queries, for noisy labels decide which are left out"
-        checks.fail(f"{str(m)!r}", rule, "empty=skip", remedy="Leave the convention out.")  # fmt: skip
+        raise invalid(f"{str(m)!r}", rule, "empty=skip", remedy="Leave the convention out.")  # fmt: skip
     if m.ties == "worst":
-        checks.fail(f"{str(m)!r}", "must not break ties by noisy labels", "ties=worst",
+        raise invalid(f"{str(m)!r}", "must not break ties by noisy labels", "ties=worst",
                     remedy="Use ties=average.")  # fmt: skip
     if m.name == "dcg" and data.gains is not None:
-        checks.fail("data", "must have no gains of their own, for grades are what is noisy", "gains",
+        raise invalid("data", "must have no gains of their own, for grades are what is noisy", "gains",
                     remedy="Use data.with_labels(data.y).")  # fmt: skip
     if m.gain == "exp" and n_grades - 1 > MAX_EXP_GRADE:
-        checks.fail("grades", f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1", n_grades - 1)
+        raise invalid("grades", f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1", n_grades - 1)
 
 
 def grade_values(m: Measure, n_grades: int) -> FloatArray:

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import checked_scores, query_values
 from cleanrank.evaluate.measures import CONVENTIONS, MAX_EXP_GRADE, Measure
 from cleanrank.evaluate.plan import discount
 from cleanrank.types import Array, FloatArray
+from cleanrank.validation import one_of
 
 Reading = Mapping[str, str]
 
@@ -132,7 +133,7 @@ def explain_ndcg(
     grades, found = _checked(y, scores, k)
     ids = np.arange(len(grades)) if doc_ids is None else np.asarray(doc_ids).astype(str)
     if ids.shape != grades.shape:
-        checks.fail("doc_ids", f"must name each of the {len(grades)} documents", f"shape {ids.shape}")
+        raise invalid("doc_ids", f"must name each of the {len(grades)} documents", f"shape {ids.shape}")
     each = {name: _value(reading, grades, found, ids, k) for name, reading in READINGS.items()}
     return Explanation(
         k=int(k),
@@ -159,7 +160,7 @@ def difference(
     ['empty']
     """
     for name in (a, b):
-        checks.known("convention or tool", name, READINGS)
+        one_of("convention or tool", name, READINGS)
     grades, found = _checked(y, scores, k)
     ids = np.arange(len(grades)) if doc_ids is None else np.asarray(doc_ids).astype(str)
     return _steps(a, b, grades, found, ids, k)
@@ -168,11 +169,11 @@ def difference(
 def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Array]:
     grades = np.asarray(y)
     if grades.ndim != 1 or not len(grades) or grades.dtype.kind not in "iubf":
-        checks.fail("y", "must list the grades of one query", f"shape {grades.shape}")
+        raise invalid("y", "must list the grades of one query", f"shape {grades.shape}")
     bad = ~np.isfinite(grades) | (grades < 0) | (grades != np.floor(grades)) | (grades > MAX_EXP_GRADE)
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail("y", f"must hold whole grades from 0 to {MAX_EXP_GRADE}", grades[row], at=f"row {row}")
+        raise invalid("y", f"must hold whole grades from 0 to {MAX_EXP_GRADE}", grades[row], at=f"row {row}")
     Measure("ndcg", k)
     return grades.astype(np.int32), checked_scores(scores, len(grades))
 

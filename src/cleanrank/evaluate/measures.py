@@ -26,7 +26,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import one_of
 
 PARTS = ("gain", "discount", "empty", "short", "ties", "weighting", "relevant", "max_grade")
 
@@ -186,7 +187,7 @@ class Measure:
     max_grade: int | None = None
 
     def __post_init__(self) -> None:
-        kind = MEASURES[checks.known("measure", self.name, MEASURES)]
+        kind = MEASURES[one_of("measure", self.name, MEASURES)]
         for part in ("cutoff", "relevant", "max_grade"):
             if isinstance(getattr(self, part), np.integer):
                 object.__setattr__(self, part, int(getattr(self, part)))
@@ -196,7 +197,7 @@ class Measure:
             _check_part(self.name, kind, part, value)
         weighting = given.get("weighting", kind.defaults.get("weighting"))
         if "empty" in given and weighting in ("micro", "pooled"):
-            checks.fail(
+            raise invalid(
                 f"empty={self.empty}",
                 "has no meaning where pairs are summed over queries",
                 f"{self.name}:{weighting}",
@@ -216,7 +217,7 @@ class Measure:
         'micro'
         """
         if not isinstance(text, str):
-            checks.fail("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
+            raise invalid("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
         return _parse(text)
 
     def __str__(self) -> str:
@@ -247,9 +248,9 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
     elif isinstance(measures, Iterable):
         listed = list(measures)
     else:
-        checks.fail("a measure", "must be text or a Measure", repr(measures), remedy="Try 'ndcg@10'.")
+        raise invalid("a measure", "must be text or a Measure", repr(measures), remedy="Try 'ndcg@10'.")
     if not listed:
-        checks.fail("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
+        raise invalid("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
     return tuple(dict.fromkeys(m if isinstance(m, Measure) else Measure.parse(m) for m in listed))
 
 
@@ -300,29 +301,29 @@ def _check_cutoff(name: str, cutoff: object, kind: Kind) -> None:
     if cutoff is None:
         return
     if not kind.cutoff:
-        checks.fail(f"{name!r}", "takes no cut-off", f"{name}@{cutoff}", remedy=f"Write {name!r}.")
+        raise invalid(f"{name!r}", "takes no cut-off", f"{name}@{cutoff}", remedy=f"Write {name!r}.")
     if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
-        checks.fail("the cut-off", "must be a whole number from 1 on", f"{name}@{cutoff}")
+        raise invalid("the cut-off", "must be a whole number from 1 on", f"{name}@{cutoff}")
 
 
 def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
     if part not in kind.parts:
-        checks.fail(
+        raise invalid(
             f"{name!r}",
             f"has no part {part!r}",
             f"{part}={value}",
             remedy=f"It has: {', '.join(kind.parts)}.",
         )
     if part == "empty" and name in _ZERO_WHERE_EMPTY and value == "one":
-        checks.fail(
+        raise invalid(
             f"empty of {name!r}", f"must be zero or skip, for it is 0 where {kind.undefined}", "empty=one"
         )
     if part in CHOICES:
-        checks.known(part, value, CHOICES[part])
+        one_of(part, value, CHOICES[part])
         return
     most = MAX_EXP_GRADE if part == "max_grade" else 2**31 - 1
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        checks.fail(part, f"must be a whole number from 1 to {most}", value)
+        raise invalid(part, f"must be a whole number from 1 to {most}", value)
 
 
 def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, Any]:
@@ -348,15 +349,15 @@ def _parse(text: str) -> Measure:
         part, equals, value = (piece.strip() for piece in word.partition("="))
         if not equals and part in CONVENTIONS:
             if convention:
-                checks.fail("a measure", "takes one convention", repr(text))
+                raise invalid("a measure", "takes one convention", repr(text))
             convention = part
             continue
         if not equals:
-            checks.known("convention or weighting", part, (*CONVENTIONS, *CHOICES["weighting"]))
+            one_of("convention or weighting", part, (*CONVENTIONS, *CHOICES["weighting"]))
             part, value = "weighting", part
-        checks.known("part of a measure", part, PARTS)
+        one_of("part of a measure", part, PARTS)
         if part in given:
-            checks.fail(f"{part} of a measure", "must be given once", repr(text))
+            raise invalid(f"{part} of a measure", "must be given once", repr(text))
         given[part] = _parse_value(part, value)
     weighting = given.get("weighting", MEASURES[name].defaults.get("weighting"))
     return Measure(name, cutoff, **{**_defaults(name, convention or "lightgbm", weighting), **given})
@@ -367,12 +368,12 @@ def _parse_head(head: str, text: str) -> tuple[str, int | None]:
     name = ALIASES.get(name, name)
     stem = re.sub(r"[^a-z_].*", "", name)
     if stem != name and ALIASES.get(stem, stem) in MEASURES:
-        checks.fail("a measure", "must read name@cutoff:convention, as in 'ndcg@10:letor'", repr(text))
-    checks.known("measure", name, MEASURES)
+        raise invalid("a measure", "must read name@cutoff:convention, as in 'ndcg@10:letor'", repr(text))
+    one_of("measure", name, MEASURES)
     if not at:
         return name, None
     if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) == 0:
-        checks.fail(
+        raise invalid(
             "the cut-off", "must be a whole number from 1 on", repr(text), remedy=f"As in '{name}@10'."
         )
     return name, int(digits)
@@ -380,9 +381,9 @@ def _parse_head(head: str, text: str) -> tuple[str, int | None]:
 
 def _parse_value(part: str, value: str) -> Any:
     if part in CHOICES:
-        return checks.known(part, value, CHOICES[part])
+        return one_of(part, value, CHOICES[part])
     if not re.fullmatch(r"[0-9]{1,9}", value):
-        checks.fail(part, "must be a whole number from 1 on", value or "nothing")
+        raise invalid(part, "must be a whole number from 1 on", value or "nothing")
     return int(value)
 
 

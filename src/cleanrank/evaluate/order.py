@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.evaluate import resampling
 from cleanrank.evaluate.compare import checked_scores
 from cleanrank.evaluate.corrected import (
@@ -25,6 +24,7 @@ from cleanrank.evaluate.corrected import (
 from cleanrank.evaluate.measures import Measure, MeasureLike, as_measures
 from cleanrank.evaluate.significance import checked_count
 from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
 
 OVER = ("queries", "labels")
 BLOCK = 512
@@ -64,7 +64,7 @@ def order_probability(
     >>> order_probability(good, bad, data, "dcg@1", noise=[[0.9, 0.1], [0.1, 0.9]], over="labels") > 0.99
     True
     """
-    checks.known("over", over, OVER)
+    one_of("over", over, OVER)
     resamples = checked_count("resamples", resamples)
     m = as_measures(measure)[0]
     T = noise_matrix(noise, data)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import MAX_EXP_GRADE, Measure
 from cleanrank.types import Array, FloatArray, IntArray
 
@@ -104,14 +104,14 @@ def check_grades(measures: tuple[Measure, ...], y: Array, gains: Array | None) -
     most = int(y.max(initial=0))
     for m in measures:
         if m.name == "err" and most > (m.max_grade or 0):
-            checks.fail(
+            raise invalid(
                 f"max_grade of {str(m)!r}",
                 "must be at least the highest grade of the data",
                 f"{m.max_grade} for the grade {most}",
                 remedy=f"Write 'err:max_grade={most}'." if most <= MAX_EXP_GRADE else "Use fewer grades.",
             )
         if m.gain == "exp" and gains is None and most > MAX_EXP_GRADE:
-            checks.fail(
+            raise invalid(
                 "grades",
                 f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1",
                 most,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -28,7 +28,7 @@ def stream_key(seed: int) -> np.uint64:
     try:
         number = operator.index(seed)
     except TypeError:
-        checks.fail("seed", "must be a whole number", repr(seed))
+        raise invalid("seed", "must be a whole number", repr(seed)) from None
     return np.uint64(int(_mix(np.array([(number * 2 + 1) & MASK], dtype=np.uint64))[0]))
 
 

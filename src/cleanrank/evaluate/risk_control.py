@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import checked_scores
 from cleanrank.groups import ranks
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import is_integer, one_of
 
 MOST_CUTS = 2000
 CUTS: dict[str, str] = {"score": "documents with a score of at least the cut", "rank": "the first documents"}
@@ -134,17 +135,17 @@ def calibrate(
     >>> cut.upper <= 0.2, cut.trivial
     (True, False)
     """
-    kind = RISKS[checks.known("risk", risk, RISKS)]
-    checks.known("cut", cut, CUTS)
-    checks.known("method", method, METHODS)
-    p_value = BOUNDS[checks.known("bound", bound, BOUNDS)]
+    kind = RISKS[one_of("risk", risk, RISKS)]
+    one_of("cut", cut, CUTS)
+    one_of("method", method, METHODS)
+    p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
     for name, value in (("alpha", alpha), ("delta", delta)):
         if not 0 < value < 1:
-            checks.fail(name, "must lie strictly between 0 and 1", value)
-    if not checks.is_whole(relevant):
-        checks.fail("relevant", "must be the lowest grade that counts as relevant", repr(relevant))
+            raise invalid(name, "must lie strictly between 0 and 1", value)
+    if not is_integer(relevant):
+        raise invalid("relevant", "must be the lowest grade that counts as relevant", repr(relevant))
     if method == "rcps" and not kind.monotone:
-        checks.fail("method", f"must be 'ltt' for {risk}, which is not monotone in the cut", repr(method))
+        raise invalid("method", f"must be 'ltt' for {risk}, which is not monotone in the cut", repr(method))
     found = checked_scores(scores, data.n_docs, data).astype(np.float64)
     cuts = _cuts(found, data, kind, cut, grid)
     losses = _losses(found, data, risk, cut, cuts, relevant)
@@ -167,13 +168,13 @@ def _cuts(found: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: 
         try:
             cuts = np.unique(np.asarray(grid, dtype=np.float64))
         except (TypeError, ValueError):
-            checks.fail("grid", "must hold finite cuts", repr(grid))
+            raise invalid("grid", "must hold finite cuts", repr(grid)) from None
         if not len(cuts) or not np.isfinite(cuts).all():
-            checks.fail("grid", "must hold finite cuts", f"{len(cuts)} of them")
+            raise invalid("grid", "must hold finite cuts", f"{len(cuts)} of them")
     elif cut == "rank":
         cuts = np.arange(1.0, data.lengths.max(initial=1) + 1)
     elif not kind.monotone:
-        checks.fail(
+        raise invalid(
             "grid", "must be given for a risk that is not monotone in the score", "none",
             remedy="Take quantiles of the scores of other queries.",
         )  # fmt: skip
@@ -207,7 +208,7 @@ def _losses(
     if not rows:
         kind = "grades below" if risk == "false_positives" else "a grade of at least"
         rule = f"must include one for which {risk} has a meaning, with {kind} {relevant}"
-        checks.fail("calibration queries", rule, "none", remedy="Judge more queries, or change `relevant`.")
+        raise invalid("calibration queries", rule, "none", remedy="Judge more queries, or change `relevant`.")
     return np.stack(rows)
 
 
@@ -226,7 +227,7 @@ def _check_enough(n: int, alpha: float, delta: float, p_value: Callable[..., flo
     while need - few > 1:
         middle = (few + need) // 2
         few, need = (few, middle) if p_value(0.0, middle, alpha) <= delta else (middle, need)
-    checks.fail(
+    raise invalid(
         "calibration queries",
         f"must number at least {need} to guarantee {risk} <= {alpha:g} with probability {1 - delta:g}",
         n,
@@ -279,12 +280,12 @@ def upper_bound(mean: float, n: int, delta: float, bound: str = "hoeffding_bentk
     >>> round(upper_bound(0.05, 200, 0.05), 3)
     0.093
     """
-    p_value = BOUNDS[checks.known("bound", bound, BOUNDS)]
-    if not checks.is_whole(n) or n < 1:
-        checks.fail("n", "must be a whole number from 1 on", repr(n))
+    p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
+    if not is_integer(n) or n < 1:
+        raise invalid("n", "must be a whole number from 1 on", repr(n))
     if not (0 <= mean <= 1 and 0 < delta < 1):
         given = f"{mean} and {delta}"
-        checks.fail("mean and delta", "must lie in [0, 1] and strictly between 0 and 1", given)
+        raise invalid("mean and delta", "must lie in [0, 1] and strictly between 0 and 1", given)
     return _upper(mean, n, delta, p_value)
 
 

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import aligned, checked_scores, query_values, weighted_means
 from cleanrank.evaluate.corrected import noise_matrix
 from cleanrank.evaluate.measures import Measure, MeasureLike, as_measures
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import check_seed, is_integer
 
 CRITERIA: dict[str, str] = {
     "dcg@10": "order preserving; reads the labels of the first ten alone",
@@ -109,9 +110,9 @@ def select(
     'sd 1'
     """
     names, scores = _checked(systems, data)
-    if not checks.is_whole(repetitions) or repetitions < 1:
-        checks.fail("repetitions", "must be a whole number from 1 on", repr(repetitions))
-    checks.check_seed(seed)
+    if not is_integer(repetitions) or repetitions < 1:
+        raise invalid("repetitions", "must be a whole number from 1 on", repr(repetitions))
+    check_seed(seed)
     aim = _single("target", target)
     chosen = None if isinstance(criterion, str) and criterion == AUTO else _single("criterion", criterion)
     compared = [criteria] if isinstance(criteria, str | Measure) else criteria
@@ -142,12 +143,12 @@ def select(
 def _checked(systems: Any, data: RankingData) -> tuple[tuple[str, ...], list[Array]]:
     if not isinstance(systems, Mapping) or not all(isinstance(name, str) for name in systems):
         remedy = "As in {'base': scores, 'new': others}."
-        checks.fail("systems", "must map names (strings) to scores", type(systems).__name__, remedy=remedy)
+        raise invalid("systems", "must map names (strings) to scores", type(systems).__name__, remedy=remedy)
     if len(systems) < 2:
-        checks.fail("systems", "must name at least two systems", f"{len(systems)}")
+        raise invalid("systems", "must name at least two systems", f"{len(systems)}")
     if not any(np.ptp(data.y[a:b]) for a, b in pairwise(data.indptr) if b > a):
         rule = "must differ within at least one query, else every system is as good as any"
-        checks.fail("labels", rule, f"the same in each of {data.n_queries} queries")
+        raise invalid("labels", rule, f"the same in each of {data.n_queries} queries")
     return tuple(systems), [checked_scores(s, data.n_docs, data) for s in systems.values()]
 
 
@@ -155,7 +156,7 @@ def _single(name: str, measure: Any) -> Measure:
     found = as_measures(measure)
     if len(found) != 1:
         texts = ", ".join(str(m) for m in found)
-        checks.fail(name, "must be one measure", texts, remedy="Those to compare go into criteria.")
+        raise invalid(name, "must be one measure", texts, remedy="Those to compare go into criteria.")
     return found[0]
 
 

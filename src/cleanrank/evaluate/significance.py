@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate import resampling
 from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
 
 ALTERNATIVES: dict[str, int] = {"two-sided": 0, "greater": 1, "less": -1}
 MOST_EXACT = 24
@@ -50,12 +51,12 @@ def fisher_test(
     >>> fisher_test(a, 1 - a, permutations="exact")
     0.34375
     """
-    side = ALTERNATIVES[checks.known("alternative", alternative, ALTERNATIVES)]
+    side = ALTERNATIVES[one_of("alternative", alternative, ALTERNATIVES)]
     exact = permutations == "exact"
     wanted = 0 if exact else checked_count("permutations", permutations, ", or 'exact'")
     steps = _whole_steps(paired_differences(a, b))
     if exact and len(steps) > MOST_EXACT:
-        checks.fail(
+        raise invalid(
             "queries that differ",
             f"must be at most {MOST_EXACT} for permutations='exact'",
             len(steps),
@@ -78,14 +79,16 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     """
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.ndim != 1 or left.shape != right.shape:
-        checks.fail("a and b", "must be two lists of one value per query", f"{left.shape} and {right.shape}")
+        raise invalid(
+            "a and b", "must be two lists of one value per query", f"{left.shape} and {right.shape}"
+        )
     gone = np.isnan(left)
     with np.errstate(over="ignore", invalid="ignore"):
         change = left - right
     bad = (gone != np.isnan(right)) | np.isinf(left) | np.isinf(change)
     if bad.any():
         at = int(np.argmax(bad))
-        checks.fail(
+        raise invalid(
             "a and b",
             "must both be finite, or both NaN for a skipped query",
             f"{left[at]} and {right[at]}",
@@ -94,7 +97,7 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         )
     kept: FloatArray = change[~gone]
     if not len(kept):
-        checks.fail("a and b", "must have at least one query with values", "none")
+        raise invalid("a and b", "must have at least one query with values", "none")
     return kept
 
 
@@ -116,10 +119,10 @@ def paired_t_test(a: npt.ArrayLike, b: npt.ArrayLike, alternative: str = "two-si
     >>> round(paired_t_test([0.5, 0.7, 0.9, 0.6], [0.4, 0.5, 0.9, 0.5]), 4)
     0.0917
     """
-    side = ALTERNATIVES[checks.known("alternative", alternative, ALTERNATIVES)]
+    side = ALTERNATIVES[one_of("alternative", alternative, ALTERNATIVES)]
     d = paired_differences(a, b)
     if len(d) < 2:
-        checks.fail("the paired t-test", "needs at least two queries", len(d))
+        raise invalid("the paired t-test", "needs at least two queries", len(d))
     from scipy import special
 
     spread = d.std(ddof=1) / np.sqrt(len(d))
@@ -141,7 +144,7 @@ def holm(pvalues: "Sequence[float] | npt.ArrayLike") -> FloatArray:
     """
     p = np.asarray(pvalues, dtype=np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        checks.fail("p-values", "must be a list of numbers from 0 to 1", p.tolist())
+        raise invalid("p-values", "must be a list of numbers from 0 to 1", p.tolist())
     order = np.argsort(p, kind="stable")
     stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     corrected = np.empty(len(p))
@@ -169,9 +172,9 @@ def bootstrap_interval(
     v = np.asarray(values, dtype=np.float64)
     w = np.ones_like(v) if weights is None else np.asarray(weights, dtype=np.float64)
     if v.ndim != 1 or w.shape != v.shape:
-        checks.fail("values and weights", "must be lists of equal length", f"{v.shape} and {w.shape}")
+        raise invalid("values and weights", "must be lists of equal length", f"{v.shape} and {w.shape}")
     if not ((w >= 0) & np.isfinite(w)).all():
-        checks.fail("weights", "must be finite and not negative", w.tolist()[:9])
+        raise invalid("weights", "must be finite and not negative", w.tolist()[:9])
     low, high = mean_intervals(v[None], w[None], level, resamples, seed, n_jobs)
     return float(low[0]), float(high[0])
 
@@ -215,7 +218,7 @@ def quantiles(means: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
 def check_level(level: float) -> None:
     """Refuses a level of confidence outside (0, 1)."""
     if not 0.0 < level < 1.0:
-        checks.fail("level", "must lie between 0 and 1, both excluded", level, remedy="Try 0.95.")
+        raise invalid("level", "must lie between 0 and 1, both excluded", level, remedy="Try 0.95.")
 
 
 def checked_count(name: str, value: Any, also: str = "") -> int:
@@ -226,7 +229,7 @@ def checked_count(name: str, value: Any, also: str = "") -> int:
     """
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not number or not 1 <= value < 2**63 or value != int(value):
-        checks.fail(name, f"must be a whole number from 1 on{also}", repr(value))
+        raise invalid(name, f"must be a whole number from 1 on{also}", repr(value))
     return int(value)
 
 

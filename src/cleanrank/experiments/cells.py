@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.experiments.recipe import Contender, Data, Noise, Recipe
 from cleanrank.experiments.results import to_json
 from cleanrank.experiments.studies import contender as known_contender
+from cleanrank.validation import one_of
 
 # Goes up when reading data, corrupting labels or measuring changes figures for reasons outside a method.
 PROTOCOL = 1
@@ -78,7 +79,9 @@ def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[Cell]:
     seen: dict[str, Cell] = {}
     for cell in cells:
         if (other := seen.setdefault(cell.key, cell)) is not cell:
-            checks.fail("cells", "must differ in more than their labels", f"{str(cell)!r} and {str(other)!r}")
+            raise invalid(
+                "cells", "must differ in more than their labels", f"{str(cell)!r} and {str(other)!r}"
+            )
     return cells
 
 
@@ -131,16 +134,18 @@ def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
 
     >>> choose([], ["color=red"])
     Traceback (most recent call last):
-    cleanrank.checks.UnknownNameError: unknown filter 'color'. Known: dataset, fold, noise, ...
+    cleanrank.errors.UnknownNameError: unknown filter 'color'. Known: dataset, fold, noise, ...
     """
     kept = list(cells)
     for text in only:
         field, equals, values = text.partition("=")
         if not equals:
-            checks.fail("--only", "must read field=value", repr(text), remedy="As in --only dataset=mq2008.")
-        checks.known("filter", field, FILTERS)
+            raise invalid(
+                "--only", "must read field=value", repr(text), remedy="As in --only dataset=mq2008."
+            )
+        one_of("filter", field, FILTERS)
         there = {_shown(c.inputs[field]).lower(): None for c in cells}
-        wanted = {checks.known(field, _shown(_number(v.strip())).lower(), there) for v in values.split(",")}
+        wanted = {one_of(field, _shown(_number(v.strip())).lower(), there) for v in values.split(",")}
         kept = [c for c in kept if _shown(c.inputs[field]).lower() in wanted]
     return kept
 

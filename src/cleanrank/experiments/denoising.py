@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.clean import clean
 from cleanrank.doubt.isolation import find_isolated
 from cleanrank.experiments.methods import Scored, Task, Unjudged
@@ -13,6 +12,7 @@ from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.sour import SOURRanker
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 CHOSEN_INSIDE = ("start", "kind")
 OWN = (
@@ -110,7 +110,7 @@ def forest_of(
 ) -> TreeRanker:
     """The forest of one contender, ``params["ranker"]``; without validation data it keeps all trees."""
     given = dict(params)
-    name = checks.known("ranker", given.pop("ranker"), RANKERS)
+    name = one_of("ranker", given.pop("ranker"), RANKERS)
     nothing = Unjudged(train.X[:0], train.indptr[:1])
     task = Task(train, validation or train, nothing, {}, select=select, seed=seed)
     if name == "sour":

@@ -9,18 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.split import Splits
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.noise.grades import DERIVED, derive, merge_grades
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 SAMPLES = 5  # the papers draw five
 
 
 def derived_splits(splits: Splits, name: str, seed: int) -> Splits:
     """Train and validation data of the derived set ``name``; seeds that differ by 5 share a sample."""
-    checks.known("derived set", name, DERIVED)
+    one_of("derived set", name, DERIVED)
     train, validation = (
         derive(_serving(data, name), name, seed=seed % SAMPLES).data
         for data in (splits.train, splits.validation)
@@ -55,5 +56,5 @@ def _serving(data: RankingData, name: str) -> RankingData:
     enough = (has[:, : len(limit)] >= np.array(limit)).all(axis=1)
     if not enough.any():
         wanted = " + ".join(f"{n} of grade {g}" for g, n in enumerate(limit))
-        checks.fail(f"{name}: queries", f"must have {wanted} documents somewhere", "no such query")
+        raise invalid(f"{name}: queries", f"must have {wanted} documents somewhere", "no such query")
     return data.select(np.repeat(enough, data.lengths))

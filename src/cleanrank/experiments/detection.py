@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.doubt.table import BoolArray, DoubtTable, average_precision
+from cleanrank.errors import invalid
 from cleanrank.experiments.studies import Inquiry, Measured
 from cleanrank.noise.gold import from_gold, gold_sample
 from cleanrank.pipelines.issues import find_label_issues
 from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
 
 NAN = float("nan")
 
@@ -63,11 +64,11 @@ def agreement(table: DoubtTable, wrong: BoolArray) -> dict[str, float]:
 def _given(asked: Inquiry, words: str) -> tuple[str, Any]:
     """An option and what it is given, for "validation", "noise", or "noise:100" from so many gold rows."""
     name, _, rows = words.partition(":")
-    give = GIVEN[checks.known("thing to give", name, GIVEN)]
+    give = GIVEN[one_of("thing to give", name, GIVEN)]
     if not rows:
         return name, give(asked)
     if name != "noise" or not rows.isdecimal():
-        checks.fail("given", "must read noise:100 to be estimated from so many rows", repr(words))
+        raise invalid("given", "must read noise:100 to be estimated from so many rows", repr(words))
     sheet = gold_sample(asked.train, int(rows), seed=asked.seed)
     truth = asked.clean.train.y[sheet.rows]
     C = asked.profile.n_grades

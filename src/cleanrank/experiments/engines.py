@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, BinaryIO, TypeAlias, cast
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.experiments.results import failure, pack
 from cleanrank.experiments.worker import READY, read_frame, resolve, write_frame
+from cleanrank.validation import require
 
 Item: TypeAlias = tuple[str, str]
 Done: TypeAlias = tuple[str, bytes]
@@ -83,7 +84,7 @@ def run_local(
     is replaced; the cell it was at is tried once more, then given up as failed.
     """
     if scheduler is not None:
-        checks.fail(
+        raise invalid(
             "scheduler",
             "must not be given with the local engine",
             repr(scheduler),
@@ -178,7 +179,7 @@ class _Pool:
         if not worker.ready:
             self.failed_starts += 1
             if self.failed_starts >= START_TRIES:
-                checks.fail(
+                raise invalid(
                     "worker processes",
                     "must start",
                     f"{START_TRIES} failures in a row",
@@ -212,7 +213,7 @@ def run_dask(
 
     The cluster's machines need cleanrank and, under their own CLEANRANK_DATA, the same data files.
     """
-    checks.require("dask")
+    require("dask")
     wanted = iter(items)
     if (first := next(wanted, None)) is None:
         return
@@ -222,12 +223,12 @@ def run_dask(
         try:
             outside = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
-            checks.fail(
+            raise invalid(
                 "scheduler",
                 "must be the address of a running Dask cluster",
                 repr(scheduler),
                 remedy=str(error),
-            )
+            ) from error
         with outside as client:
             yield from _through(client, wanted, target)
         return

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.files import written_whole
 from cleanrank.experiments.realised import REALISED
 from cleanrank.experiments.results import to_json
 from cleanrank.types import RunRecord
+from cleanrank.validation import one_of
 
 INPUTS = (
     "dataset",
@@ -64,7 +64,7 @@ def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
 def export(records: Sequence[RunRecord], path: str | Path) -> int:
     """Writes records as Parquet or CSV, as the ending of ``path`` says; returns the number of rows."""
     path = Path(path)
-    ending = checks.known("file ending", path.suffix.lstrip("."), FORMATS)
+    ending = one_of("file ending", path.suffix.lstrip("."), FORMATS)
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, issparse
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.experiments.methods import Scored, Task
 from cleanrank.losses.binary import LOSSES, BinaryLoss
 from cleanrank.theory.preservation import Risk
@@ -61,7 +61,7 @@ def linear(task: Task) -> Scored:
     risk = Risk.parse(params["loss"])
     if risk is None or (risk.pairs is not None and risk.pairs not in WEIGHTS):
         rule = f"must name a loss of points, or of pairs with the weights {' or '.join(WEIGHTS)}"
-        checks.fail("loss", rule, repr(params["loss"]))
+        raise invalid("loss", rule, repr(params["loss"]))
     scaled = _with_intercept if issparse(task.train.X) else _scaling(task.train)
     parts = [scaled(d.X) for d in (task.train, task.validation, task.test)]
     if not params["per_query"]:
@@ -69,7 +69,9 @@ def linear(task: Task) -> Scored:
         return Scored(scores, chosen)
     cuts = [list(pairwise(d.indptr)) for d in (task.train, task.validation, task.test)]
     if len({len(c) for c in cuts}) > 1:
-        checks.fail("queries", "must be the same in all splits for one model a query", [len(c) for c in cuts])
+        raise invalid(
+            "queries", "must be the same in all splits for one model a query", [len(c) for c in cuts]
+        )
     scores = np.zeros(task.test.n_docs)
     for q, spans in enumerate(zip(*cuts, strict=True)):
         mine = [x[a:b] for x, (a, b) in zip(parts, spans, strict=True)]

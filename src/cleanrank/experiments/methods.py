@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Judge:
         asked = self._asked.copy()
         asked[chosen] = True
         if asked.sum() > self.budget:
-            checks.fail("rows to judge", f"must be {self.budget:,} at the most", int(asked.sum()))
+            raise invalid("rows to judge", f"must be {self.budget:,} at the most", int(asked.sum()))
         self._asked = asked
         return self._truth[chosen].copy()
 

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.experiments.methods import NOISE, TOLD, Scored, Task
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from cleanrank.rankers.neural import NeuralRanker
@@ -91,7 +92,7 @@ def _ranker(task: Task, params: Mapping[str, Any]) -> "NeuralRanker":
 
 def _told(task: Task) -> Any:
     if task.profile is None:
-        checks.fail(
+        raise invalid(
             "noise = 'true'", "needs noise that a matrix describes", "none",
             remedy="Flips of clicks do; attraction of irrelevant documents does not.",
         )  # fmt: skip
@@ -105,14 +106,14 @@ def _debiased(
     from cleanrank.rankers.aims import list_loss
     from cleanrank.rankers.debias import DEBIASING, debiased
 
-    name = checks.known("debiasing", params["debias"], DEBIASING)
+    name = one_of("debiasing", params["debias"], DEBIASING)
     _, alpha = list_loss(ranker._aim(), train)  # says what is wrong with the settings, and finds alpha
     robust = ranker._aim().steps
     if alpha is not None:
         robust = [{"mode": params["peers"], **step, "alpha": float(alpha)} for step in robust]
     if name == "ipw":
         if task.users is None:
-            checks.fail("debias = 'ipw'", "needs users who can be shown lists in random order", "none")
+            raise invalid("debias = 'ipw'", "needs users who can be shown lists in random order", "none")
         rule = DEBIASING[name](task.users.click_rates(sessions=RANDOMISED, seed=task.seed))
     else:
         rule = DEBIASING[name]()

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import BadFileError, CleanrankError, invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import NOISES, SPLITS
@@ -34,6 +34,7 @@ from cleanrank.experiments.strict import Table
 from cleanrank.experiments.studies import STUDIES, contender
 from cleanrank.noise.grades import DERIVED
 from cleanrank.report.published import Published
+from cleanrank.validation import one_of
 
 COMMAND = "cleanrank reproduce"
 LAST_SEED = 2**31 - 1  # LightGBM's
@@ -174,8 +175,8 @@ def find_recipe(text: str, folder: str | Path = "recipes") -> Path:
     names = [recipe_name(p) for p in all_recipes(folder)]
     if not names or Path(text).suffix == ".toml" or Path(text).is_dir():
         known = f"Or a name: {', '.join(names)}." if names else ""
-        checks.fail("recipe", "must be a TOML file that exists", repr(text), remedy=known)
-    return Path(folder) / f"{checks.known('recipe', text, names)}.toml"
+        raise invalid("recipe", "must be a TOML file that exists", repr(text), remedy=known)
+    return Path(folder) / f"{one_of('recipe', text, names)}.toml"
 
 
 def all_recipes(folder: str | Path = "recipes") -> list[Path]:
@@ -201,10 +202,10 @@ def read_recipe(path: str | Path) -> Recipe:
         text = path.read_text(encoding="utf-8")
         values = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise checks.BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
+        raise BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
     first = text.lstrip().partition("\n")[0].lstrip("# ").strip()
     if not text.lstrip().startswith("#") or not first.startswith(COMMAND):
-        checks.fail(
+        raise invalid(
             f"{path.name}: line 1",
             "must be a comment with the command that runs the recipe",
             repr(first[:60]),
@@ -301,7 +302,7 @@ def _measure(table: Table, key: str, text: str, own: tuple[str, ...] | None = No
         return table.known(key, "measure of this study", text, own)
     try:
         return str(Measure.parse(text))
-    except checks.CleanrankError as error:
+    except CleanrankError as error:
         raise type(error)(f"{table.at(key)}: {error}") from None
 
 

@@ -15,15 +15,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.clean import clean
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.experiments.methods import LAMBDARANK, NOISE, TOLD, Scored, Task
 from cleanrank.noise.gold import STRATEGIES, from_gold, gold_sample
 from cleanrank.pipelines.issues import find_label_issues, options_of
 from cleanrank.pipelines.robust import RobustRanker
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 ORDERED = "doubtful"
 DOUBTED_BY = "confident"
@@ -82,7 +83,7 @@ def robust(task: Task) -> Scored:
 def _gold(task: Task) -> tuple[IntArray, Array, FloatArray | None]:
     """The rows that are judged again, their true grades, and the shares they were drawn from."""
     budget, strategy = task.params["gold"], task.params["strategy"]
-    checks.known("sampling strategy", strategy, (*STRATEGIES, ORDERED))
+    one_of("sampling strategy", strategy, (*STRATEGIES, ORDERED))
     if budget == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), None
     if budget < 0 or budget >= task.train.n_docs:
@@ -101,7 +102,7 @@ def _gold(task: Task) -> tuple[IntArray, Array, FloatArray | None]:
 
 def _noise(task: Task, rows: IntArray, truth: Array, shares: FloatArray | None) -> Any:
     """The noise that a detector is given: none, what the cell is told, or what gold rows say."""
-    source = checks.known("source of the noise", task.params[NOISE], SOURCES)
+    source = one_of("source of the noise", task.params[NOISE], SOURCES)
     if source == TOLD:
         return task.profile
     if source != "gold":
@@ -113,7 +114,7 @@ def _noise(task: Task, rows: IntArray, truth: Array, shares: FloatArray | None) 
 
 
 def _refuse_ordered() -> NoReturn:
-    checks.fail(
+    raise invalid(
         "strategy",
         "must draw rows at random for a noise matrix",
         repr(ORDERED),

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import MissingDataError, invalid
 from cleanrank.experiments.cells import Cell, choose, expand
 from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, read_recipe
 from cleanrank.experiments.run import Tally, Watch, run_cells
@@ -61,7 +61,7 @@ def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[Cell
     cells = expand(recipe, identity)
     chosen = choose(cells, only)
     if not chosen:
-        checks.fail("--only", "must leave at least one cell", "none", at=" ".join(only))
+        raise invalid("--only", "must leave at least one cell", "none", at=" ".join(only))
     return chosen
 
 
@@ -127,7 +127,7 @@ def matrix(folder: str | Path, store: str | Path, path: str | Path) -> list[Matr
 
     recipes = [read_recipe(p) for p in all_recipes(folder)]
     if not recipes:
-        checks.fail("recipes", "must be found as TOML files", "none", at=repr(str(folder)))
+        raise invalid("recipes", "must be found as TOML files", "none", at=repr(str(folder)))
     with Store(store) as runs:
         rows = [_row(recipe, runs) for recipe in recipes]
     write_matrix(rows, path)
@@ -138,7 +138,7 @@ def _row(recipe: Recipe, store: Store) -> MatrixRow:
     """A recipe whose data are not on this machine has not run here."""
     try:
         cells: Sequence[Cell] = plan(recipe, store)
-    except checks.MissingDataError:
+    except MissingDataError:
         cells = ()
     return matrix_row(
         collect(cells, store, recipe.name),

@@ -7,11 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.experiments.cells import Cell
 from cleanrank.experiments.engines import CELL, ENGINES
 from cleanrank.experiments.results import split
 from cleanrank.experiments.store import Store
+from cleanrank.validation import one_of
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ def run_cells(
         watch: called at the start and after every cell.
         target: ``module:function`` that computes a cell.
     """
-    compute = ENGINES[checks.known("engine", engine, ENGINES)]
+    compute = ENGINES[one_of("engine", engine, ENGINES)]
     processes = default_jobs() if jobs is None else jobs
     if processes < 1:
-        checks.fail("jobs", "must be at least 1", jobs)
+        raise invalid("jobs", "must be at least 1", jobs)
     tell = watch or (lambda _: None)
     by_key = {c.key: c for c in cells}
     store.ask(recipe, {c.key: c.inputs for c in cells})

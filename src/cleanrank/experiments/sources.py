@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data import catalogue
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
+from cleanrank.errors import UnknownNameError
 from cleanrank.experiments.strict import Table
 from cleanrank.theory.simulate import make_labels
 
@@ -83,7 +83,7 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
     ranked = [e.name.lower() for e in CATALOGUE.values() if e.kind in catalogue.LOADED]
     try:
         entry = catalogue.entry_of(name)
-    except checks.UnknownNameError:
+    except UnknownNameError:
         entry = None
     if entry is None or entry.kind not in catalogue.LOADED:
         table.known("name", "data set", name, [*ranked, *MADE_UP])

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.experiments.results import now, or_nan, split, to_json, unpack_values
 from cleanrank.types import FloatArray, RunRecord
 
@@ -79,7 +79,7 @@ class Store:
     def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
         self.path = Path(path)
         if not create and not self.path.is_file():
-            checks.fail(
+            raise invalid(
                 "store",
                 "must be an existing file",
                 repr(str(self.path)),
@@ -125,8 +125,8 @@ class Store:
         ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if ours != APPLICATION_ID:
-            raise checks.BadFileError(
-                checks.complaint(
+            raise BadFileError(
+                error_text(
                     "store",
                     "must be a file of runs",
                     f"another program's SQLite file {str(self.path)!r}",
@@ -135,8 +135,8 @@ class Store:
                 str(self.path),
             )
         if version != SCHEMA_VERSION:
-            raise checks.BadFileError(
-                checks.complaint(
+            raise BadFileError(
+                error_text(
                     "store",
                     f"must have schema version {SCHEMA_VERSION}",
                     f"version {version} in {str(self.path)!r}",
@@ -372,12 +372,12 @@ def _worded(path: Path) -> Iterator[None]:
             (words for sign, words in REMEDIES.items() if sign in str(error)),
             "Check that the folder exists and can be written.",
         )
-        raise checks.BadFileError(
-            checks.complaint("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)
+        raise BadFileError(
+            error_text("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)
         ) from error
     except sqlite3.DatabaseError as error:
-        raise checks.BadFileError(
-            checks.complaint(
+        raise BadFileError(
+            error_text(
                 "store",
                 "must be an undamaged SQLite file",
                 f"{error} in {str(path)!r}",

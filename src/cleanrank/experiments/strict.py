@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from cleanrank import checks
+from cleanrank.errors import UnknownNameError, invalid
+from cleanrank.validation import one_of
 
 MISSING: Any = object()
 WORDS = {
@@ -22,7 +23,7 @@ class Table:
 
     >>> Table({"sede": 1}, "quick.toml", ["seed"])
     Traceback (most recent call last):
-    cleanrank.checks.UnknownNameError: quick.toml: unknown key 'sede'. Did you mean 'seed'? Known: seed.
+    cleanrank.errors.UnknownNameError: quick.toml: unknown key 'sede'. Did you mean 'seed'? Known: seed.
     """
 
     def __init__(self, values: Mapping[str, Any], place: str, keys: Iterable[str]) -> None:
@@ -32,9 +33,9 @@ class Table:
         for key in values:
             if key not in self.keys:
                 try:
-                    checks.known("key", key, self.keys)
-                except checks.UnknownNameError as error:
-                    raise checks.UnknownNameError(f"{place}: {error}") from None
+                    one_of("key", key, self.keys)
+                except UnknownNameError as error:
+                    raise UnknownNameError(f"{place}: {error}") from None
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
@@ -45,7 +46,7 @@ class Table:
 
     def fail(self, key: str, rule: str, value: object, remedy: str = "") -> NoReturn:
         """Complains about the value of a key."""
-        checks.fail(self.at(key), rule, value, remedy=remedy)
+        raise invalid(self.at(key), rule, value, remedy=remedy)
 
     def get(self, key: str, kind: type, default: Any = MISSING) -> Any:
         """The value of a key, of the type ``kind``; an int passes as a float."""
@@ -65,7 +66,7 @@ class Table:
             return found
         for i, each in enumerate(found):
             if not fits(each, kind):
-                checks.fail(f"{self.at(key)}[{i}]", f"must be {WORDS[kind]}", repr(each))
+                raise invalid(f"{self.at(key)}[{i}]", f"must be {WORDS[kind]}", repr(each))
         values = tuple(float(v) if kind is float else v for v in found)
         if not values and not empty:
             self.fail(key, "must list at least one", "none")
@@ -81,9 +82,9 @@ class Table:
     def known(self, key: str, kind: str, name: str, names: Iterable[str]) -> str:
         """Checks a name, and says the place when it is not known."""
         try:
-            return checks.known(kind, name, names)
-        except checks.UnknownNameError as error:
-            raise checks.UnknownNameError(f"{self.at(key)}: {error}") from None
+            return one_of(kind, name, names)
+        except UnknownNameError as error:
+            raise UnknownNameError(f"{self.at(key)}: {error}") from None
 
 
 def fits(value: object, kind: type) -> bool:

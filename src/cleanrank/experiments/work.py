@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.split import Splits
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.experiments.click_noises import CLICK_NOISES, flip_profile, users_of
 from cleanrank.experiments.derived import derived_splits
@@ -69,7 +69,7 @@ def compute(cell: Mapping[str, Any], started_at: str, start: float) -> Result:
 def _check_version(cell: Mapping[str, Any]) -> None:
     found = contender(cell["algorithm"]).version
     if found != cell["version"]:
-        checks.fail(
+        raise invalid(
             f"method {cell['algorithm']!r}",
             f"must have version {cell['version']}, as the driver has",
             found,
@@ -154,7 +154,7 @@ def _splits(name: str, fold: int, options: str, identity: str) -> Splits:
     given = json.loads(options)
     found = identity_of(name, fold, given)
     if found != identity:
-        checks.fail(
+        raise invalid(
             f"data set {name!r}, fold {fold}",
             "must be the same where cells are planned and where they are computed",
             f"contents {found[:12]} instead of {identity[:12]}",

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import BinaryIO
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 
 READY = b"ready"
 
@@ -42,7 +42,7 @@ def resolve(target: str) -> Callable[[str], bytes]:
     """
     module, _, name = target.partition(":")
     if not name:
-        checks.fail("target", "must read module:function", repr(target))
+        raise invalid("target", "must read module:function", repr(target))
     function: Callable[[str], bytes] = getattr(importlib.import_module(module), name)
     return function
 

@@ -29,7 +29,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import one_of
 
 # A NumPy array or a torch tensor: the formulas use what both have.
 Values: TypeAlias = Any
@@ -262,13 +263,13 @@ def binary_loss(loss: str | BinaryLoss) -> BinaryLoss:
     if isinstance(loss, BinaryLoss):
         return loss
     name = ALIASES.get(loss, loss) if isinstance(loss, str) else loss
-    return LOSSES[checks.known("loss", name, LOSSES)]
+    return LOSSES[one_of("loss", name, LOSSES)]
 
 
 def check_trainable(loss: BinaryLoss) -> BinaryLoss:
     """Returns a loss that has gradients; refuses the zero-one loss and what is made of it."""
     if not loss.trainable:
-        checks.fail(
+        raise invalid(
             "the loss of a model",
             "must have a gradient to train on",
             repr(loss.name),

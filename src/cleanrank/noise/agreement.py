@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import one_of
 
 DISTANCES = ("nominal", "ordinal", "interval")
 
@@ -88,26 +89,26 @@ def judgements(
     if table is not None:
         names = list(table.keys() if isinstance(table, Mapping) else table.columns)
         item, grade = (
-            table[checks.known("column", "item", names)],
-            table[checks.known("column", "grade", names)],
+            table[one_of("column", "item", names)],
+            table[one_of("column", "grade", names)],
         )
         annotator = table["annotator"] if "annotator" in names else None
     grades = np.asarray(grade)
     if grades.ndim != 1 or not len(grades) or not np.issubdtype(grades.dtype, np.number):
-        checks.fail("grades", "must be a list of numbers, at least one", f"{grades.dtype} {grades.shape}")
+        raise invalid("grades", "must be a list of numbers, at least one", f"{grades.dtype} {grades.shape}")
     bad = ~np.isfinite(grades.astype(np.float64)) | (grades < 0) | (grades != np.floor(grades))
     if bad.any():
         row = int(np.argmax(bad))
-        checks.fail("grades", "must be whole and not negative", grades[row], at=f"judgement {row}")
+        raise invalid("grades", "must be whole and not negative", grades[row], at=f"judgement {row}")
     C = max(int(grades.max()) + 1, 2) if n_grades is None else n_grades
     if grades.max() >= C:
-        checks.fail("grades", f"must be below n_grades ({C})", int(grades.max()))
+        raise invalid("grades", f"must be below n_grades ({C})", int(grades.max()))
     items, item_of = np.unique(np.asarray(item), return_inverse=True)
     people, who = np.zeros(0, dtype=str), np.zeros(len(grades), dtype=np.int64)
     if annotator is not None:
         people, who = np.unique(np.asarray(annotator), return_inverse=True)
     if len(item_of) != len(grades) or len(who) != len(grades):
-        checks.fail(
+        raise invalid(
             "judgements", "must have an item and an annotator per grade", f"{len(item_of)}, {len(who)}"
         )
     if annotator is not None:
@@ -115,7 +116,7 @@ def judgements(
         if (times > 1).any():
             key = int(np.unique(item_of * len(people) + who)[np.argmax(times > 1)])
             what, whom = str(items[key // len(people)]), str(people[key % len(people)])
-            checks.fail(
+            raise invalid(
                 "judgements",
                 "must be one per item and annotator",
                 f"{int(times[np.argmax(times > 1)])} of item {what!r} by {whom!r}",
@@ -133,7 +134,7 @@ def agreement(table: Any) -> Agreement:
     found = judgements(table)
     counts = found.per_item
     if not (counts.sum(axis=1) > 1).any():
-        checks.fail("judgements", "must hold two judgements of some item", "none")
+        raise invalid("judgements", "must hold two judgements of some item", "none")
     pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1)
     equal = (counts * (counts - 1)).sum(axis=1)
     return Agreement(
@@ -179,7 +180,7 @@ def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> floa
         counts: how often each item was given each grade; items with one judgement do not count.
         distance: "nominal", "ordinal" (by how many judgements lie between two grades) or "interval".
     """
-    checks.known("distance", distance, DISTANCES)
+    one_of("distance", distance, DISTANCES)
     n = np.asarray(counts, dtype=np.float64)
     total = n.sum(axis=1)
     n, total = n[total > 1], total[total > 1]

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.agreement import Judgements, judgements
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import make_profile
 from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import one_of
 
 MODELS = {
     "auto": "dawid-skene where annotators are named and judged enough, else pooled, else a family",
@@ -90,12 +91,12 @@ def from_repeated(
     True
     """
     found = judgements(table)
-    checks.known("model", model, MODELS)
+    one_of("model", model, MODELS)
     if family is not None:
-        checks.known("family", family, FAMILIES)
+        one_of("family", family, FAMILIES)
     times = found.per_item.sum(axis=1)
     if not (times > 1).any():
-        checks.fail("judgements", "must hold two judgements of some item", "none")
+        raise invalid("judgements", "must hold two judgements of some item", "none")
     chosen = _model(found, model, times)
     if chosen == "dawid-skene":
         T, r = _gibbs_annotators(found, draws, seed)
@@ -187,10 +188,10 @@ def _model(found: Judgements, model: str, times: IntArray) -> str:
         return "pooled" if thrice >= ENOUGH_ITEMS else "family"
     remedy = "Let more people judge them, or use model='family'."
     if model == "dawid-skene" and A < 3:
-        checks.fail("judgements", "must come from three or more named annotators", A, remedy=remedy)
+        raise invalid("judgements", "must come from three or more named annotators", A, remedy=remedy)
     if model in ("dawid-skene", "pooled") and thrice < ENOUGH_ITEMS:
         rule = f"must hold {ENOUGH_ITEMS} items with three judgements"
-        checks.fail("judgements", rule, thrice, remedy=remedy)
+        raise invalid("judgements", rule, thrice, remedy=remedy)
     return model
 
 

@@ -20,12 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.split import fold_of_query
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile, uniform
 from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 FitPredict = Callable[[RankingData, RankingData], FloatArray]
 
@@ -85,7 +86,7 @@ def cross_fit(
         predicted = np.asarray(fit_predict(data.select(row_fold != tested), rows), dtype=np.float64)
         if predicted.ndim != 2 or len(predicted) != rows.n_docs or predicted.shape[1] > C:
             rule = f"must give a probability of each of {C} grades for {rows.n_docs} rows"
-            checks.fail("fit_predict", rule, f"shape {predicted.shape}")
+            raise invalid("fit_predict", rule, f"shape {predicted.shape}")
         # A grade that is missing from the training part has no column: its probability is 0.
         found[row_fold == tested, : predicted.shape[1]] = predicted
     return found
@@ -122,9 +123,9 @@ def from_data(
         strict: raises instead of returning an estimate without a matrix.
     """
     if family is not None:
-        checks.known("family", family, FAMILIES)
+        one_of("family", family, FAMILIES)
     if (probabilities is None) == (fit_predict is None):
-        checks.fail("probabilities or fit_predict", "must be given, one of them", "both or none")
+        raise invalid("probabilities or fit_predict", "must be given, one of them", "both or none")
     C = max(data.n_grades, 2)
     if fit_predict is not None:
         p = cross_fit(data, fit_predict, n_folds, seed=seed, n_grades=C)
@@ -367,14 +368,14 @@ def _probabilities(values: npt.ArrayLike | None, data: RankingData, n_grades: in
     p = np.asarray(values, dtype=np.float64)
     if p.shape != (data.n_docs, n_grades):
         rule = f"must have a row per document and a column per grade ({data.n_docs}, {n_grades})"
-        checks.fail("probabilities", rule, f"shape {p.shape}")
+        raise invalid("probabilities", rule, f"shape {p.shape}")
     if not np.isfinite(p).all() or (p < -1e-9).any() or (abs(p.sum(axis=1) - 1) > 1e-3).any():
         row = int(
             np.argmax(
                 (~np.isfinite(p)).any(axis=1) | (p < -1e-9).any(axis=1) | (abs(p.sum(axis=1) - 1) > 1e-3)
             )
         )
-        checks.fail(
+        raise invalid(
             "probabilities", "must be probabilities that sum to 1", p[row].tolist(), at=data.place(row)
         )
     return p

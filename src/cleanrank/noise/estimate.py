@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
 
 METHODS = {
     "gold": "rows judged again by someone who is right",
@@ -87,9 +88,9 @@ class NoiseEstimate:
     rejected: NoiseProfile | None = None
 
     def __post_init__(self) -> None:
-        checks.known("estimation method", self.method, METHODS)
+        one_of("estimation method", self.method, METHODS)
         if not 0 < self.level < 1:
-            checks.fail("level", "must lie strictly between 0 and 1", self.level)
+            raise invalid("level", "must lie strictly between 0 and 1", self.level)
         for name in ("draws", "proportion_draws", "answers"):
             if getattr(self, name) is not None:
                 values = np.array(getattr(self, name), dtype=np.float64)
@@ -98,7 +99,7 @@ class NoiseEstimate:
         S, C = self.draws.shape[0], self.draws.shape[-1]
         if self.draws.shape != (S, C, C) or self.proportion_draws.shape != (S, C):
             shapes = f"{self.draws.shape} and {self.proportion_draws.shape}"
-            checks.fail("draws", "must be (S, C, C) matrices with (S, C) proportions", shapes)
+            raise invalid("draws", "must be (S, C, C) matrices with (S, C) proportions", shapes)
 
     @property
     def n_grades(self) -> int:
@@ -109,7 +110,7 @@ class NoiseEstimate:
     def matrix(self) -> FloatArray:
         """The posterior mean of T; an error with the reasons when there is none."""
         if self.profile is None:
-            checks.fail(
+            raise invalid(
                 "noise matrix",
                 "must be identified before it is used",
                 "none (" + "; ".join(self.reasons) + ")",
@@ -263,7 +264,7 @@ class NoiseEstimate:
             )
         except (ValueError, KeyError, TypeError) as error:
             message = f"{file} must be a noise estimate written by cleanrank; got something else ({error!r})."
-            raise checks.BadFileError(message, str(file)) from error
+            raise BadFileError(message, str(file)) from error
 
 
 def summarise(

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 STRATEGIES = {
     "stratified": "the same number of every given grade",
@@ -86,13 +87,13 @@ def gold_sample(
     >>> gold_sample(data, 30)
     GoldSheet(30 rows, stratified, given grades {0: 20, 1: 10})
     """
-    checks.known("sampling strategy", strategy, STRATEGIES)
+    one_of("sampling strategy", strategy, STRATEGIES)
     present = int((np.bincount(data.y) > 0).sum()) if data.n_docs else 0
     if not present <= n <= data.n_docs:
         rule = f"must lie between the number of grades ({present}) and of rows ({data.n_docs:,})"
-        checks.fail("n", rule, n, remedy="Every given grade needs at least one row.")
+        raise invalid("n", rule, n, remedy="Every given grade needs at least one row.")
     if (strategy == "doubt") != (doubt is not None):
-        checks.fail("doubt", "goes with strategy 'doubt', and only with it", strategy)
+        raise invalid("doubt", "goes with strategy 'doubt', and only with it", strategy)
     # A stream of its own: the same seed may have drawn the noise, and the sample must not follow it.
     rng = np.random.default_rng([seed, STREAM])
     shares = np.ones(data.n_docs)
@@ -149,11 +150,11 @@ def from_gold(
     positions, truth = _matched(data, row_ids, true_grades)
     C = max(data.n_grades, int(truth.max()) + 1, 2) if n_grades is None else n_grades
     if max(int(truth.max()), data.n_grades - 1) >= C:
-        checks.fail("n_grades", "must exceed every grade in the data and the answers", C)
+        raise invalid("n_grades", "must exceed every grade in the data and the answers", C)
     given = data.y[positions].astype(np.int64)
     drawn_from = np.ones(len(positions)) if shares is None else np.asarray(shares, dtype=np.float64)
     if drawn_from.shape != positions.shape or not ((drawn_from > 0) & (drawn_from <= 1)).all():
-        checks.fail("shares", "must be one share in (0, 1] per row", drawn_from.tolist()[:5])
+        raise invalid("shares", "must be one share in (0, 1] per row", drawn_from.tolist()[:5])
     totals = np.bincount(data.y, minlength=C).astype(np.float64)
     grades, sizes, counts = _cells(given, truth, drawn_from, totals, C)
     T, r = _posterior(grades, sizes, counts, totals, draws, np.random.default_rng([seed, STREAM + 1]))
@@ -196,7 +197,7 @@ def _from_strata(stratum: IntArray, n: int, rng: np.random.Generator) -> IntArra
 def _most_doubtful(data: RankingData, doubt: FloatArray) -> tuple[IntArray, FloatArray]:
     """Whether a row is among the most doubtful fifth of its grade, and the share of rows it stands for."""
     if doubt.shape != (data.n_docs,) or not np.isfinite(doubt).all():
-        checks.fail("doubt", f"must be a finite number per row ({data.n_docs})", f"shape {doubt.shape}")
+        raise invalid("doubt", f"must be a finite number per row ({data.n_docs})", f"shape {doubt.shape}")
     doubtful = np.zeros(data.n_docs, dtype=np.int64)
     shares = np.ones(data.n_docs)
     for grade in np.unique(data.y):
@@ -216,21 +217,21 @@ def _matched(
     """Positions and answers; every row must be in the data, once."""
     ids, truth = np.asarray(row_ids), np.asarray(true_grades)
     if ids.ndim != 1 or ids.shape != truth.shape or not len(ids):
-        checks.fail(
+        raise invalid(
             "answers", "must be one true grade per row id, at least one", f"{ids.shape}, {truth.shape}"
         )
     for name, values in (("row ids", ids), ("true grades", truth)):
         if values.dtype.kind not in "iu" or (values < 0).any():
-            checks.fail(name, "must be whole numbers >= 0", f"dtype {values.dtype}")
+            raise invalid(name, "must be whole numbers >= 0", f"dtype {values.dtype}")
     order = np.argsort(data.row_ids, kind="stable")
     place = np.minimum(np.searchsorted(data.row_ids, ids, sorter=order), data.n_docs - 1)
     positions = order[place]
     missing = data.row_ids[positions] != ids
     if missing.any():
-        checks.fail("row ids", "must be rows of the data", int(ids[np.argmax(missing)]))
+        raise invalid("row ids", "must be rows of the data", int(ids[np.argmax(missing)]))
     unique, times = np.unique(ids, return_counts=True)
     if (times > 1).any():
-        checks.fail("row ids", "must occur once", f"row {int(unique[np.argmax(times > 1)])} twice")
+        raise invalid("row ids", "must occur once", f"row {int(unique[np.argmax(times > 1)])} twice")
     return positions.astype(np.int64), truth.astype(np.int64)
 
 

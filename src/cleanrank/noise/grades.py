@@ -10,11 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.noise.pnoise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 Merge: TypeAlias = Sequence[Sequence[int]] | Mapping[int, int]
 SHORT = ("drop", "take")
@@ -91,14 +92,14 @@ def merge_grades(data: RankingData, mapping: Merge) -> RankingData:
     known: dict[int, int] = {}
     for old, new in pairs:
         if old in known:
-            checks.fail("mapping", "must name every grade once", f"{old} twice")
+            raise invalid("mapping", "must name every grade once", f"{old} twice")
         if old < 0 or new < 0:
-            checks.fail("mapping", "must go from and to grades >= 0", f"{old} -> {new}")
+            raise invalid("mapping", "must go from and to grades >= 0", f"{old} -> {new}")
         known[old] = new
     present = np.flatnonzero(np.bincount(data.y, minlength=1)) if data.n_docs else np.zeros(0, np.int64)
     left = [int(g) for g in present if int(g) not in known]
     if left:
-        checks.fail("mapping", f"must say what becomes of every grade in the data ({left})", dict(pairs))
+        raise invalid("mapping", f"must say what becomes of every grade in the data ({left})", dict(pairs))
     table = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int32)
     for old, new in known.items():
         if old < len(table):
@@ -131,7 +132,7 @@ def resample(
     >>> resample(data, proportions=[2, 1], size=3)
     Resampled(1 queries of 2+1 documents, seed 0; 1 with too few left out)
     """
-    checks.known("treatment of short queries", short, SHORT)
+    one_of("treatment of short queries", short, SHORT)
     wanted = _counts(counts, proportions, size)
     grades = max(len(wanted), data.n_grades)
     limit = np.zeros(grades, dtype=np.int64)
@@ -149,7 +150,7 @@ def resample(
         keep &= ~np.repeat(lacking, data.lengths)
     if not keep.any():
         remedy = "Ask for fewer documents or say short='take'."
-        checks.fail("resampling", "must keep a query", "none that has enough documents", remedy=remedy)
+        raise invalid("resampling", "must keep a query", "none that has enough documents", remedy=remedy)
     return Resampled(
         data.select(keep),
         tuple(wanted),
@@ -165,7 +166,7 @@ def derive(data: RankingData, name: str, *, seed: int = 0, short: str = "drop") 
 
     The papers draw five samples: seeds 0 to 4. Test data stay as they are.
     """
-    recipe = DERIVED[checks.known("derived set", name, DERIVED)]
+    recipe = DERIVED[one_of("derived set", name, DERIVED)]
     merged = data if recipe.merge is None else merge_grades(data, recipe.merge)
     if recipe.counts is not None:
         return resample(merged, recipe.counts, short=short, seed=seed)
@@ -198,10 +199,10 @@ def best_proportions(
     """
     if not isinstance(profile, NoiseProfile):
         if n_grades is None:
-            checks.fail("n_grades", "must be given with the name of a profile", "none")
+            raise invalid("n_grades", "must be given with the name of a profile", "none")
         profile = make_profile(profile, rate, n_grades, options)
     elif n_grades is not None or rate is not None or options:
-        checks.fail("n_grades, rate and options", "must not be given with a matrix", "both")
+        raise invalid("n_grades, rate and options", "must not be given with a matrix", "both")
     C = profile.n_grades
     even = np.full(C, 1 / C)
     best = _smallest(profile, C)
@@ -216,14 +217,14 @@ def best_proportions(
 
 def _counts(counts: Sequence[int] | None, proportions: Sequence[float] | None, size: int | None) -> list[int]:
     if (counts is None) == (proportions is None) or (size is None) != (proportions is None):
-        checks.fail("resampling", "needs either counts or proportions with size", "something else")
+        raise invalid("resampling", "needs either counts or proportions with size", "something else")
     if counts is not None:
         found = np.asarray(counts)
         if found.ndim != 1 or found.dtype.kind not in "iu" or (found < 0).any() or not found.any():
-            checks.fail("counts", "must list documents of each grade, whole and not all 0", counts)
+            raise invalid("counts", "must list documents of each grade, whole and not all 0", counts)
         return [int(c) for c in found]
     if size is None or size < 1:
-        checks.fail("size", "must be at least one document", size)
+        raise invalid("size", "must be at least one document", size)
     exact = proportions_of(np.asarray(proportions)) * size
     whole = np.floor(exact + 1e-9).astype(int)
     by_remainder = np.argsort(-(exact - whole), kind="stable")
@@ -273,7 +274,7 @@ def _smallest(profile: NoiseProfile, C: int) -> FloatArray:
 def _whole(profile: NoiseProfile, shares: FloatArray, length: int) -> tuple[int, ...]:
     """Whole documents near the shares, improved by moving one document at a time."""
     if length < 2:
-        checks.fail("length", "must be at least 2 documents a query", length)
+        raise invalid("length", "must be at least 2 documents a query", length)
 
     def value(counts: npt.NDArray[np.int64]) -> float:
         found = pnoise_expected(profile, counts, length=length)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 
 def corrupt(
@@ -41,9 +42,9 @@ def corrupt(
     """
     if isinstance(profile, NoiseProfile):
         if rate is not None or options or spread:
-            checks.fail("rate, spread and options", "must not be given with a matrix", "both")
+            raise invalid("rate, spread and options", "must not be given with a matrix", "both")
         return profile.apply(data, seed)
-    checks.known("noise profile", profile, PROFILES)
+    one_of("noise profile", profile, PROFILES)
     C = max(2, data.n_grades if n_grades is None else n_grades)
     chosen = dict(options or {})
     if "row_weights" in chosen:
@@ -64,9 +65,9 @@ def _by_query(
 ) -> Corruption:
     """Rates of queries ~ Beta(m s, (1 - m) s) with mean m = rate and s = 1 / spread - 1."""
     if not 0 < spread < 1:
-        checks.fail("spread", "must lie in [0, 1)", spread)
+        raise invalid("spread", "must lie in [0, 1)", spread)
     if rate is None or not 0 < rate < 1:
-        checks.fail("noise rate", "must lie strictly between 0 and 1 when it varies over queries", rate)
+        raise invalid("noise rate", "must lie strictly between 0 and 1 when it varies over queries", rate)
     rng = np.random.default_rng(seed)
     size = 1 / spread - 1
     rates = rng.beta(rate * size, (1 - rate) * size, size=data.n_queries)

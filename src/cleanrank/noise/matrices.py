@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
+from cleanrank.errors import BadFileError, CleanrankError, error_text, invalid
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
+from cleanrank.validation import one_of
 
 
 def read_noise(text: str, n_grades: int) -> NoiseProfile:
@@ -20,13 +20,13 @@ def read_noise(text: str, n_grades: int) -> NoiseProfile:
     family, colon, rate = text.partition(":")
     if not colon or Path(text).is_file():
         return read_matrix(text)
-    checks.known("noise profile", family, PROFILES)
+    one_of("noise profile", family, PROFILES)
     try:
         return make_profile(family, float(rate), n_grades)
     except ValueError as error:
-        if isinstance(error, checks.CleanrankError):
+        if isinstance(error, CleanrankError):
             raise
-        checks.fail("noise rate", "must be a number", repr(rate), remedy="As in uniform:0.1.")
+        raise invalid("noise rate", "must be a number", repr(rate), remedy="As in uniform:0.1.") from error
 
 
 def read_matrix(path: str | Path) -> NoiseProfile:
@@ -41,7 +41,7 @@ def read_matrix(path: str | Path) -> NoiseProfile:
         matrix = np.array(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError) as error:
         raise BadFileError(
-            checks.complaint(
+            error_text(
                 f"noise file {str(file)!r}",
                 "must hold a square matrix of probabilities as JSON or CSV",
                 f"{type(error).__name__}: {error}",

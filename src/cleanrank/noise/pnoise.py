@@ -16,9 +16,10 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.types import FloatArray, IntArray
+from cleanrank.validation import one_of
 
 WEIGHTINGS = ("pooled", "macro")
 KINDS = (np.uint8, np.int32, np.int64)
@@ -86,12 +87,12 @@ def pnoise(
     from cleanrank.compiled import threads
     from cleanrank.noise.kernels import SERIAL, pair_counts
 
-    checks.known("weighting", weighting, WEIGHTINGS)
+    one_of("weighting", weighting, WEIGHTINGS)
     if not 0 <= new_weight <= 1:
-        checks.fail("new_weight", "must lie in [0, 1]", new_weight)
+        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
     before, after = _alike(_grades("true", true), _grades("given", given))
     if before.shape != after.shape:
-        checks.fail("given", f"must have as many grades as true ({len(before)})", len(after))
+        raise invalid("given", f"must have as many grades as true ({len(before)})", len(after))
     offsets = _offsets(indptr, len(before))
     few = n_jobs is None and len(before) < SERIAL
     with nullcontext() if few else threads(n_jobs):
@@ -124,9 +125,9 @@ def pnoise_expected(
     T = profile.matrix if isinstance(profile, NoiseProfile) else NoiseProfile(np.asarray(profile)).matrix
     r = proportions_of(proportions, len(T))
     if not 0 <= new_weight <= 1:
-        checks.fail("new_weight", "must lie in [0, 1]", new_weight)
+        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
     if length is not None and length < 2:
-        checks.fail("length", "must be at least 2 documents a query", length)
+        raise invalid("length", "must be at least 2 documents a query", length)
     above = np.tril(np.ones_like(T), -1)
     G = T @ above @ T.T
     A = G + G.T
@@ -216,24 +217,24 @@ def new_come_share(
     found, grades = np.asarray(scores, dtype=np.float64), _grades("true", true)
     offsets = _offsets(indptr, len(grades))
     if found.shape != grades.shape or np.isnan(found).any():
-        checks.fail(
+        raise invalid(
             "scores", f"must hold a number for each of the {len(grades)} rows", f"shape {found.shape}"
         )
     order, groups = _equal_grades(grades, offsets)
     if given is not None:
         after = _grades("given", given)
         if after.shape != grades.shape:
-            checks.fail("given", f"must have as many grades as true ({len(grades)})", len(after))
+            raise invalid("given", f"must have as many grades as true ({len(grades)})", len(after))
         place = np.unique(found, return_inverse=True)[1]
         counts = pair_counts(*_alike(place[order], after[order]), groups)
         won, lost, tied = counts.sum(axis=1)
         if not won + lost + tied:
-            checks.fail("data", "must have a pair of equal true and different given grades", "none")
+            raise invalid("data", "must have a pair of equal true and different given grades", "none")
         return float((won + ties * tied) / (won + lost + tied))
     sizes = np.diff(groups)
     possible = sizes * (sizes - 1)
     if not possible.sum():
-        checks.fail("data", "must have two documents of equal grade in some query", "none")
+        raise invalid("data", "must have two documents of equal grade in some query", "none")
     rng = np.random.default_rng(seed)
     chosen = rng.choice(len(sizes), size=pairs, p=possible / possible.sum())
     first = (rng.random(pairs) * sizes[chosen]).astype(np.int64)
@@ -256,7 +257,7 @@ def _grades(name: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
     if grades.size == 0 and grades.ndim == 1:
         return grades.astype(np.int32)
     if grades.ndim != 1 or grades.dtype.kind not in "iub":
-        checks.fail(name, "must be a list of whole grades", f"{grades.dtype} of shape {grades.shape}")
+        raise invalid(name, "must be a list of whole grades", f"{grades.dtype} of shape {grades.shape}")
     return grades.view(np.uint8) if grades.dtype.kind == "b" else grades
 
 
@@ -268,7 +269,7 @@ def _alike(a: npt.NDArray[np.integer], b: npt.NDArray[np.integer]) -> tuple[Any,
 
 def _refuse(name: str, grades: npt.NDArray[np.integer]) -> NoReturn:
     row = int(np.argmax(grades < 0))
-    checks.fail(f"{name} grades", "must not be negative", grades[row], at=f"row {row}")
+    raise invalid(f"{name} grades", "must not be negative", grades[row], at=f"row {row}")
 
 
 def _offsets(indptr: npt.ArrayLike | None, n: int) -> IntArray:
@@ -276,11 +277,11 @@ def _offsets(indptr: npt.ArrayLike | None, n: int) -> IntArray:
         return np.array([0, n], dtype=np.int64)
     found = np.asarray(indptr)
     if found.ndim != 1 or not len(found) or found.dtype.kind not in "iu":
-        checks.fail("indptr", "must be a list of row offsets", f"{found.dtype} of shape {found.shape}")
+        raise invalid("indptr", "must be a list of row offsets", f"{found.dtype} of shape {found.shape}")
     offsets = np.ascontiguousarray(found, dtype=np.int64)
     if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
         ends = f"{offsets[0]}..{offsets[-1]}"
-        checks.fail("indptr", f"must rise from 0 to the number of rows ({n})", ends)
+        raise invalid("indptr", f"must rise from 0 to the number of rows ({n})", ends)
     return offsets
 
 

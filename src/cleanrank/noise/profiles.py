@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 SHARED = ("rate", "n_grades")
 REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
@@ -30,13 +31,13 @@ class NoiseProfile:
     def __post_init__(self) -> None:
         matrix = np.array(self.matrix, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
-            checks.fail("noise matrix", "must be square, one row per true grade", f"shape {matrix.shape}")
+            raise invalid("noise matrix", "must be square, one row per true grade", f"shape {matrix.shape}")
         if not np.isfinite(matrix).all() or (matrix < 0).any():
-            checks.fail("noise matrix", "must hold probabilities", matrix.min())
+            raise invalid("noise matrix", "must hold probabilities", matrix.min())
         sums = matrix.sum(axis=1)
         if (abs(sums - 1) > 1e-9).any():
             row = int(np.argmax(abs(sums - 1)))
-            checks.fail(
+            raise invalid(
                 "noise matrix",
                 "must have rows that sum to 1",
                 f"{sums[row]:g}",
@@ -66,11 +67,13 @@ class NoiseProfile:
         """Draws a given grade for every true grade in ``y``."""
         grades = np.asarray(y)
         if grades.ndim != 1 or grades.dtype.kind not in "iub":
-            checks.fail("grades", "must be a list of whole numbers", f"{grades.dtype}, shape {grades.shape}")
+            raise invalid(
+                "grades", "must be a list of whole numbers", f"{grades.dtype}, shape {grades.shape}"
+            )
         if grades.size and grades.min() < 0:
-            checks.fail("grades", "must not be negative", int(grades.min()))
+            raise invalid("grades", "must not be negative", int(grades.min()))
         if grades.size and grades.max() >= self.n_grades:
-            checks.fail(
+            raise invalid(
                 "grades", f"must be below {self.n_grades}, the size of the noise matrix", int(grades.max())
             )
         # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
@@ -164,7 +167,7 @@ def geometric(
     [0.7, 0.2, 0.1]
     """
     if not 0 < rho <= 1:
-        checks.fail("rho", "must lie in (0, 1]", rho)
+        raise invalid("rho", "must lie in (0, 1]", rho)
     return _by_distance(f"geometric({rho:g})", rate, n_grades, lambda d: rho**d, row_weights, proportions)
 
 
@@ -182,7 +185,7 @@ def power(
     [0.7, 0.2, 0.1]
     """
     if not 0 <= rho < np.inf:
-        checks.fail("rho", "must not be negative", rho)
+        raise invalid("rho", "must not be negative", rho)
     return _by_distance(f"power({rho:g})", rate, n_grades, lambda d: d**-rho, row_weights, proportions)
 
 
@@ -218,14 +221,14 @@ def class_conditional(
     [[0.9, 0.1], [0.4, 0.6]]
     """
     if n_grades != 2:
-        checks.fail(
+        raise invalid(
             "class-conditional noise", "needs exactly two grades", n_grades, remedy="Merge grades first."
         )
     if rate is not None and (gamma0 is not None or gamma1 is not None):
-        checks.fail("class-conditional noise", "takes rate or gamma0 and gamma1", "both")
+        raise invalid("class-conditional noise", "takes rate or gamma0 and gamma1", "both")
     kept = [1 - _unit("noise rate", rate) if rate is not None else g for g in (gamma0, gamma1)]
     if kept[0] is None or kept[1] is None:
-        checks.fail("class-conditional noise", "needs gamma0 and gamma1", f"{gamma0} and {gamma1}")
+        raise invalid("class-conditional noise", "needs gamma0 and gamma1", f"{gamma0} and {gamma1}")
     g0, g1 = _unit("gamma0", kept[0]), _unit("gamma1", kept[1])
     return NoiseProfile(
         np.array([[g0, round(1 - g0, 15)], [round(1 - g1, 15), g1]]), f"class-conditional({g0:g}, {g1:g})"
@@ -244,9 +247,9 @@ def one_way(rate: float, n_grades: int, *, source: int = 0, target: int | None =
     target = n_grades - 1 if target is None else target
     for name, grade in (("source", source), ("target", target)):
         if not 0 <= grade < n_grades:
-            checks.fail(name, f"must be a grade from 0 to {n_grades - 1}", grade)
+            raise invalid(name, f"must be a grade from 0 to {n_grades - 1}", grade)
     if source == target:
-        checks.fail("target", "must differ from source", target)
+        raise invalid("target", "must differ from source", target)
     matrix = np.eye(n_grades)
     matrix[source, source] = 1 - _unit("noise rate", rate)
     matrix[source, target] = rate
@@ -263,7 +266,7 @@ def replacement(rate: float, n_grades: int, *, draws_from: Sequence[float] = REP
     [0.9, 0.04, 0.03, 0.02, 0.01]
     """
     if len(draws_from) != n_grades:
-        checks.fail(
+        raise invalid(
             "draws_from",
             f"must hold a probability for each of the {n_grades} grades",
             f"{len(draws_from)} values",
@@ -279,9 +282,9 @@ def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatA
     shares = np.asarray(values, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or (n_grades is not None and len(shares) != n_grades):
         wanted = f"one share for each of {n_grades} grades" if n_grades else "a list of shares"
-        checks.fail("proportions", f"must be {wanted}", f"shape {shares.shape}")
+        raise invalid("proportions", f"must be {wanted}", f"shape {shares.shape}")
     if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
-        checks.fail("proportions", "must be shares >= 0, not all 0", shares.tolist())
+        raise invalid("proportions", "must be shares >= 0, not all 0", shares.tolist())
     normalised: FloatArray = shares / shares.sum()
     return normalised
 
@@ -303,18 +306,18 @@ def make_profile(
     >>> make_profile("one-way", 0.1, 5).name
     'one-way 0 to 4, 0.1'
     """
-    family = PROFILES[checks.known("noise profile", name, PROFILES)]
+    family = PROFILES[one_of("noise profile", name, PROFILES)]
     takes = inspect.signature(family).parameters
     for option in options or {}:
-        checks.known(f"option of noise profile {name!r}", option, [o for o in takes if o not in SHARED])
+        one_of(f"option of noise profile {name!r}", option, [o for o in takes if o not in SHARED])
     if rate is None and takes["rate"].default is inspect.Parameter.empty:
-        checks.fail("noise rate", "must be given with a named profile", "none", remedy="Say rate=0.2.")
+        raise invalid("noise rate", "must be given with a named profile", "none", remedy="Say rate=0.2.")
     try:
         return family(rate, n_grades, **(options or {}))
     except TypeError as error:
-        checks.fail(
+        raise invalid(
             f"options of noise profile {name!r}", "must have fitting types", options, remedy=f"({error})"
-        )
+        ) from error
 
 
 def _by_distance(
@@ -328,20 +331,20 @@ def _by_distance(
     """P(m | l, error) proportional to fall(|l - m|); rates by row gamma_l = gamma w_l / sum_m r_m w_m."""
     _unit("noise rate", rate)
     if n_grades < 2:
-        checks.fail(f"{name} noise", "needs at least two grades", n_grades)
+        raise invalid(f"{name} noise", "needs at least two grades", n_grades)
     rates = np.full(n_grades, rate)
     if row_weights is not None:
         if proportions is None:
-            checks.fail(
+            raise invalid(
                 "proportions", "must be given with row_weights, so that the mean rate is kept", "none"
             )
         weights = _row_weights(row_weights, n_grades)
         mean = float(proportions_of(proportions, n_grades) @ weights)
         if mean <= 0:
-            checks.fail("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
+            raise invalid("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
         rates = rate * weights / mean
         if (rates > 1).any():
-            checks.fail(
+            raise invalid(
                 "row rates",
                 "must not exceed 1",
                 f"{rates.max():.3g}",
@@ -362,13 +365,15 @@ def _by_distance(
 def _row_weights(values: Sequence[float], n_grades: int) -> FloatArray:
     weights = np.asarray(values, dtype=np.float64)
     if weights.shape != (n_grades,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        checks.fail("row_weights", f"must hold a weight >= 0 for each of {n_grades} grades", weights.tolist())
+        raise invalid(
+            "row_weights", f"must hold a weight >= 0 for each of {n_grades} grades", weights.tolist()
+        )
     return weights
 
 
 def _unit(name: str, value: float) -> float:
     if not 0 <= value <= 1:
-        checks.fail(name, "must lie in [0, 1]", value)
+        raise invalid(name, "must lie in [0, 1]", value)
     return value
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 import cleanrank
-from cleanrank import checks
 from cleanrank.data.files import written_whole
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.noise.profiles import Corruption
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 TRUTHS = ("csv", "parquet")
 PACKED = (".gz", ".xz", ".bz2", ".zst")
@@ -32,7 +33,7 @@ def side_files(path: str | os.PathLike[str], truth: str = "csv") -> tuple[Path, 
     >>> [p.name for p in side_files("noisy.txt")]
     ['noisy.txt.noise.json', 'noisy.txt.truth.csv']
     """
-    checks.known("kind of truth file", truth, TRUTHS)
+    one_of("kind of truth file", truth, TRUTHS)
     out = Path(path)
     return out.with_name(f"{out.name}.noise.json"), out.with_name(f"{out.name}.truth.{truth}")
 
@@ -41,7 +42,9 @@ def refuse_overwriting(*paths: Path, force: bool = False) -> None:
     """Raises when one of the files is there, unless forced."""
     for path in paths:
         if path.exists() and not force:
-            checks.fail("output", "must not be there yet", repr(str(path)), remedy="Overwrite with --force.")
+            raise invalid(
+                "output", "must not be there yet", repr(str(path)), remedy="Overwrite with --force."
+            )
 
 
 def write_corruption(
@@ -66,7 +69,7 @@ def write_corruption(
     out = Path(path)
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
-        checks.fail("output", "must differ from the clean file", repr(str(out)))
+        raise invalid("output", "must differ from the clean file", repr(str(out)))
     refuse_overwriting(out, record_file, truth_file, force=force)
     record = record_of(found, out.name, source, settings)
     # The data go last: while any part can still fail, nothing is in place.

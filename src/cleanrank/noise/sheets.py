@@ -17,12 +17,12 @@ from typing import TextIO
 
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import GoldSheet, from_gold
 from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 FORMS = {"csv": "a table for a spreadsheet", "letor": "LETOR text with ? in place of the grade"}
 UNANSWERED = {"", "?"}
@@ -97,9 +97,9 @@ def write_sheet(
     """
     target = Path(path)
     form = ("csv" if target.suffix in (".csv", ".tsv") else "letor") if form is None else form
-    checks.known("form of a sheet", form, FORMS)
+    one_of("form of a sheet", form, FORMS)
     if form == "letor" and data is None:
-        checks.fail("data", "must be given for a LETOR sheet", "none")
+        raise invalid("data", "must be given for a LETOR sheet", "none")
     with written_whole(target) as part, part.open("w", encoding="utf-8", newline="") as out:
         if form == "csv":
             _write_csv(sheet, out, "\t" if target.suffix == ".tsv" else ",", show_given)
@@ -134,26 +134,26 @@ def read_sheet(
         query = None if row is None else query_of(row)
         if row is None or query is None:
             rule = f"must be a row of the data (0 to {int(data.row_ids.max(initial=0))})"
-            wrong.append((entry.line, checks.complaint("row_id", rule, repr(entry.row))))
+            wrong.append((entry.line, error_text("row_id", rule, repr(entry.row))))
         elif entry.query and entry.query != query:
             rule = f"must be {query!r}, the query of row {row} in the data"
             remedy = "Is this the file the sheet was drawn from?"
-            wrong.append((entry.line, checks.complaint("query_id", rule, repr(entry.query), remedy=remedy)))
+            wrong.append((entry.line, error_text("query_id", rule, repr(entry.query), remedy=remedy)))
         elif entry.grade in UNANSWERED:
             unanswered.append(entry.line)
         elif (grade := _whole(entry.grade)) is None or not 0 <= grade < C:
             rule = f"must be a grade from 0 to {C - 1}"
             remedy = "A longer scale goes into n_grades (--grades)."
-            wrong.append((entry.line, checks.complaint("true_grade", rule, repr(entry.grade), remedy=remedy)))
+            wrong.append((entry.line, error_text("true_grade", rule, repr(entry.grade), remedy=remedy)))
         elif row in found and found[row][1] != grade:
             rule = f"must have one true grade, and line {found[row][0]} says {found[row][1]}"
-            wrong.append((entry.line, checks.complaint(f"row {row}", rule, grade)))
+            wrong.append((entry.line, error_text(f"row {row}", rule, grade)))
         else:
             found.setdefault(row, (entry.line, grade, _share(entry, wrong)))
     if unanswered and not allow_unanswered:
         rule = f"must be filled in; {len(unanswered)} are empty"
         remedy = "Fill them in, or leave them out with allow_unanswered (--allow-unanswered)."
-        wrong.append((unanswered[0], checks.complaint("true_grade", rule, "nothing", remedy=remedy)))
+        wrong.append((unanswered[0], error_text("true_grade", rule, "nothing", remedy=remedy)))
     _refuse(file, wrong, bool(found))
     rows = np.array(list(found), dtype=np.int64)
     return GoldAnswers(
@@ -228,7 +228,7 @@ def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
         if needed not in names:
             rule = f"must have the column {needed}"
             found = ", ".join(names) or "nothing"
-            raise BadFileError(checks.complaint(f"sheet {file}", rule, found, at="line 1"), str(file), 1)
+            raise BadFileError(error_text(f"sheet {file}", rule, found, at="line 1"), str(file), 1)
     reader.fieldnames = names
     for row in reader:
         cells = {
@@ -251,7 +251,7 @@ def _letor_entries(file: Path, text: str) -> Iterator[_Entry]:
         match = LETOR_LINE.match(line.strip())
         if match is None:
             rule = "must read 'grade qid:ID ... # row_id = ...'"
-            message = checks.complaint(
+            message = error_text(
                 "a line of a LETOR sheet", rule, repr(line[:60]), at=f"{file}, line {number}"
             )
             raise BadFileError(message, str(file), number)
@@ -273,14 +273,14 @@ def _share(entry: _Entry, wrong: list[tuple[int, str]]) -> float:
     except ValueError:
         share = float("nan")
     if not 0 < share <= 1:
-        wrong.append((entry.line, checks.complaint("stratum_share", "must lie in (0, 1]", repr(entry.share))))
+        wrong.append((entry.line, error_text("stratum_share", "must lie in (0, 1]", repr(entry.share))))
         return 1.0
     return share
 
 
 def _refuse(file: Path, wrong: list[tuple[int, str]], any_answer: bool) -> None:
     if not wrong and not any_answer:
-        wrong = [(1, checks.complaint("a sheet", "must hold at least one answer", "none"))]
+        wrong = [(1, error_text("a sheet", "must hold at least one answer", "none"))]
     if wrong:
         wrong.sort(key=lambda each: each[0])
         lines = [f"{file}, line {number}: {message}" for number, message in wrong[:SHOWN]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.sheets import GoldAnswers
 from cleanrank.types import Array, IntArray, RankingData
 
@@ -37,7 +37,7 @@ def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
         column = np.asarray(gold)
         if column.shape != (data.n_docs,) or column.dtype.kind not in "iu":
             rule = f"must be answers, (row ids, grades), or a whole grade per row ({data.n_docs}), -1 unknown"
-            checks.fail("gold", rule, f"{column.dtype}, shape {column.shape}")
+            raise invalid("gold", rule, f"{column.dtype}, shape {column.shape}")
         rows = np.flatnonzero(column >= 0)
         grades = column[rows]
     if not rows.size:
@@ -49,19 +49,19 @@ def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
 def _check_gold(rows: Array, grades: Array, data: RankingData) -> None:
     if rows.ndim != 1 or rows.shape != grades.shape:
         rule = "must name one true grade for every row"
-        checks.fail("gold", rule, f"rows of shape {rows.shape}, grades of shape {grades.shape}")
+        raise invalid("gold", rule, f"rows of shape {rows.shape}, grades of shape {grades.shape}")
     for name, values in (("row ids of gold", rows), ("true grades of gold", grades)):
         if values.dtype.kind not in "iu" or (values < 0).any():
             first = values[0] if values.dtype.kind not in "iu" else values[np.argmax(values < 0)]
-            checks.fail(name, "must be whole numbers from 0 on", repr(first.item()))
+            raise invalid(name, "must be whole numbers from 0 on", repr(first.item()))
     outside = ~np.isin(rows, data.row_ids)
     if outside.any():
-        checks.fail("row ids of gold", "must be rows of the data", int(rows[np.argmax(outside)]))
+        raise invalid("row ids of gold", "must be rows of the data", int(rows[np.argmax(outside)]))
     ids, times = np.unique(rows, return_counts=True)
     if (times > 1).any():
         twice = int(ids[np.argmax(times > 1)])
         said = ", ".join(str(g) for g in grades[rows == twice].tolist()[:5])
-        checks.fail("gold", "must name every row once", f"row {twice} as {said}")
+        raise invalid("gold", "must name every row once", f"row {twice} as {said}")
 
 
 def known_grades(data: RankingData, answers: GoldAnswers | None) -> IntArray | None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.clicks import simulate_clicks, static_clicks
 from cleanrank.noise.clicks.models import ClickModel
 from cleanrank.noise.clicks.simulate import Flip
 from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import is_integer
 
 if TYPE_CHECKING:
     from cleanrank.rankers.neural import NeuralRanker
@@ -104,9 +105,9 @@ def weak_ranker(
     from cleanrank.rankers.neural import NeuralRanker
 
     if not 0 < share <= 1:
-        checks.fail("share", "must lie in (0, 1]", share)
-    if not checks.is_whole(fewest) or fewest < 1:
-        checks.fail("fewest", "must be a whole number from 1 on", repr(fewest))
+        raise invalid("share", "must lie in (0, 1]", share)
+    if not is_integer(fewest) or fewest < 1:
+        raise invalid("fewest", "must be a whole number from 1 on", repr(fewest))
     n = min(train.n_queries, max(fewest, round(share * train.n_queries)))
     seen = np.sort(np.random.default_rng([seed, STREAM]).choice(train.n_queries, size=n, replace=False))
     rows = np.isin(np.repeat(np.arange(train.n_queries), train.lengths), seen)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cleanrank import checks
 from cleanrank.doubt.automatic import find_auto
 from cleanrank.doubt.by_grade import find_by_grade
 from cleanrank.doubt.clicked import find_against_clicks
@@ -16,10 +15,12 @@ from cleanrank.doubt.posterior import find_posterior
 from cleanrank.doubt.sour import Window
 from cleanrank.doubt.table import DoubtTable
 from cleanrank.doubt.training import find_by_loss, find_forgotten
+from cleanrank.errors import invalid
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.watching import Growing, watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import TreeRanker, load_trees
 from cleanrank.types import Progress, RankingData
+from cleanrank.validation import check_seed, one_of
 
 ROUNDS = 300
 
@@ -46,19 +47,19 @@ def find_label_issues(
     >>> len(issues) == data.n_docs
     True
     """
-    detector = DETECTORS[checks.known("detector", method, DETECTORS)]
-    checks.check_seed(seed)
+    detector = DETECTORS[one_of("detector", method, DETECTORS)]
+    check_seed(seed)
     known = options_of(method)
     for name in options:
-        checks.known(f"option of detector {method!r}", name, known)
+        one_of(f"option of detector {method!r}", name, known)
     if noise is not None:
         if "noise" not in known:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
-            checks.fail("noise", f"goes with the detectors {users}", f"method {method!r}")
+            raise invalid("noise", f"goes with the detectors {users}", f"method {method!r}")
         options["noise"] = noise
     for name in needed_by(method):
         if name not in options:
-            checks.fail(f"detector {method!r}", f"needs {name}=", "none", remedy=NEEDS.get(name, ""))
+            raise invalid(f"detector {method!r}", f"needs {name}=", "none", remedy=NEEDS.get(name, ""))
     return detector(data, seed=seed, **options)
 
 
@@ -132,7 +133,7 @@ def find_sour(
         n_jobs=n_jobs,
     )
     if model is not None and folds:
-        checks.fail("folds", "must be 0 with a model that is there already", folds)
+        raise invalid("folds", "must be 0 with a model that is there already", folds)
     if model is not None:
         forest = as_forest(model)
         detector = watch_model(data, forest, window, n_jobs=n_jobs, evidence=evidence)
@@ -195,7 +196,7 @@ def as_peers(peers: Peers | float | None, seed: int) -> Peers | None:
         return peers
     alpha: Any = peers
     if isinstance(alpha, str):
-        checks.fail("peers", "must be a number (alpha) or a Peers", repr(alpha))
+        raise invalid("peers", "must be a number (alpha) or a Peers", repr(alpha))
     return Peers(float(alpha), kind="expected", seed=seed)
 
 

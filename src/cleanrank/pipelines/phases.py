@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.doubt.sour import SOUR, BoolArray, Window
+from cleanrank.errors import invalid
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.pipelines.watching import Growing
 from cleanrank.rankers.settings import lambdarank_settings
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.validation import is_integer
 
 ENDS = (50, 200, 500, 800, 900)
 """Tree counts of 1,000 at which curr-SOUR lets documents back (Marcuzzi et al. 2022)."""
@@ -43,8 +44,8 @@ def grow_in_phases(
         early_stopping_rounds: of the last phase.
     """
     cuts = [0, *ends, rounds]
-    if not all(checks.is_whole(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
-        checks.fail("ends", f"must rise from above 0 to below {rounds}", list(ends))
+    if not all(is_integer(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
+        raise invalid("ends", f"must rise from above 0 to below {rounds}", list(ends))
     model: TreeRanker | None = None
     sizes = []
     for first, last in itertools.pairwise(cuts[:-1]):
@@ -126,9 +127,9 @@ def grow_while_filtering(
     """
     if growing.objective == "builtin" or growing.peers is not None:
         found = growing.objective if growing.peers is None else f"{growing.objective} with peers"
-        checks.fail("variant 'fly'", "needs objective 'exact' or 'parity' without peers", found)
-    if not checks.is_whole(patience) or not 1 <= patience <= rounds:
-        checks.fail("patience", f"must lie between 1 and the number of trees ({rounds})", repr(patience))
+        raise invalid("variant 'fly'", "needs objective 'exact' or 'parity' without peers", found)
+    if not is_integer(patience) or not 1 <= patience <= rounds:
+        raise invalid("patience", f"must lie between 1 and the number of trees ({rounds})", repr(patience))
     detector = SOUR.of(train, window, keep="streak", n_jobs=growing.n_jobs)
     own, rest = lambdarank_settings(growing.params, growing.norm)
     objective = FilteringObjective(

@@ -16,11 +16,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
 from cleanrank.data.split import split
 from cleanrank.doubt.posterior import Posterior, noise_matrix, posterior_of, posterior_table
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
@@ -202,7 +202,7 @@ class RobustRanker(Estimator):
         answers = self._answers(gold, train)
         if validation is None and train.n_queries < FEWEST_QUERIES:
             rule = f"must hold {FEWEST_QUERIES} queries or come with validation data (eval_set=)"
-            checks.fail("training data", rule, train.n_queries)
+            raise invalid("training data", rule, train.n_queries)
         learn, held = (
             (train, validation)
             if validation is not None
@@ -227,13 +227,13 @@ class RobustRanker(Estimator):
     def predict(self, X: Any) -> FloatArray:
         """One score per row, in input order; higher ranks first."""
         if not hasattr(self, "model_"):
-            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
         return self.model_.predict(feature_matrix(X))
 
     def save(self, path: Any) -> None:
         """Writes LightGBM's text format; ``load_trees`` reads it."""
         if not hasattr(self, "model_"):
-            checks.fail("the ranker", "must be fitted before it is saved", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it is saved", "no model", remedy="Call fit.")
         self.model_.save(path)
 
     def cells(self, n_docs: int | None = None) -> list[dict[str, Any]]:
@@ -248,9 +248,9 @@ class RobustRanker(Estimator):
             grid = by_main_name(self.grid)
         for name, values in grid.items():
             if name in fixed:
-                checks.fail("grid", f"must leave {name} to params, or params to the grid", list(grid))
+                raise invalid("grid", f"must leave {name} to params, or params to the grid", list(grid))
             if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
-                checks.fail(f"grid[{name!r}]", "must be a list of values to choose from", repr(values))
+                raise invalid(f"grid[{name!r}]", "must be a list of values to choose from", repr(values))
         every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
         return fitting or [min(every, key=lambda cell: cell[LEAF])]
@@ -259,7 +259,7 @@ class RobustRanker(Estimator):
         if not isinstance(self.noise, GoldAnswers):
             return gold_answers(gold, train)
         if gold is not None:
-            checks.fail("gold", "must not be given beside answers as noise", type(gold).__name__)
+            raise invalid("gold", "must not be given beside answers as noise", type(gold).__name__)
         return gold_answers(self.noise, train)
 
     def _find_noise(self, train: RankingData, held: RankingData, answers: GoldAnswers | None) -> _Known:

@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.clean import Cleaned, clean
 from cleanrank.doubt.sour import KINDS, SOUR, BoolArray, Window
 from cleanrank.doubt.table import DoubtTable
+from cleanrank.errors import invalid
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.pipelines.issues import as_peers
 from cleanrank.pipelines.phases import ENDS, grow_in_phases, grow_while_filtering
@@ -19,6 +19,7 @@ from cleanrank.rankers.parameters import Estimator
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.validation import is_integer, one_of
 
 AUTO = "auto"
 STARTS = 10
@@ -151,7 +152,7 @@ class SOURRanker(Estimator):
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
     ) -> Self:
         """Trains on a RankingData."""
-        checks.known("variant of SOUR", self.variant, VARIANTS)
+        one_of("variant of SOUR", self.variant, VARIANTS)
         self._check_variant()
         if self._chooses():
             self._check_choosing(validation)
@@ -164,7 +165,7 @@ class SOURRanker(Estimator):
     def predict(self, X: Any) -> FloatArray:
         """One score per row, in input order; higher ranks first."""
         if not hasattr(self, "model_"):
-            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
         return self.model_.predict(X)
 
     def growing(self) -> Growing:
@@ -202,18 +203,18 @@ class SOURRanker(Estimator):
 
     def starts(self) -> list[int]:
         """The starts that are open."""
-        if not checks.is_whole(self.end) or self.end < 1:
-            checks.fail("end", "must be a whole number of trees from 1 on", repr(self.end))
+        if not is_integer(self.end) or self.end < 1:
+            raise invalid("end", "must be a whole number of trees from 1 on", repr(self.end))
         if isinstance(self.start, str) and self.start == AUTO:
             return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
         listed: list[Any] = (
             list(self.start) if isinstance(self.start, Sequence | np.ndarray) else [self.start]
         )
-        if not listed or not all(checks.is_whole(start) for start in listed):
-            checks.fail("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
+        if not listed or not all(is_integer(start) for start in listed):
+            raise invalid("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
         if len(listed) > 1 and not all(0 <= start < self.end for start in listed):
             # One of them alone is the window's to judge: not every variant ends here.
-            checks.fail("start", f"must lie between 0 and {self.end - 1}, below end", repr(self.start))
+            raise invalid("start", f"must lie between 0 and {self.end - 1}, below end", repr(self.start))
         return [int(start) for start in listed]
 
     def kinds(self) -> list[str]:
@@ -223,8 +224,8 @@ class SOURRanker(Estimator):
         several = isinstance(self.kind, Sequence | np.ndarray) and not isinstance(self.kind, str)
         named: list[Any] = list(self.kind) if several else [self.kind]
         if not named:
-            checks.fail("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
-        return [checks.known("kind of outlier", str(kind), KINDS) for kind in named]
+            raise invalid("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
+        return [one_of("kind of outlier", str(kind), KINDS) for kind in named]
 
     def _chooses(self) -> bool:
         return len(self.starts()) * len(self.kinds()) > 1
@@ -246,21 +247,21 @@ class SOURRanker(Estimator):
         given = {"min_frequency": self.min_frequency != 1.0, "folds": bool(self.folds)}
         for name, there in given.items():
             if there and self.variant != "sour":
-                checks.fail(name, "goes with variant 'sour'", f"variant {self.variant!r}")
+                raise invalid(name, "goes with variant 'sour'", f"variant {self.variant!r}")
         if self.ends is None:
             return
         if self.variant != "curr":
-            checks.fail("ends", "goes with variant 'curr'", f"variant {self.variant!r}")
+            raise invalid("ends", "goes with variant 'curr'", f"variant {self.variant!r}")
         ends: Any = self.ends
         if isinstance(ends, str) or not isinstance(ends, Sequence | np.ndarray) or not len(ends):
-            checks.fail("ends", "must be a list of tree counts", repr(self.ends))
+            raise invalid("ends", "must be a list of tree counts", repr(self.ends))
 
     def _check_choosing(self, validation: RankingData | None) -> None:
         choice = "a choice of start and kind"
         if validation is None:
-            checks.fail(choice, "needs validation data", "none", remedy="Give eval_set= and eval_qid=.")
+            raise invalid(choice, "needs validation data", "none", remedy="Give eval_set= and eval_qid=.")
         if self.variant != "sour" or self.min_frequency != 1.0 or self.folds:
-            checks.fail(
+            raise invalid(
                 choice,
                 "goes with variant 'sour', min_frequency 1 and folds 0",
                 f"{self.variant}, {self.min_frequency}, {self.folds}",

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.split import fold_of_query
 from cleanrank.doubt.sour import SOUR, Window
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import LambdaRankObjective, Observer
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.validation import is_integer
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,8 @@ def watch_folds(
         n_folds: parts that the queries are cut into.
         options: further arguments of ``SOUR``.
     """
-    if not checks.is_whole(n_folds):
-        checks.fail("folds", "must be a whole number; 0 means one forest for all", repr(n_folds))
+    if not is_integer(n_folds):
+        raise invalid("folds", "must be a whole number; 0 means one forest for all", repr(n_folds))
     growing = growing or Growing()
     whole = SOUR.of(data, window, **{"n_jobs": growing.n_jobs, **options})
     last = np.zeros(data.n_docs)
@@ -146,7 +147,7 @@ def watch_folds(
         model = growing.train(data.drop(rows), rounds=window.end)
         found = watch_model(held, model, window, n_jobs=growing.n_jobs, **options)
         if part and found.seen != whole.seen:
-            checks.fail(
+            raise invalid(
                 "forests of all folds",
                 f"must have as many trees ({whole.seen} in the window)",
                 found.seen,

@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import NoiseProfile, make_profile
 from cleanrank.types import FloatArray
 
@@ -27,7 +27,7 @@ def threshold_matrix(error: float, n_grades: int) -> FloatArray:
     [[0.81, 0.18, 0.01], [0.09, 0.82, 0.09], [0.01, 0.18, 0.81]]
     """
     if not 0 <= error <= 1:
-        checks.fail("error rate", "must lie in [0, 1]", error)
+        raise invalid("error rate", "must lie in [0, 1]", error)
     found = np.empty((n_grades, n_grades))
     for l in range(n_grades):
         row = np.ones(1)
@@ -53,7 +53,7 @@ def judge_matrix(
         return threshold_matrix(float(error), n_grades)
     if n_grades not in error:
         have = ", ".join(str(g) for g in sorted(error))
-        checks.fail(
+        raise invalid(
             "error", "must give a rate for every scale", f"{have} grades", remedy=f"Add one for {n_grades}."
         )
     given = error[n_grades]
@@ -61,7 +61,7 @@ def judge_matrix(
         return make_profile(profile, float(given), n_grades).matrix
     matrix = NoiseProfile(np.asarray(given)).matrix
     if len(matrix) != n_grades:
-        checks.fail(
+        raise invalid(
             "error", f"must give a matrix of {n_grades} grades for that scale", f"{len(matrix)} grades"
         )
     return matrix
@@ -85,7 +85,7 @@ def median_matrix(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0) ->
     T = np.asarray(matrix, dtype=np.float64)
     _odd(judges)
     if not 0 <= shared <= 1:
-        checks.fail("shared", "must lie in [0, 1]", shared)
+        raise invalid("shared", "must lie in [0, 1]", shared)
     below = np.clip(np.cumsum(T, axis=1), 0, 1)
     reached = _at_least_half(below, judges)
     alone = np.diff(np.concatenate((np.zeros((len(T), 1)), reached), axis=1), axis=1)
@@ -125,4 +125,4 @@ def _at_least_half(p: FloatArray, judges: int) -> FloatArray:
 
 def _odd(judges: int) -> None:
     if judges < 1 or judges % 2 == 0:
-        checks.fail("judges", "must be an odd number, so that there is a median", judges)
+        raise invalid("judges", "must be an odd number, so that there is a median", judges)

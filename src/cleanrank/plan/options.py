@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.plan.judges import judge_matrix, judgements_needed, median_matrix
 from cleanrank.plan.topk import play_top_k
 from cleanrank.types import FloatArray
@@ -231,7 +231,7 @@ def coarsened(proportions: Sequence[float], grades: int) -> Groups:
         if entropy > varied + 1e-12:
             best, varied = cuts, entropy
     if best is None:
-        checks.fail("scales", f"must not have more grades than the truth ({len(r)})", grades)
+        raise invalid("scales", f"must not have more grades than the truth ({len(r)})", grades)
     return np.searchsorted(best, np.arange(len(r)), side="right").astype(np.int64)
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.diagnose.advice import Advice
 from cleanrank.diagnose.fragility import FAMILIES, TURNING_POINT
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
 from cleanrank.plan.options import Option, Order, options_of
 from cleanrank.plan.reasons import caveats_of, reasons_of
+from cleanrank.validation import one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
 SCALES = (2, 3, 5)
@@ -59,7 +60,7 @@ class Plan:
 
     def __getitem__(self, name: str) -> Option:
         names = [o.name for o in self.options]
-        return self.options[names.index(checks.known("option", name, names))]
+        return self.options[names.index(one_of("option", name, names))]
 
     def __repr__(self) -> str:
         from cleanrank.plan.words import report
@@ -214,20 +215,20 @@ def _order(given: Mapping[str, Any]) -> Order:
     """Checks the arguments of ``plan`` and fills in what was left out."""
     for name in ("budget", "cost", "pair_cost"):
         if given[name] is not None and not (0 < given[name] < math.inf):
-            checks.fail(name, "must be above 0", given[name])
+            raise invalid(name, "must be above 0", given[name])
     if given["screen_cost"] is not None and not (0 <= given["screen_cost"] < math.inf):
-        checks.fail("screen_cost", "must not be negative", given["screen_cost"])
+        raise invalid("screen_cost", "must not be negative", given["screen_cost"])
     for name, least in (("documents", 2), ("pool", 2), ("queries", 1), ("top_k", 1)):
         if given[name] is not None and given[name] < least:
-            checks.fail(name, f"must be at least {least}", given[name])
+            raise invalid(name, f"must be at least {least}", given[name])
     if not 0 <= given["shared"] <= 1:
-        checks.fail("shared", "must lie in [0, 1]", given["shared"])
-    checks.known("noise profile", given["profile"], FAMILIES)
+        raise invalid("shared", "must lie in [0, 1]", given["shared"])
+    one_of("noise profile", given["profile"], FAMILIES)
     shares = _truth(given["proportions"], given["prevalence"])
     scales = tuple(sorted({int(s) for s in given["scales"] if s <= len(shares)}))
     if not scales or min(scales) < 2:
         rule = f"must lie between 2 and the grades of the truth ({len(shares)})"
-        checks.fail("scales", rule, list(given["scales"]))
+        raise invalid("scales", rule, list(given["scales"]))
     error = given["error"]
     error = dict(error) if isinstance(error, Mapping) else _rate("error", error)
     pair_error = given["pair_error"]
@@ -255,28 +256,28 @@ def _order(given: Mapping[str, Any]) -> Order:
 
 def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
     if proportions is not None and prevalence is not None:
-        checks.fail("proportions", "and prevalence must not both be given", "both")
+        raise invalid("proportions", "and prevalence must not both be given", "both")
     if prevalence is not None:
         if not 0 < prevalence < 1:
-            checks.fail("prevalence", "must lie between 0 and 1", prevalence)
+            raise invalid("prevalence", "must lie between 0 and 1", prevalence)
         relevant = proportions_of(WEB_SEARCH[1:]) * prevalence
         return (1 - prevalence, *(float(s) for s in relevant))
     shares = proportions_of(WEB_SEARCH if proportions is None else proportions)
     if len(shares) < 2 or (shares > 0).sum() < 2:
-        checks.fail("proportions", "must hold at least two grades", list(shares))
+        raise invalid("proportions", "must hold at least two grades", list(shares))
     return tuple(float(s) for s in shares)
 
 
 def _rate(name: str, value: float) -> float:
     if not 0 <= value <= 0.5:
-        checks.fail(name, "must lie in [0, 1/2]", value, remedy="Above 1/2 a judge is worse than a coin.")
+        raise invalid(name, "must lie in [0, 1/2]", value, remedy="Above 1/2 a judge is worse than a coin.")
     return float(value)
 
 
 def _two_grade_rate(error: Mapping[int, float | npt.ArrayLike]) -> float:
     given = error.get(2)
     if given is None:
-        checks.fail("pair_error", "must be given when error has no rate for two grades", "none")
+        raise invalid("pair_error", "must be given when error has no rate for two grades", "none")
     if isinstance(given, int | float):
         return float(given)
     matrix = np.asarray(given, dtype=np.float64)

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
 
 
@@ -55,7 +55,7 @@ def top_k_floor(documents: int, k: int, relevant: int) -> float:
     [0.445, 0.392, 0.247, 0.051]
     """
     if not 0 <= relevant <= k <= documents:
-        checks.fail("relevant", f"must lie between 0 and k ({k}), and k not exceed {documents}", relevant)
+        raise invalid("relevant", f"must lie between 0 and k ({k}), and k not exceed {documents}", relevant)
     return (1 - relevant * (documents - relevant) / top_k_pairs(documents, k)) / 2
 
 
@@ -76,7 +76,7 @@ def play_top_k(
     from cleanrank.plan.kernels import play
 
     if not 1 <= k <= documents:
-        checks.fail("k", f"must lie between 1 and the documents per query ({documents})", k)
+        raise invalid("k", f"must lie between 1 and the documents per query ({documents})", k)
     rng = np.random.default_rng(seed)
     grades = rng.choice(len(proportions), size=(queries, documents), p=proportions_of(proportions))
     depth = math.ceil(math.log2(k + 1))

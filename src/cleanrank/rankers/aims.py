@@ -9,12 +9,13 @@ from inspect import signature
 from numbers import Real
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss, margin_loss, probability
 from cleanrank.losses.ranking import RANKING_LOSSES, RankingLoss, ranking_loss
 from cleanrank.rankers.alpha import pair_alpha, point_alpha, preference_alpha
 from cleanrank.theory.peer import Alpha
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
 
 PAIRED = ("ranknet", "lambdarank", "pairwise", "direct")
 PAIRS = ("strict", "strict_both", "all_ordered")
@@ -81,9 +82,9 @@ def list_loss(aim: Aim, data: RankingData) -> tuple[RankingLoss, Alpha | None]:
     """The loss on padded lists, and the weight of peers if there are any."""
     if not isinstance(aim.loss, str):
         if aim.robust is not None:
-            checks.fail("robust", "must be None where the loss is a callable", repr(aim.robust))
+            raise invalid("robust", "must be None where the loss is a callable", repr(aim.robust))
         return aim.loss, None
-    name = checks.known("loss", aim.loss, LOSSES)
+    name = one_of("loss", aim.loss, LOSSES)
     alpha = None
     if aim.peer is not None:
         _check_pairs(aim, name)
@@ -102,7 +103,7 @@ def preference_loss(aim: Aim) -> tuple[Any, Alpha | None]:
     With peers every preference is seen in both orders, so that half of the targets are 1.
     """
     if not isinstance(aim.loss, str) or aim.loss not in ("ranknet", "pairwise", "direct"):
-        checks.fail("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(aim.loss))
+        raise invalid("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(aim.loss))
     if aim.peer is None:
         return _made(aim, aim.loss, None, "strict"), None
     alpha = _given(aim, aim.peer)
@@ -122,7 +123,7 @@ def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
         ]
     elif aim.robust is not None:
         options["robust"] = aim.steps
-    if checks.known("set of pairs", pairs, PAIRS) != "strict":
+    if one_of("set of pairs", pairs, PAIRS) != "strict":
         options["pairs"] = pairs
     return ranking_loss("pairwise" if name == "direct" else name, **options)
 
@@ -130,27 +131,27 @@ def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
 def _options(aim: Aim) -> dict[str, Any]:
     """Further arguments of the loss, checked by name."""
     if not isinstance(aim.options or {}, Mapping):
-        checks.fail("loss_options", "must map names to values", repr(aim.options))
+        raise invalid("loss_options", "must map names to values", repr(aim.options))
     own = ("binary", "pairs", "robust")
     known = [option for option in signature(ranking_loss).parameters if option not in ("name", *own)]
     for option in aim.options or {}:
         if option in own:
-            checks.fail("loss_options", "must not hold what is a parameter of its own", repr(option))
-        checks.known("option of the loss", option, known)
+            raise invalid("loss_options", "must not hold what is a parameter of its own", repr(option))
+        one_of("option of the loss", option, known)
     return dict(aim.options or {})
 
 
 def _check_pairs(aim: Aim, name: str) -> None:
     if name not in (*PAIRED, "pointwise"):
-        checks.fail("peers", f"must stand on one of {', '.join((*PAIRED, 'pointwise'))}", repr(name))
-    checks.known("set of pairs", aim.pairs, PAIRS)
+        raise invalid("peers", f"must stand on one of {', '.join((*PAIRED, 'pointwise'))}", repr(name))
+    one_of("set of pairs", aim.pairs, PAIRS)
     if name == "pointwise" or aim.pairs == "all_ordered":
         return
     why = {
         "strict": "all strict pairs have the same label, so that peers only shrink the loss by 1 - alpha",
         "strict_both": "which pairs are strict depends on the noise, so that no alpha undoes it",
     }[aim.pairs]
-    checks.fail(
+    raise invalid(
         "pairs",
         f"must be 'all_ordered' with robust='peer': {why}",
         repr(aim.pairs),
@@ -164,10 +165,10 @@ def _given(aim: Aim, peer: Mapping[str, Any]) -> Alpha | None:
     if isinstance(alpha, Real):
         return Alpha(float(alpha), True, "given as a number")
     if not isinstance(alpha, str):
-        checks.fail("alpha", "must be a number or 'auto'", repr(alpha))
-    checks.known("alpha", alpha, ("auto",))
+        raise invalid("alpha", "must be a number or 'auto'", repr(alpha))
+    one_of("alpha", alpha, ("auto",))
     if aim.noise is None:
-        checks.fail(
+        raise invalid(
             "alpha='auto'",
             "needs the noise",
             "none",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.theory.peer import Alpha, optimal_alpha
 from cleanrank.types import FloatArray
@@ -34,7 +34,7 @@ def pair_alpha(noise: Any, y: npt.ArrayLike, *, lambdarank: bool = False) -> Alp
     T, grades = noise_matrix(noise), np.asarray(y)
     C = len(T)
     if grades.size and grades.max() >= C:
-        checks.fail("noise", f"must have a row for each of the {int(grades.max()) + 1} grades", f"{C} rows")
+        raise invalid("noise", f"must have a row for each of the {int(grades.max()) + 1} grades", f"{C} rows")
     if C == 2:
         return optimal_alpha(float(T[1, 0]), float(T[0, 1]), lambdarank=lambdarank)
     kept = kept_signal(T)
@@ -42,7 +42,7 @@ def pair_alpha(noise: Any, y: npt.ArrayLike, *, lambdarank: bool = False) -> Alp
     pairs = np.tril(np.outer(shares, shares), -1)
     mean = float((pairs * kept).sum() / pairs.sum()) if pairs.sum() > 0 else 0.0
     if not mean > 0:
-        checks.fail(
+        raise invalid(
             "noise",
             "must leave some of the order of pairs",
             f"{mean:.3g} of it",
@@ -66,13 +66,13 @@ def point_alpha(noise: Any, relevant: npt.ArrayLike, loss: BinaryLoss) -> Alpha:
     """
     T = noise_matrix(noise)
     if len(T) != 2:
-        checks.fail("noise", "must be 2 x 2 for documents that are relevant or not", f"shape {T.shape}")
+        raise invalid("noise", "must be 2 x 2 for documents that are relevant or not", f"shape {T.shape}")
     e_plus, e_minus = float(T[1, 0]), float(T[0, 1])
     share = float(np.mean(np.asarray(relevant, dtype=np.float64)))
     true = float(np.clip((share - e_minus) / max(1 - e_plus - e_minus, 1e-12), 1e-9, 1 - 1e-9))
     found = optimal_alpha(e_plus, e_minus, pairs="points", prevalence=true, loss=loss)
     if not 0 <= found.value <= 1:
-        checks.fail(
+        raise invalid(
             "alpha='auto' over documents",
             f"must come out in [0, 1] where {share:.3g} of the documents are given as relevant",
             f"{found.value:.3g}",
@@ -91,7 +91,7 @@ def preference_alpha(noise: Any) -> Alpha:
     """
     T = noise_matrix(noise)
     if T.shape != (2, 2) or abs(T[0, 1] - T[1, 0]) > 1e-9 or T[0, 1] >= 0.5:
-        checks.fail("noise of preferences", "must be [[1 - e, e], [e, 1 - e]] with e below 1/2", T.tolist())
+        raise invalid("noise of preferences", "must be [[1 - e, e], [e, 1 - e]] with e below 1/2", T.tolist())
     return Alpha(float(2 * T[0, 1]), False, "exact for any loss: wrong preferences add 2 e of the peers")
 
 
@@ -114,7 +114,7 @@ def noise_matrix(noise: Any) -> FloatArray:
         T = np.empty(0)
     square = T.ndim == 2 and T.shape[0] == T.shape[1] and len(T) > 1
     if not square or not np.allclose(T.sum(1), 1) or not (T >= 0).all():
-        checks.fail(
+        raise invalid(
             "noise",
             "must be a matrix P(given grade | true grade) whose rows sum to 1",
             f"shape {T.shape}" if T.ndim == 2 else repr(noise),

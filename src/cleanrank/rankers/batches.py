@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import Array, IntArray
+from cleanrank.validation import is_integer, one_of
 
 # Lengths are compared after a random change of up to this share, so that batches differ between epochs.
 JITTER = 0.1
@@ -74,8 +75,8 @@ def bucketed(
     >>> sorted(sorted(b.tolist()) for b in bucketed(sizes, 2, np.random.default_rng(0)))
     [[0, 2], [1, 3]]
     """
-    if not checks.is_whole(batch_queries) or batch_queries < 1:
-        checks.fail("batch_queries", "must be a whole number from 1 on", repr(batch_queries))
+    if not is_integer(batch_queries) or batch_queries < 1:
+        raise invalid("batch_queries", "must be a whole number from 1 on", repr(batch_queries))
     present = rng.permutation(np.flatnonzero(lengths > 0))
     shaken = lengths[present] * rng.uniform(1 - JITTER, 1 + JITTER, len(present))
     present = present[np.argsort(shaken, kind="stable")]
@@ -129,7 +130,7 @@ class Scaling:
         wanted = self.shift.shape[0]
         if dense.shape[1] != wanted:
             shape = f"shape {dense.shape}"
-            checks.fail(subject, f"must have the {wanted} columns that the model was trained on", shape)
+            raise invalid(subject, f"must have the {wanted} columns that the model was trained on", shape)
         # Frames store columns together; rows are what is gathered and multiplied.
         found = np.array(dense, dtype=np.float32, order="C")
         if self.kind != "none":
@@ -153,7 +154,7 @@ def fit_scaling(X: Any, kind: str = "zscore", *, rows: IntArray | None = None, s
     >>> fit_scaling(np.array([[0.0], [10.0]]), "minmax").apply([[5.0], [10.0]]).ravel().tolist()
     [0.0, 1.0]
     """
-    checks.known("scaling", kind, SCALINGS)
+    one_of("scaling", kind, SCALINGS)
     dense = _dense(X, rows, subject)
     n_features = dense.shape[1]
     if kind == "none" or not len(dense):
@@ -172,10 +173,10 @@ def _dense(X: Any, rows: IntArray | None, subject: str) -> Array:
             with np.errstate(over="ignore"):
                 dense = dense.astype(np.float32)
     except (TypeError, ValueError) as error:
-        checks.fail(subject, "must hold numbers in rows of one length", str(error))
+        raise invalid(subject, "must hold numbers in rows of one length", str(error)) from error
     if dense.ndim != 2:
         remedy = "One row is X[None, :]." if dense.ndim == 1 else ""
-        checks.fail(
+        raise invalid(
             subject, "must have two dimensions (documents, features)", f"shape {dense.shape}", remedy=remedy
         )
     _refuse_infinite(dense, rows, subject, "must be finite, or nan where a value is missing")
@@ -187,7 +188,7 @@ def _refuse_infinite(X: Array, rows: IntArray | None, subject: str, rule: str) -
     if infinite.any():
         row, column = np.unravel_index(int(np.argmax(infinite)), X.shape)
         name = int(row) if rows is None else int(rows[row])
-        checks.fail(
+        raise invalid(
             subject, rule, X[row, column], at=f"row {name}, column {int(column)}",
             remedy="Replace or clip it, or make it nan.",
         )  # fmt: skip

@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import Array
 
 TYPES: dict[str, str] = {
@@ -96,7 +95,7 @@ def _plain(name: str, values: Array) -> Array:
     found = np.ascontiguousarray(values).reshape(np.shape(values))
     found = found.astype(found.dtype.newbyteorder("<"), copy=False)
     if found.dtype not in _NAMES:
-        checks.fail(f"tensor {name!r}", f"must be of a type among {', '.join(TYPES)}", found.dtype)
+        raise invalid(f"tensor {name!r}", f"must be of a type among {', '.join(TYPES)}", found.dtype)
     return found
 
 
@@ -135,4 +134,4 @@ def _json(text: Any) -> Any:
 
 
 def _broken(path: Path, rule: str, value: object) -> NoReturn:
-    raise BadFileError(checks.complaint(f"tensor file {str(path)!r}", rule, value), str(path))
+    raise BadFileError(error_text(f"tensor file {str(path)!r}", rule, value), str(path))

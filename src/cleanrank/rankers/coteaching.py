@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.ranking.blocked import elementwise
 from cleanrank.rankers.aims import PAIRED
 from cleanrank.rankers.batches import batch_of, bucketed
@@ -24,6 +24,7 @@ from cleanrank.rankers.neural import NeuralRanker, _mean
 from cleanrank.rankers.scoring import on_device, score_all
 from cleanrank.rankers.tasks import Task
 from cleanrank.types import IntArray, RankingData
+from cleanrank.validation import is_integer
 
 # What the second network's seed differs by.
 OTHER = 1_000_003
@@ -54,10 +55,10 @@ def coteach(
     """
     _check(ranker, forget, ramp)
     if data.weights is not None:
-        checks.fail("co-teaching", "takes no sample weights", f"{len(data.weights)} weights")
+        raise invalid("co-teaching", "takes no sample weights", f"{len(data.weights)} weights")
     task = Task(ranker, data.X, data.indptr, data.row_ids, data.feature_names)
     if task.listwise:
-        checks.fail("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
+        raise invalid("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
     seed = (ranker.random_state + OTHER) % 2**31
     other = build_network(ranker.network, data.X.shape[1], seed=seed, **(ranker.network_options or {}))
     twins = _Twins(task.network, other)
@@ -137,14 +138,14 @@ def _mean_of(losses: Tensor, weight: Tensor, chosen: Tensor) -> Tensor:
 
 def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
     if not 0 <= forget < 1:
-        checks.fail("forget", "must lie in [0, 1)", forget)
-    if not checks.is_whole(ramp) or ramp < 1:
-        checks.fail("ramp", "must be a whole number from 1 on", repr(ramp))
+        raise invalid("forget", "must lie in [0, 1)", forget)
+    if not is_integer(ramp) or ramp < 1:
+        raise invalid("ramp", "must be a whole number from 1 on", repr(ramp))
     if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
-        checks.fail(
+        raise invalid(
             "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
             f"loss={ranker.loss!r}, pairs={ranker.pairs!r}",
         )  # fmt: skip
     for name in ("robust", "checkpoint", "loss_options"):
         if getattr(ranker, name):
-            checks.fail("co-teaching", f"takes no {name}=", repr(getattr(ranker, name)))
+            raise invalid("co-teaching", f"takes no {name}=", repr(getattr(ranker, name)))

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.ranking import RankingLoss
 from cleanrank.losses.ranking.weighting import pair_weight
 
@@ -60,7 +60,7 @@ class InversePropensity:
     def __init__(self, rates: npt.ArrayLike) -> None:
         found = np.asarray(rates, dtype=np.float64)
         if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found > 0)).all():
-            checks.fail(
+            raise invalid(
                 "click rates", "must be positive at every rank", found.tolist(), remedy="Show more lists."
             )
         self._rates = found

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.arrays import row_order
 from cleanrank.data.split import split
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import evaluate_arrays
 from cleanrank.losses.objectives.peers import Peers
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
@@ -20,6 +20,7 @@ from cleanrank.rankers.parameters import Estimator
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker, train_gbdt, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.validation import one_of
 
 FORESTS: dict[str, str] = {
     "lgbm": "lambdarank with lambdas normalised by query (lambda-LGBM)",
@@ -120,7 +121,7 @@ class BoostedRanker(Estimator):
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
     ) -> Self:
         """Trains on a RankingData."""
-        checks.known("forest", self.forest, FORESTS)
+        one_of("forest", self.forest, FORESTS)
         options: dict[str, Any] = {**self._options(), "progress": progress}
         if self.forest == "gbdt":
             self.model_ = train_gbdt(train, validation, **options)
@@ -158,7 +159,7 @@ class BoostedRanker(Estimator):
 
     def _model(self) -> TreeRanker:
         if not hasattr(self, "model_"):
-            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
         return self.model_
 
     def _options(self) -> dict[str, Any]:
@@ -241,10 +242,10 @@ class PeerRanker(BoostedRanker):
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
     ) -> Self:
         """Trains on a RankingData."""
-        checks.known("forest with peers", self.forest, ("lgbm", "lambdamart"))
+        one_of("forest with peers", self.forest, ("lgbm", "lambdamart"))
         self.tried_: dict[float, float] = {}
         if isinstance(self.alpha, str):
-            checks.known("alpha", self.alpha, ("auto",))
+            one_of("alpha", self.alpha, ("auto",))
             self._search(train, validation, progress)
         else:
             self.alpha_ = float(self.alpha)

@@ -12,8 +12,8 @@ import lightgbm
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.split import fold_of_query, split
+from cleanrank.errors import invalid
 from cleanrank.noise.crossfit import cross_fit
 from cleanrank.rankers.settings import by_main_name, in_our_words, refuse_broken, run_settings
 from cleanrank.types import Array, FloatArray, Progress, RankingData
@@ -56,7 +56,7 @@ def fit_grades(
     """
     C = max(train.n_grades, 2) if n_grades is None else n_grades
     if train.n_grades > C:
-        checks.fail("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
+        raise invalid("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
     settings = grade_settings(C, seed, n_jobs, params)
     settings |= {"objective": "multiclass", "metric": "multi_logloss"}
     learn, held = split(train, (1 - HELD_OUT, HELD_OUT), seed=seed) if train.n_queries > 6 else (train, None)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
 from cleanrank.data.arrays import from_arrays
+from cleanrank.errors import invalid
 from cleanrank.types import RankingData
 
 QID = "qid"
@@ -45,11 +45,11 @@ def validation_data(eval_set: Any, eval_qid: Any, eval_group: Any = None) -> Ran
         return None
     if isinstance(eval_set, list):
         if len(eval_set) != 1:
-            checks.fail("eval_set", "must be one pair (X, y)", f"{len(eval_set)} of them")
+            raise invalid("eval_set", "must be one pair (X, y)", f"{len(eval_set)} of them")
         eval_set = eval_set[0]
         eval_qid = eval_qid[0] if isinstance(eval_qid, list) and np.ndim(eval_qid[0]) == 1 else eval_qid
     if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        checks.fail("eval_set", "must be a pair (X, y)", type(eval_set).__name__)
+        raise invalid("eval_set", "must be a pair (X, y)", type(eval_set).__name__)
     return training_data(*eval_set, qid=eval_qid, group=eval_group)
 
 
@@ -79,11 +79,13 @@ def rows_to_score(X: Any, n_features: int) -> Any:
             try:
                 rows = rows.astype(np.float64)
             except (TypeError, ValueError) as error:
-                checks.fail("X", "must hold numbers", f"dtype {rows.dtype} ({error})")
+                raise invalid("X", "must hold numbers", f"dtype {rows.dtype} ({error})") from error
         if rows.ndim != 2:
-            checks.fail("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
+            raise invalid("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
     if rows.shape[1] != n_features:
-        checks.fail("X", f"must have the {n_features} columns that the forest was trained on", rows.shape[1])
+        raise invalid(
+            "X", f"must have the {n_features} columns that the forest was trained on", rows.shape[1]
+        )
     return rows
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.rankers.processes import (
     PRECISIONS,
     Processes,
@@ -33,6 +33,7 @@ from cleanrank.rankers.processes import (
 )
 from cleanrank.rankers.resume import Progressed, Weights, check_place, load_state, save_state
 from cleanrank.types import IntArray, Progress
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
 # The model as a step calls it: with the precision of the training, results in single precision.
 Forward: TypeAlias = Callable[..., Any]
@@ -79,20 +80,20 @@ class Training:
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        checks.known("optimizer", self.optimizer, OPTIMIZERS)
-        checks.known("precision", self.precision, PRECISIONS)
-        checks.check_seed(self.seed)
-        checks.check_n_jobs(self.n_jobs)
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+        one_of("precision", self.precision, PRECISIONS)
+        check_seed(self.seed)
+        check_n_jobs(self.n_jobs)
         for name, least in (("epochs", 1), ("patience", 0)):
             value = getattr(self, name)
-            if not checks.is_whole(value) or value < least:
-                checks.fail(name, f"must be a whole number from {least} on", repr(value))
+            if not is_integer(value) or value < least:
+                raise invalid(name, f"must be a whole number from {least} on", repr(value))
         if not (_finite(self.learning_rate) and self.learning_rate > 0):
-            checks.fail("learning_rate", "must be positive", repr(self.learning_rate))
+            raise invalid("learning_rate", "must be positive", repr(self.learning_rate))
         if not (_finite(self.weight_decay) and self.weight_decay >= 0):
-            checks.fail("weight_decay", "must not be negative", repr(self.weight_decay))
+            raise invalid("weight_decay", "must not be negative", repr(self.weight_decay))
         if self.clip_norm is not None and not (_finite(self.clip_norm) and self.clip_norm > 0):
-            checks.fail("clip_norm", "must be positive or None", repr(self.clip_norm))
+            raise invalid("clip_norm", "must be positive or None", repr(self.clip_norm))
 
 
 def _finite(value: object) -> bool:
@@ -185,7 +186,7 @@ class _Run:
             return
         self.done, self.best = load_state(path, self.model, self.optimizer, identity)
         if self.done.epoch > self.total:
-            checks.fail(
+            raise invalid(
                 f"checkpoint {str(path)!r}",
                 f"must have no more than the {self.total} epochs asked for",
                 self.done.epoch,
@@ -228,7 +229,7 @@ class _Run:
             torch.distributed.all_reduce(losses)
         mean = float(losses.item()) / max(size * processes.world, 1)
         if not math.isfinite(mean):
-            checks.fail(
+            raise invalid(
                 "the loss",
                 "must stay finite",
                 mean,
@@ -246,7 +247,7 @@ class _Run:
         found = validate(self.model) if self.processes.first else 0.0
         value = self.processes.agree(found, self.device)
         if math.isnan(value):
-            checks.fail(
+            raise invalid(
                 "the value on validation data",
                 "must be a number",
                 value,

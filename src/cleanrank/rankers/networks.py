@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any, TypeAlias
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import check_seed, is_integer, one_of, require
 
 try:
     import torch
     from torch import Tensor, nn
     from torch.nn import functional
 except ImportError:  # the message carries the pip command
-    checks.require("nn")
+    require("nn")
     raise
 
 Network: TypeAlias = nn.Module
@@ -188,9 +189,9 @@ def build_attention(
     for name, value in (("width", width), ("heads", heads), ("blocks", blocks)):
         _check_width(name, value)
     if width % heads:
-        checks.fail("width", f"must be a multiple of the {heads} heads", width)
+        raise invalid("width", f"must be a multiple of the {heads} heads", width)
     _check_dropout(dropout)
-    checks.known("activation", activation, ACTIVATIONS)
+    one_of("activation", activation, ACTIVATIONS)
     return AttentionNetwork(n_features, width, heads, blocks, dropout, activation)
 
 
@@ -201,15 +202,15 @@ def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) 
     >>> all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters()))
     True
     """
-    build = NETWORKS[checks.known("network", name, NETWORKS)]
-    checks.check_seed(seed)
+    build = NETWORKS[one_of("network", name, NETWORKS)]
+    check_seed(seed)
     if n_features < 1:
-        checks.fail("X", "must have features", "no columns")
+        raise invalid("X", "must have features", "no columns")
     known = [option for option in (build.__kwdefaults__ or {}) if option]
     for option in options:
         if option not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options"
-            checks.fail(f"network {name!r}", takes, repr(option))
+            raise invalid(f"network {name!r}", takes, repr(option))
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would seed GPUs as well, whose streams are not put back here.
         torch.default_generator.manual_seed(seed % 2**63)
@@ -219,11 +220,13 @@ def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) 
 def _dense(
     n_features: int, hidden: Sequence[int], activation: str, dropout: float, norm: bool
 ) -> tuple[nn.Sequential, int]:
-    checks.known("activation", activation, ACTIVATIONS)
+    one_of("activation", activation, ACTIVATIONS)
     _check_dropout(dropout)
     widths: Any = hidden
     if not isinstance(widths, Iterable):
-        checks.fail("hidden", "must list the widths of hidden layers", repr(hidden), remedy="As in (64, 32).")
+        raise invalid(
+            "hidden", "must list the widths of hidden layers", repr(hidden), remedy="As in (64, 32)."
+        )
     layers: list[nn.Module] = []
     width = n_features
     for size in hidden:
@@ -237,13 +240,13 @@ def _dense(
 
 
 def _check_width(name: str, value: object) -> None:
-    if not checks.is_whole(value) or value < 1:
-        checks.fail(name, "must be whole numbers from 1 on", repr(value))
+    if not is_integer(value) or value < 1:
+        raise invalid(name, "must be whole numbers from 1 on", repr(value))
 
 
 def _check_dropout(dropout: Any) -> None:
     if not isinstance(dropout, Real) or not 0 <= float(dropout) < 1:
-        checks.fail("dropout", "must lie in [0, 1)", repr(dropout))
+        raise invalid("dropout", "must lie in [0, 1)", repr(dropout))
 
 
 NETWORKS: dict[str, Callable[..., Network]] = {

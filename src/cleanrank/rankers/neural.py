@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.rankers.aims import Aim, list_loss, preference_loss, robust_words
 from cleanrank.rankers.batches import batch_of, bucketed
@@ -27,6 +27,7 @@ from cleanrank.rankers.scoring import on_device, padded_scores, score_all
 from cleanrank.rankers.tasks import Task, checked_preferences, label_columns
 from cleanrank.theory.peer import Alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
+from cleanrank.validation import is_integer
 
 # (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
 Observer: TypeAlias = Callable[[int, FloatArray], None]
@@ -181,18 +182,18 @@ class NeuralRanker(Estimator):
     ) -> Self:
         """Trains on a RankingData; the observer sees scores in the order of its rows."""
         if not data.n_docs:
-            checks.fail("training data", "must have documents", "none")
+            raise invalid("training data", "must have documents", "none")
         training = self._training()
         loss, self.alpha_ = list_loss(self._aim(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
-            checks.fail(
+            raise invalid(
                 "checkpoint", "must be None with a loss that learns weights of its own", str(self.checkpoint),
                 remedy="Train in one go: what debiasing has learnt is no part of a checkpoint.",
             )  # fmt: skip
         task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
         reads: Sequence[str] = getattr(loss, "reads", ())
         if self.checkpoint is not None and reads:
-            checks.fail(
+            raise invalid(
                 "checkpoint",
                 "must be None with a loss that learns beside the ranker: what it learnt is not in the file",
                 repr(self.loss),
@@ -238,13 +239,13 @@ class NeuralRanker(Estimator):
         features = feature_matrix(X)
         features = features if hasattr(features, "shape") else np.asarray(features)
         pairs = checked_preferences(preferences, features.shape[0])
-        if not checks.is_whole(batch_pairs) or batch_pairs < 1:
-            checks.fail("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
+        if not is_integer(batch_pairs) or batch_pairs < 1:
+            raise invalid("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
         training = self._training()
         loss, self.alpha_ = preference_loss(self._aim())
         task = Task(self, features, np.array([0, features.shape[0]]), None, names)
         if task.listwise:
-            checks.fail("preferences", "train networks that score documents one by one", repr(self.network))
+            raise invalid("preferences", "train networks that score documents one by one", repr(self.network))
 
         def step(forward: Forward, chosen: IntArray, generator: torch.Generator) -> Tensor:
             rows, place = np.unique(pairs[chosen], return_inverse=True)
@@ -295,7 +296,7 @@ class NeuralRanker(Estimator):
 
     def _model(self) -> NeuralModel:
         if not hasattr(self, "model_"):
-            checks.fail("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
         model: NeuralModel = self.model_
         return model
 

@@ -7,7 +7,7 @@ work; a machine with NumPy and torch alone gets the two methods that matter.
 import inspect
 from typing import TYPE_CHECKING, Any, Self
 
-from cleanrank import checks
+from cleanrank.validation import one_of
 
 
 class Parameters:
@@ -28,7 +28,7 @@ class Parameters:
         """Sets parameters; returns itself."""
         known = inspect.signature(type(self)).parameters
         for name, value in params.items():
-            setattr(self, checks.known("parameter", name, known), value)
+            setattr(self, one_of("parameter", name, known), value)
         return self
 
     def __repr__(self) -> str:

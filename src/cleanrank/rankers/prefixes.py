@@ -11,8 +11,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.compiled import kernel
+from cleanrank.errors import invalid
 from cleanrank.rankers.inputs import rows_to_score
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import Array, FloatArray
@@ -44,7 +44,7 @@ def prefix_scores(
     booster = model.booster if isinstance(model, TreeRanker) else model
     text = booster.model_to_string(num_iteration=-1)
     if "\n[boosting: dart]" in text:
-        checks.fail("model", "must not be trained by DART, which rescales earlier trees", "a DART forest")
+        raise invalid("model", "must not be trained by DART, which rescales earlier trees", "a DART forest")
     X = rows_to_score(X, int(booster.num_feature()))
     most = booster.current_iteration()
     last = most if end is None else min(end, most)

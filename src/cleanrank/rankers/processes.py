@@ -12,8 +12,9 @@ from typing import Any
 import torch
 import torch.distributed as distributed
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import IntArray
+from cleanrank.validation import check_n_jobs
 
 PRECISIONS: dict[str, str] = {
     "float32": "single precision throughout",
@@ -83,11 +84,11 @@ def device_of(name: str = "auto") -> torch.device:
     except (RuntimeError, TypeError):
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        checks.fail("device", "must be 'auto', 'cpu', 'cuda' or 'cuda:N'", repr(name))
+        raise invalid("device", "must be 'auto', 'cpu', 'cuda' or 'cuda:N'", repr(name))
     there = torch.cuda.device_count() if device.type == "cuda" and torch.cuda.is_available() else 0
     if device.type == "cuda" and (device.index or 0) >= there:
         few = f"this machine has {there} GPUs that torch can use"
-        checks.fail("device", f"must be there, and {few}", repr(name), remedy="Use device='auto' or 'cpu'.")
+        raise invalid("device", f"must be there, and {few}", repr(name), remedy="Use device='auto' or 'cpu'.")
     return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device
 
 
@@ -127,7 +128,7 @@ def seed_streams(seed: int, device: torch.device) -> None:
 @contextlib.contextmanager
 def settings(*, n_jobs: int | None = None, deterministic: bool = False, tf32: bool = False) -> Iterator[None]:
     """Threads, determinism and the precision of products, for a block."""
-    checks.check_n_jobs(n_jobs)
+    check_n_jobs(n_jobs)
     threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         if n_jobs is not None and n_jobs > 0:

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError, MissingDataError
+from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
+from cleanrank.validation import is_integer
 
 FORMAT = "cleanrank training"
 VERSION = 1
@@ -66,9 +66,7 @@ def load_state(
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
         found = f"{metadata.get('format')!r} {metadata.get('version')}"
-        message = checks.complaint(
-            f"checkpoint {str(path)!r}", f"must hold a {FORMAT} of version {VERSION}", found
-        )
+        message = error_text(f"checkpoint {str(path)!r}", f"must hold a {FORMAT} of version {VERSION}", found)
         raise BadFileError(message, str(path))
     saved = metadata.get("identity")
     if not isinstance(saved, dict):
@@ -102,7 +100,7 @@ def _progressed(metadata: Mapping[str, Any]) -> Progressed:
         -float("inf") if best_value is None else float(best_value),
         list(metadata["history"]),
     )
-    whole = checks.is_whole(metadata["epoch"]) and checks.is_whole(metadata["best_epoch"])
+    whole = is_integer(metadata["epoch"]) and is_integer(metadata["best_epoch"])
     if (
         not whole
         or not 0 <= done.best_epoch <= done.epoch
@@ -146,7 +144,7 @@ def _refuse_another(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, A
     different = [name for name in {**saved, **wanted} if saved.get(name) != wanted.get(name)]
     if different:
         name = different[0]
-        checks.fail(
+        raise invalid(
             f"checkpoint {str(path)!r}",
             f"must belong to this training, whose {name} is {wanted.get(name)!r}",
             repr(saved.get(name)),

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import is_integer
 
 
 def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
@@ -24,8 +25,8 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     >>> agreement_weights(data, bins=2).round(2).tolist()
     [0.7..., 0.7..., 0.5..., 0.5..., 0.4...]
     """
-    if not checks.is_whole(bins) or bins < 2:
-        checks.fail("bins", "must be a whole number from 2 on", repr(bins))
+    if not is_integer(bins) or bins < 2:
+        raise invalid("bins", "must be a whole number from 2 on", repr(bins))
     X: Any = data.X.toarray() if hasattr(data.X, "toarray") else data.X
     n, n_features = X.shape
     labels = int(data.y.max(initial=0)) + 1

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.losses.objectives.pair_objectives import PairwiseObjective, RobustLambdaObjective
@@ -12,6 +12,7 @@ from cleanrank.losses.robust.transforms import is_number
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.trees import train_lambdarank
 from cleanrank.types import Progress, RankingData
+from cleanrank.validation import one_of
 
 TREE_LOSSES: dict[str, str] = {
     "lambdarank": "logistic loss on pairs, weighed by what a swap changes in NDCG (Burges 2006)",
@@ -113,16 +114,16 @@ class RobustLGBMRanker(BoostedRanker):
         """The compiled objective on these rows; sets ``loss_``."""
         is_lambda = isinstance(self.loss, str) and self.loss == "lambdarank"
         if isinstance(self.loss, str) and ALIASES.get(self.loss, self.loss) not in LOSSES:
-            checks.known("loss", self.loss, TREE_LOSSES)
+            one_of("loss", self.loss, TREE_LOSSES)
         if not (is_number(self.sigma) and self.sigma > 0):
-            checks.fail("sigma", "must be a positive number", repr(self.sigma))
+            raise invalid("sigma", "must be a positive number", repr(self.sigma))
         self.loss_ = robust_loss(self.robust, "logistic" if is_lambda else self.loss)
         return self._lambda_objective(train) if is_lambda else self._pair_objective(train)
 
     def _lambda_objective(self, train: RankingData) -> LambdaRankObjective:
         for name in ("pairs", "weighting", "noise"):
             if getattr(self, name) is not None:
-                checks.fail(
+                raise invalid(
                     name,
                     "has no meaning for lambdarank, whose pairs weigh what a swap changes in NDCG",
                     repr(getattr(self, name)),
@@ -142,7 +143,7 @@ class RobustLGBMRanker(BoostedRanker):
         peers = has_peers(self.robust)
         pairs = self.pairs or ("all_ordered" if peers else "strict")
         if peers and pairs == "strict":
-            checks.fail(
+            raise invalid(
                 "pairs",
                 "must be 'all_ordered' or 'strict_both' with peers: strict pairs all have target 1, and so "
                 "would their peers",

@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 import lightgbm
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.rankers.grades import DEFAULTS
 from cleanrank.rankers.settings import by_main_name, in_our_words, refuse_broken, run_settings
 from cleanrank.types import Array, RankingData
+from cleanrank.validation import is_integer, one_of
 
 # Sees (rounds so far, predictions): probabilities (N, C) of grades, or scores (N,) of a ranking.
 RoundObserver: TypeAlias = Callable[[int, Array], None]
@@ -50,9 +51,9 @@ def watch_rounds(
     >>> seen
     [(1, (108, 3)), (2, (108, 3))]
     """
-    checks.known("objective", objective, OBJECTIVES)
-    if not checks.is_whole(rounds) or rounds < 1:
-        checks.fail("rounds", "must be a whole number from 1 on", repr(rounds))
+    one_of("objective", objective, OBJECTIVES)
+    if not is_integer(rounds) or rounds < 1:
+        raise invalid("rounds", "must be a whole number from 1 on", repr(rounds))
     given = by_main_name(params)
     refuse_broken(given)
     C = max(train.n_grades, 2) if n_grades is None else n_grades

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.data.arrays import row_order
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.rankers.batches import SCALINGS, Scaling
 from cleanrank.rankers.checkpoints import read_tensors, write_tensors
 from cleanrank.rankers.inputs import QID, feature_matrix, is_frame
@@ -19,6 +18,7 @@ from cleanrank.rankers.networks import Network, build_network
 from cleanrank.rankers.processes import device_of, settings
 from cleanrank.rankers.scoring import documents, score_all
 from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
 
 FORMAT = "cleanrank network"
 VERSION = 1
@@ -86,7 +86,7 @@ class NeuralModel:
         if not self.listwise:
             order, indptr = np.arange(n), np.array([0, n])
         elif qid is None and group is None:
-            checks.fail(
+            raise invalid(
                 f"network {self.kind!r}",
                 "sees whole lists and must know the query of every row",
                 "no qid",
@@ -109,7 +109,7 @@ class NeuralModel:
         absent = [name for name in self.feature_names if name not in there]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            checks.fail(
+            raise invalid(
                 "X",
                 "must have the columns that the model was trained on",
                 f"none named {absent[0]!r}{more}",
@@ -141,12 +141,12 @@ def load_network(path: str | PathLike[str]) -> NeuralModel:
     if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
         found = f"{metadata.get('format')!r} {metadata.get('version')}"
         wanted = f"must hold a {FORMAT} of version {VERSION}"
-        raise BadFileError(checks.complaint(f"model file {str(path)!r}", wanted, found), str(path))
+        raise BadFileError(error_text(f"model file {str(path)!r}", wanted, found), str(path))
     try:
         shift, factor = tensors["scaling/shift"], tensors["scaling/factor"]
         if shift.ndim != 1 or shift.shape != factor.shape:
             raise ValueError(f"scales have shapes {shift.shape} and {factor.shape}")
-        scaling = Scaling(checks.known("scaling", metadata["scaling"], SCALINGS), shift, factor)
+        scaling = Scaling(one_of("scaling", metadata["scaling"], SCALINGS), shift, factor)
         network = build_network(metadata["network"], len(scaling.shift), **metadata["options"])
         weights = {
             name.removeprefix("network/"): torch.from_numpy(values)

@@ -10,8 +10,9 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.types import RankingData
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
 DEFAULTS: dict[str, Any] = {
     "learning_rate": 0.05,
@@ -48,15 +49,19 @@ def by_main_name(params: Mapping[str, Any] | None) -> dict[str, Any]:
     {'learning_rate': 0.1, 'min_data_in_leaf': 5}
     """
     if params is not None and not isinstance(params, Mapping):
-        checks.fail("params", "must be a mapping from LightGBM's parameters to values", repr(params))
+        raise invalid("params", "must be a mapping from LightGBM's parameters to values", repr(params))
     names = _main_names()
     found: dict[str, Any] = {}
     for name, value in (params or {}).items():
-        main = names[checks.known("parameter of LightGBM", name, names)] if names else name
+        main = names[one_of("parameter of LightGBM", name, names)] if names else name
         if main in ARGUMENTS:
-            checks.fail("params", f"must leave {name!r} to the argument", repr(value), remedy=_instead(main))
+            raise invalid(
+                "params", f"must leave {name!r} to the argument", repr(value), remedy=_instead(main)
+            )
         if main in found and found[main] != value:
-            checks.fail("params", f"must give {main!r} once", f"{found[main]!r} and {value!r} (as {name!r})")
+            raise invalid(
+                "params", f"must give {main!r} once", f"{found[main]!r} and {value!r} (as {name!r})"
+            )
         found[main] = value
     return found
 
@@ -110,7 +115,7 @@ def lambdarank_settings(
 def refuse_broken(params: Mapping[str, Any]) -> None:
     """Refuses LightGBM settings that are known to compute something else than they say."""
     if params.get("bagging_by_query"):
-        checks.fail(
+        raise invalid(
             "bagging_by_query",
             "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0",
             True,
@@ -122,7 +127,7 @@ def refuse_changing_trees(params: Mapping[str, Any]) -> None:
     """Refuses DART, which rescales earlier trees, so that no prefix of the forest is what was trained."""
     for name in ("boosting", "boosting_type", "boost"):
         if params.get(name) == "dart":
-            checks.fail(
+            raise invalid(
                 name,
                 "must not be 'dart' where the scores of prefixes are read: it rescales earlier trees",
                 "dart",
@@ -132,22 +137,22 @@ def refuse_changing_trees(params: Mapping[str, Any]) -> None:
 
 def check_run(rounds: Any, early_stopping_rounds: Any, seed: Any, n_jobs: Any) -> None:
     """Refuses what is no number of trees, rounds, seed or threads."""
-    if not checks.is_whole(rounds) or rounds < 1:
-        checks.fail("the number of trees", "must be a whole number from 1 on", repr(rounds))
-    if not checks.is_whole(early_stopping_rounds):
-        checks.fail(
+    if not is_integer(rounds) or rounds < 1:
+        raise invalid("the number of trees", "must be a whole number from 1 on", repr(rounds))
+    if not is_integer(early_stopping_rounds):
+        raise invalid(
             "early_stopping_rounds", "must be a whole number; 0 never stops", repr(early_stopping_rounds)
         )
-    checks.check_seed(seed)
-    checks.check_n_jobs(n_jobs)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
 
 
 def check_rows(train: RankingData, validation: RankingData | None) -> None:
     """Refuses rows that no forest can learn from or be judged by."""
     if not train.n_docs:
-        checks.fail("training data", "must have at least one document", "none")
+        raise invalid("training data", "must have at least one document", "none")
     if not varies(train.X):
-        checks.fail(
+        raise invalid(
             "features",
             "must differ between documents in at least one column",
             f"{train.n_features} constant ones in {train.n_docs:,} rows",
@@ -156,9 +161,9 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     if validation is None:
         return
     if not validation.n_docs:
-        checks.fail("validation data", "must have at least one document", "none", remedy="Or give none.")
+        raise invalid("validation data", "must have at least one document", "none", remedy="Or give none.")
     if validation.n_features != train.n_features:
-        checks.fail(
+        raise invalid(
             "validation data", f"must have the {train.n_features} features of the training data",
             validation.n_features,
         )  # fmt: skip
@@ -188,19 +193,19 @@ def in_our_words(settings: Mapping[str, Any], train: RankingData) -> Iterator[No
         text = re.sub(r" at \S+, line \d+ ?\.?", "", str(error)).strip()
         if "num_features()) > (0)" in text:
             found = f"{train.n_docs:,} rows, {settings['min_data_in_leaf']} a leaf at the least"
-            checks.fail(
+            raise invalid(
                 "features", "must have a column that can be split", found,
                 remedy="Lower min_child_samples (min_data_in_leaf) or give more rows.",
-            )  # fmt: skip
+            ) from error  # fmt: skip
         rule = re.fullmatch(r"Check failed: \((\w+)\) (>=|<=|>|<) \((\S+)\)", text)
         if rule and rule[1] in settings:
-            checks.fail(
+            raise invalid(
                 rule[1], f"must be {WORDS[rule[2]]} {float(rule[3]):g} (LightGBM)", repr(settings[rule[1]])
-            )
+            ) from error
         kind = re.fullmatch(r'Parameter (\w+) should be of type (\w+), got "(.*)"', text)
         if kind:
-            checks.fail(kind[1], f"must be of type {kind[2]} (LightGBM)", repr(kind[3]))
-        raise checks.InvalidInputError(
+            raise invalid(kind[1], f"must be of type {kind[2]} (LightGBM)", repr(kind[3])) from error
+        raise InvalidInputError(
             f"LightGBM must be able to train; it said: {text.rstrip('.')}. Check its parameters and the data."
         ) from error
 

@@ -10,8 +10,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.data.split import fold_of_query
+from cleanrank.errors import invalid
 from cleanrank.rankers.grades import boosted, grade_settings, softmax
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 
@@ -60,7 +60,7 @@ def fit_soft_grades(
     """
     w = np.ascontiguousarray(targets, dtype=np.float64)
     if w.ndim != 2 or len(w) != train.n_docs or w.shape[1] < 2:
-        checks.fail("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
+        raise invalid("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
     share = np.maximum(np.average(w, axis=0, weights=train.weights), LEAST_SHARE)
     base = np.log(share / share.sum())
     settings = grade_settings(w.shape[1], seed, n_jobs, params)

@@ -4,10 +4,11 @@ from typing import Any
 
 import lightgbm
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import evaluate
 from cleanrank.evaluate.measures import Measure
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 LIGHTGBM_MEASURE = "lightgbm:"
 # LightGBM's measures -> whether they have a cut-off.
@@ -39,7 +40,7 @@ class Watched:
             return
         parsed = Measure.parse(measure) if isinstance(measure, str) else measure
         if not isinstance(parsed, Measure):
-            checks.fail("measure", "must be text or a Measure", repr(measure), remedy="Try 'ndcg@10'.")
+            raise invalid("measure", "must be text or a Measure", repr(measure), remedy="Try 'ndcg@10'.")
         self.name = str(parsed)
         self.settings = {"metric": "None"}
 
@@ -58,10 +59,10 @@ def lightgbm_measure(name: str) -> dict[str, Any]:
     {'metric': 'ndcg', 'eval_at': [10]}
     """
     metric, _, cutoff = name.partition("@")
-    cut = LIGHTGBM_MEASURES[checks.known("measure of LightGBM", metric, LIGHTGBM_MEASURES)]
+    cut = LIGHTGBM_MEASURES[one_of("measure of LightGBM", metric, LIGHTGBM_MEASURES)]
     if cut != bool(cutoff) or (cutoff and not (cutoff.isdecimal() and int(cutoff) > 0)):
         rule = "needs a cut-off from 1 on" if cut else "has no cut-off"
-        checks.fail(
+        raise invalid(
             f"LightGBM's {metric}", rule, repr(name), remedy="As in 'lightgbm:ndcg@10'." if cut else ""
         )
     return {"metric": metric} | ({"eval_at": [int(cutoff)]} if cut else {})

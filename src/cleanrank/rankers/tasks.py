@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.rankers.batches import Scaling, fit_scaling
 from cleanrank.rankers.networks import Network, build_network
@@ -50,7 +50,7 @@ class Task:
         Measure.parse(ranker.measure)
         options = ranker.network_options or {}
         if not isinstance(options, Mapping):
-            checks.fail("network_options", "must map names to values", repr(options))
+            raise invalid("network_options", "must map names to values", repr(options))
         self.device, self.names = device_of(ranker.device), names
         self.scaling: Scaling = fit_scaling(X, ranker.scaling, rows=rows)
         self.network: Network = build_network(ranker.network, X.shape[1], seed=ranker.random_state, **options)
@@ -60,12 +60,12 @@ class Task:
     def held(self, data: RankingData) -> Documents:
         """Validation documents on the scale of the training rows, columns by name where both have names."""
         if not data.n_docs:
-            checks.fail("validation data", "must have documents", "none", remedy="Leave them out.")
+            raise invalid("validation data", "must have documents", "none", remedy="Leave them out.")
         X, known = data.X, data.feature_names
         if self.names is not None and known is not None and known != self.names:
             if set(known) != set(self.names):
                 odd = sorted(set(known) ^ set(self.names))
-                checks.fail("validation data", "must have the columns of the training data", repr(odd[0]))
+                raise invalid("validation data", "must have the columns of the training data", repr(odd[0]))
             X = X[:, [known.index(name) for name in self.names]]
         scaled = self.scaling.apply(X, rows=data.row_ids, subject="X of validation data")
         return documents(scaled, data.indptr, self.device)
@@ -88,7 +88,7 @@ def label_columns(
     given: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
     if "positions" in reads:
         if data.positions is None:
-            checks.fail(
+            raise invalid(
                 "training data", "must have positions for a loss that weighs by rank", "none",
                 remedy="Give position= the rank at which each row was shown.",
             )  # fmt: skip
@@ -104,14 +104,16 @@ def checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
     """
     found = np.asarray(preferences)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu" or not len(found):
-        checks.fail(
+        raise invalid(
             "preferences", "must be rows (better document, worse document)", f"{found.dtype} {found.shape}"
         )
     outside = (found < 0) | (found >= n)
     if outside.any():
         at = f"pair {int(np.argmax(outside.any(axis=1)))}"
-        checks.fail("preferences", f"must name rows from 0 to {n - 1}", int(found[outside][0]), at=at)
+        raise invalid("preferences", f"must name rows from 0 to {n - 1}", int(found[outside][0]), at=at)
     same = found[:, 0] == found[:, 1]
     if same.any():
-        checks.fail("preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}")
+        raise invalid(
+            "preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}"
+        )
     return found.astype(np.int64)

@@ -13,9 +13,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking, check_grades
 from cleanrank.losses.objectives.peers import PeerObjective, Peers
@@ -34,6 +33,7 @@ from cleanrank.rankers.settings import (
 from cleanrank.rankers.settings import refuse_broken as refuse_broken
 from cleanrank.rankers.stopping import Watched
 from cleanrank.types import Array, FloatArray, Progress, RankingData
+from cleanrank.validation import one_of
 
 OBJECTIVES: dict[str, str] = {
     "builtin": "LightGBM's own lambdarank; grades only, 10,000 rows a query at the most",
@@ -83,7 +83,7 @@ def load_trees(path: str | Path) -> TreeRanker:
         first = file.readline(16).strip()
     if first != b"tree":
         raise BadFileError(
-            checks.complaint(
+            error_text(
                 f"model file {str(found)!r}", "must be LightGBM's text, which begins with 'tree'", repr(first)
             ),
             str(found),
@@ -153,7 +153,7 @@ def train_lambdarank(
         progress: called with (round, rounds).
     """
     if position_bias and (objective != "builtin" or train.positions is None):
-        checks.fail(
+        raise invalid(
             "position_bias",
             "needs positions and objective='builtin'",
             "no positions" if train.positions is None else f"objective={objective!r}",
@@ -162,10 +162,10 @@ def train_lambdarank(
     settings: dict[str, Any]
     if isinstance(objective, LambdaRankObjective):
         if len(own) > 1:
-            checks.fail("params", "must leave lambdarank's settings to the objective given", sorted(own))
+            raise invalid("params", "must leave lambdarank's settings to the objective given", sorted(own))
         settings = {"objective": objective}
         observer = objective.observer
-    elif checks.known("objective", objective, OBJECTIVES) == "builtin":
+    elif one_of("objective", objective, OBJECTIVES) == "builtin":
         _check_builtin(train, peers)
         settings = {
             "objective": "lambdarank",
@@ -259,7 +259,7 @@ def _boost(
     refuse_broken(given)
     hook = objective["objective"] if isinstance(objective["objective"], LambdaRankObjective) else None
     if train.gains is not None and hook is None:
-        checks.fail(
+        raise invalid(
             "train",
             "must have grades only for LightGBM's own objectives",
             "real-valued gains",
@@ -348,10 +348,10 @@ def training_scores(booster: lightgbm.Booster) -> FloatArray:
 def _check_builtin(train: RankingData, peers: Peers | None) -> None:
     check_grades(train)
     if peers is not None:
-        checks.fail("objective", "must be 'exact' or 'parity' with peers", "'builtin'")
+        raise invalid("objective", "must be 'exact' or 'parity' with peers", "'builtin'")
     longest = int(train.lengths.max(initial=0))
     if longest > LIGHTGBM_ROWS:
-        checks.fail(
+        raise invalid(
             "queries",
             f"must have at most {LIGHTGBM_ROWS:,} documents for LightGBM's own lambdarank",
             f"{longest:,}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.report.traces import Kept
 from cleanrank.types import FloatArray
 
@@ -48,7 +48,9 @@ def collapse(
     noisy = [k for k in found if not k.level.clean]
     sets = list(dict.fromkeys(k.dataset for k in noisy))
     if len(noisy) < 3 or len(sets) < 2:
-        checks.fail("collapse", "needs three noisy levels and two data sets", f"{len(noisy)} and {len(sets)}")
+        raise invalid(
+            "collapse", "needs three noisy levels and two data sets", f"{len(noisy)} and {len(sets)}"
+        )
     groups = [[k for k in noisy if k.dataset == name] for name in sets]
     axes = [(np.array([k.dnoise for k in g]), np.array([k.pnoise for k in g])) for g in groups]
     shares = [np.array([k.share for k in g]) for g in groups]

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.report.grid import Level, by_cell, in_order
 from cleanrank.report.recovery import Estimate
 from cleanrank.types import FloatArray, IntArray, RunRecord
+from cleanrank.validation import one_of
 
 Place = tuple[str, Level]
 
@@ -76,10 +77,10 @@ def detection_card(
     """
     found = by_cell([r for r in records if r.status == "done"])
     if not found:
-        checks.fail("records", "must hold cells of detection studies", 0, remedy="Run the recipe first.")
+        raise invalid("records", "must hold cells of detection studies", 0, remedy="Run the recipe first.")
     names = in_order(c[3] for c in found)
     if reference is not None:
-        checks.known("detector", reference, names)
+        one_of("detector", reference, names)
     places = tuple(dict.fromkeys((c[0], c[1]) for c in found if not c[1].clean))
     seeds = in_order(c[4] for c in found)
     means = {

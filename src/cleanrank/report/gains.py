@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.significance import fisher_test, holm
 from cleanrank.types import FloatArray
 
@@ -74,7 +74,7 @@ def crossed_interval(values: FloatArray, *, resamples: int = 2000, seed: int = 0
     True
     """
     if values.ndim != 2 or not values.size:
-        checks.fail("values", "must be a table of seeds and queries", values.shape)
+        raise invalid("values", "must be a table of seeds and queries", values.shape)
     rng = np.random.default_rng(seed)
     n, queries = values.shape
     drawn = rng.integers(0, n, (resamples, n))
@@ -93,7 +93,7 @@ def gain(a: FloatArray, b: FloatArray, *, resamples: int = 2000, seed: int = 0) 
     ('gains', 5, True)
     """
     if a.shape != b.shape:
-        checks.fail("values", "must be of the same seeds and queries", f"{a.shape} and {b.shape}")
+        raise invalid("values", "must be of the same seeds and queries", f"{a.shape} and {b.shape}")
     d = a - b
     low, high = crossed_interval(d, resamples=resamples, seed=seed)
     p = fisher_test(a.mean(axis=0), b.mean(axis=0))

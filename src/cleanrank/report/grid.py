@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import RunRecord
 
 
@@ -67,7 +67,7 @@ def identity(cell: Mapping[str, Any]) -> CellId:
     """Data set, level, fold, method and seed of a cell: what tells it apart in a report."""
     for key in ("dataset", "method"):
         if key not in cell:
-            checks.fail("cell", f"must have the key {key!r}", sorted(cell))
+            raise invalid("cell", f"must have the key {key!r}", sorted(cell))
     fold, seed = cell.get("fold"), cell.get("seed")
     return (
         str(cell["dataset"]),
@@ -86,7 +86,7 @@ def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
         name = identity(record.cell)
         if name in found:
             dataset, level, fold, method, seed = name
-            checks.fail(
+            raise invalid(
                 "records",
                 "must tell cells apart by data set, fold, noise, rate, method and seed",
                 f"two of method {method!r} on {dataset} fold {fold}, {level.label}, seed {seed}",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.report.grid import Level
 from cleanrank.report.panels import Gap, Panel, Point
 from cleanrank.report.plots import STYLE
@@ -39,7 +39,7 @@ def plot_outlier_history(
     """
     table, counts = np.asarray(shares, dtype=np.float64), np.asarray(sizes)
     if table.ndim != 2 or counts.shape != (len(table),):
-        checks.fail("sizes", "must have one number per band of shares", f"{counts.shape} for {table.shape}")
+        raise invalid("sizes", "must have one number per band of shares", f"{counts.shape} for {table.shape}")
     told = {"shares": table, "sizes": counts, "first": first, "last": last}
     return draw_history(_panel("", "", [told]), title=title)
 

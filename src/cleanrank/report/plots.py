@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cleanrank import checks
 from cleanrank.data.files import written_whole
+from cleanrank.errors import MissingExtraError, invalid
 from cleanrank.report import panels, traces
 from cleanrank.report.grid import Level
 from cleanrank.report.palette import Look, band_opacity, looks, many_looks
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.summaries import Summary
+from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,7 @@ def plot_pair_noise(summary: Summary, theory: str = "expected") -> "Figure":
 def draw_traces(drawn: Sequence[Panel]) -> "Figure":
     """Draws panels whose series are data sets, side by side on one scale, with one legend."""
     if not drawn:
-        checks.fail("the picture", "needs a noisy level whose cells note their noise", 0)
+        raise invalid("the picture", "needs a noisy level whose cells note their noise", 0)
     series = list(dict.fromkeys(m for p in drawn for m in p.methods))
     chosen = many_looks(series)
     figure = _canvas(drawn, chosen, _draw_traces)
@@ -85,7 +86,7 @@ def draw_traces(drawn: Sequence[Panel]) -> "Figure":
 def draw_curves(drawn: Sequence[Panel], baseline: str | None = None) -> "Figure":
     """Draws panels whose series are methods over any axis, each on its own scale, with one legend."""
     if not any(panel.points for panel in drawn):
-        checks.fail("the picture", "needs points", 0)
+        raise invalid("the picture", "needs points", 0)
     methods = list(dict.fromkeys(m for panel in drawn for m in panel.methods))
     chosen = looks(methods, baseline)
     figure = _canvas(drawn, chosen, _draw_curves)
@@ -97,7 +98,7 @@ def save_figure(figure: "Figure", path: str | os.PathLike[str], *, dpi: int = 16
     """Writes a figure whole or not at all as PNG or SVG, by the ending of the path."""
     from matplotlib import rc_context
 
-    kind = checks.known("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
+    kind = one_of("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
     # dates and versions would make the bytes differ from day to day
     metadata: dict[str, Any] = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     with rc_context(cast(Any, STYLE)), written_whole(path) as part:
@@ -109,9 +110,9 @@ Draw = Callable[["Axes", Panel, dict[str, Look]], None]
 
 
 def _figure(summary: Summary, measure: str, drawn: Sequence[Panel], draw: Draw) -> "Figure":
-    checks.known("measure", measure, summary.measures)
+    one_of("measure", measure, summary.measures)
     if not drawn:
-        checks.fail(
+        raise invalid(
             "the picture", "needs at least two noise levels" if draw is not _draw_bars else "needs a row", 0
         )
     chosen = looks(summary.methods, summary.baseline)
@@ -127,7 +128,7 @@ def _canvas(drawn: Sequence[Panel], chosen: dict[str, Look], draw: Draw) -> "Fig
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ModuleNotFoundError as error:
-        raise checks.MissingExtraError(
+        raise MissingExtraError(
             "pictures in files need matplotlib, which is not installed. "
             "Install it with: pip install matplotlib"
         ) from error

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import Row, Summary, canonical, summarise
 from cleanrank.types import RunRecord
+from cleanrank.validation import one_of
 
 Z = 1.96
 AGREES, DIFFERS, NO_FIGURE, NOT_RUN = "agrees", "differs", "no published figure", "not run"
@@ -55,7 +56,7 @@ class Published:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            checks.fail(
+            raise invalid(
                 "a published figure", "must be finite", self.value, at=f"{self.dataset}, {self.method}"
             )
 
@@ -283,7 +284,7 @@ class MatrixRow:
     status: str
 
     def __post_init__(self) -> None:
-        checks.known("status", self.status, STATUSES)
+        one_of("status", self.status, STATUSES)
 
 
 def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, done: int = 1) -> str:

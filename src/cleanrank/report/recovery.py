@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.report.grid import CellId, Level, by_cell, in_order
 from cleanrank.types import FloatArray, RunRecord
+from cleanrank.validation import one_of
 
 Place = tuple[str, Level]
 JUDGEMENTS = "judgements"
@@ -137,7 +138,7 @@ class Card:
         """The pooled share of one method less that of another, over the settings where both ran."""
         there = [s.place for s in self.settings if all((s.place, m) in self.gains for m in (one, other))]
         if not there:
-            checks.fail("methods", "must share a setting", f"{one!r} and {other!r}")
+            raise invalid("methods", "must share a setting", f"{one!r} and {other!r}")
         gained = np.sum([self.gains[place, one] - self.gains[place, other] for place in there], axis=0)
         lost = np.sum([self.losses[place] for place in there], axis=0)
         return _estimate(gained / lost, self.confidence)
@@ -171,10 +172,10 @@ def recovery_card(
     """
     found = by_cell([r for r in records if r.status == "done" and measure in r.values])
     if not found:
-        checks.fail("records", f"must hold cells with {measure}", 0, remedy="Run the recipe first.")
+        raise invalid("records", f"must hold cells with {measure}", 0, remedy="Run the recipe first.")
     methods = in_order(c[3] for c in found)
     for name in (clean, noisy):
-        checks.known("method", name, methods)
+        one_of("method", name, methods)
     places = list(dict.fromkeys((c[0], c[1]) for c in found if not c[1].clean))
     ran = {place: _ran(found, place, methods, measure) for place in places}
     draws: dict[tuple[Place, str], FloatArray] = {}

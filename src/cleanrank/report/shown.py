@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cleanrank import checks
+from cleanrank.errors import CleanrankError
 from cleanrank.evaluate.measures import Measure
 from cleanrank.report.grid import Level
 from cleanrank.report.page import Safe, Td, joined, tag
@@ -32,7 +32,7 @@ def convention(measure: str) -> str:
     """
     try:
         return Measure.parse(measure).describe()
-    except checks.CleanrankError:
+    except CleanrankError:
         return measure
 
 

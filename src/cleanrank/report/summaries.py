@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import CleanrankError, invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.evaluate.significance import fisher_test, holm, mean_intervals
 from cleanrank.report.grid import (
@@ -44,6 +44,7 @@ from cleanrank.report.grid import (
     plainly_clean,
 )
 from cleanrank.types import Array, FloatArray, RunRecord
+from cleanrank.validation import one_of
 
 BETTER, WORSE = "▲", "▼"
 STRONG, USUAL = 0.01, 0.05
@@ -164,7 +165,7 @@ def summarise(
         seed: of the bootstrap and the test.
     """
     if not records:
-        checks.fail("records", "must hold at least one run", 0, remedy="Run the recipe first.")
+        raise invalid("records", "must hold at least one run", 0, remedy="Run the recipe first.")
     expected = None if expected is None else list(expected)
     found = by_cell(records)
     cells, found = plainly_clean(all_cells(found, expected), found)
@@ -173,7 +174,7 @@ def summarise(
     if baseline not in methods and expected is not None:
         baseline = None  # a part of a plan need not hold it
     if baseline is not None:
-        checks.known("baseline", baseline, methods)
+        one_of("baseline", baseline, methods)
     groups: dict[tuple[str, Level, str], list[CellId]] = {}
     for each in cells:
         groups.setdefault((each[0], each[1], each[3]), []).append(each)
@@ -207,7 +208,7 @@ def _measures(records: Iterable[RunRecord], chosen: Sequence[str] | None) -> tup
     if not chosen:
         return there
     named = [canonical(name) for name in chosen]
-    return tuple(checks.known("measure", name, there) for name in named) if there else tuple(named)
+    return tuple(one_of("measure", name, there) for name in named) if there else tuple(named)
 
 
 def canonical(measure: str) -> str:
@@ -218,7 +219,7 @@ def canonical(measure: str) -> str:
     """
     try:
         return str(Measure.parse(measure))
-    except checks.CleanrankError:
+    except CleanrankError:
         return measure
 
 
@@ -334,7 +335,7 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
         names = [_query_names(record, measure) for _, record in repeats]
         for (cell, _), other in zip(repeats, names, strict=True):
             if other != names[0]:
-                checks.fail(
+                raise invalid(
                     "records",
                     "of one fold must have the same test queries for every seed",
                     f"{len(names[0])} and {len(other)} queries that differ",
@@ -394,7 +395,7 @@ def _against(row: Row, base: Row, *, permutations: int, seed: int) -> Row:
     if row.low is None or base.low is None or row.values is None or base.values is None:
         return row
     if row.queries != base.queries:
-        checks.fail(
+        raise invalid(
             "records",
             "must have the same test queries for a method and the baseline",
             f"{len(row.queries)} and {len(base.queries)} queries that differ",

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.report.grid import Cell, Level
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.summaries import Row, Summary
+from cleanrank.validation import one_of
 
 # Where a cell keeps a figure: a ranker's cell in what was chosen, a study of labels among its means.
 SOURCES: Mapping[str, tuple[str, str]] = {
@@ -47,7 +47,7 @@ class Kept:
 
 def realised(summary: Summary, what: str) -> dict[tuple[str, Level], float]:
     """The mean of a figure of SOURCES over the cells of each data set and level; clean labels have 0."""
-    checks.known("noise figure", what, SOURCES)
+    one_of("noise figure", what, SOURCES)
     found: dict[tuple[str, Level], list[float]] = {}
     for cell in summary.cells:
         if cell.status == "done" and (value := _noted(cell, what)) is not None:
@@ -72,9 +72,9 @@ def kept(summary: Summary, measure: str, method: str, *, floor: str | None = Non
         method: whose.
         floor: a method that learns nothing, such as random order; None takes 0 as the floor.
     """
-    checks.known("measure", measure, summary.measures)
+    one_of("measure", measure, summary.measures)
     for name in [method, *([floor] if floor else [])]:
-        checks.known("method", name, summary.methods)
+        one_of("method", name, summary.methods)
     dnoise, pnoise = realised(summary, "dnoise"), realised(summary, "pnoise")
     found = []
     for row in _complete(summary, measure, method):
@@ -103,7 +103,7 @@ def kept_panels(
     summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None
 ) -> tuple[Panel, ...]:
     """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set."""
-    checks.known("axis", axis, AXES)
+    one_of("axis", axis, AXES)
     panels = []
     for method in summary.methods:
         found = kept(summary, measure, method, floor=floor) if method != floor else ()

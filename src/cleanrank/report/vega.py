@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import MissingExtraError
 from cleanrank.report.palette import LOOKS, Look, band_opacity
 from cleanrank.report.panels import Panel, Point
 
@@ -43,7 +43,7 @@ def library() -> str:
     try:
         import vl_convert
     except ModuleNotFoundError as error:
-        raise checks.MissingExtraError(
+        raise MissingExtraError(
             "pages with pictures need vl_convert, which is not installed. "
             "Install it with: pip install vl-convert-python"
         ) from error

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import is_integer, one_of
 
 LOSSES: dict[str, str] = {
     "zero_one": "0-1 loss of points, n independent documents",
@@ -128,9 +129,9 @@ def samples_needed(
     '1.39e+06'
     """
     if not excess > 0:
-        checks.fail("excess", "must be above 0", excess)
+        raise invalid("excess", "must be above 0", excess)
     _check(dim, gamma)
-    checks.known("loss", loss, LOSSES)
+    one_of("loss", loss, LOSSES)
     high = 1
     while _excess(high, dim, gamma, origin) > excess:
         high *= 2
@@ -173,7 +174,7 @@ def deviation_bound(
     _check(dim, gamma)
     if not (excess > 0 and slack >= 0 and 0 <= slack_probability <= 1):
         given = f"{excess}, {slack} and {slack_probability}"
-        checks.fail("excess, slack and slack_probability", "must be > 0, >= 0 and in [0, 1]", given)
+        raise invalid("excess, slack and slack_probability", "must be > 0, >= 0 and in [0, 1]", given)
     gap = excess * (2.0 * gamma - 1.0) - slack
     value = 1.0
     if gap > 0:
@@ -187,16 +188,16 @@ def deviation_bound(
 
 
 def _used(n: int, loss: str) -> int:
-    checks.known("loss", loss, LOSSES)
+    one_of("loss", loss, LOSSES)
     least = 1 if loss == "zero_one" else 2
-    if not checks.is_whole(n) or n < least:
-        checks.fail("n", f"must be a whole number from {least} on", repr(n))
+    if not is_integer(n) or n < least:
+        raise invalid("n", f"must be a whole number from {least} on", repr(n))
     return n if loss == "zero_one" else n // 2
 
 
 def _check(dim: int, gamma: float) -> None:
-    if not checks.is_whole(dim) or dim < 1:
-        checks.fail("dim", "must be a whole number from 1 on", repr(dim))
+    if not is_integer(dim) or dim < 1:
+        raise invalid("dim", "must be a whole number from 1 on", repr(dim))
     if not 0.5 < gamma <= 1:
         rule = "must be the probability that a label is kept, above 1/2 and at most 1"
-        checks.fail("gamma", rule, gamma, remedy="At 1/2 labels carry nothing; below it, swap the classes.")
+        raise invalid("gamma", rule, gamma, remedy="At 1/2 labels carry nothing; below it, swap the classes.")

@@ -6,8 +6,9 @@ the share of ones. Where noisy = slope * clean + constant, rankers keep their or
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray
+from cleanrank.validation import is_integer, one_of
 
 SLOPE_WEIGHTINGS = ("macro", "micro")
 
@@ -41,12 +42,12 @@ def auc_slope(
     >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9, n_docs=50), 4)
     0.5114
     """
-    checks.known("weighting", weighting, SLOPE_WEIGHTINGS)
+    one_of("weighting", weighting, SLOPE_WEIGHTINGS)
     for name, value in (("gamma0", gamma0), ("gamma1", gamma1)):
         if not 0 <= value <= 1:
-            checks.fail(name, "must be the probability that a label is kept, in [0, 1]", value)
+            raise invalid(name, "must be the probability that a label is kept, in [0, 1]", value)
     if not 0 < prevalence < 1:
-        checks.fail("prevalence", "must lie strictly between 0 and 1", prevalence)
+        raise invalid("prevalence", "must lie strictly between 0 and 1", prevalence)
     kept = gamma0 + gamma1 - 1
     if weighting == "micro":
         return kept
@@ -59,11 +60,11 @@ def auc_slope(
 
 
 def _short_list(n: int, prevalence: float, gamma0: float, gamma1: float) -> float:
-    if not checks.is_whole(n) or n < 2:
-        checks.fail("n_docs", "must be a whole number from 2 on", repr(n))
+    if not is_integer(n) or n < 2:
+        raise invalid("n_docs", "must be a whole number from 2 on", repr(n))
     n1 = round(prevalence * n)
     if not 0 < n1 < n:
-        checks.fail("n_docs", "must leave both classes in the list", f"{n} with {n1} relevant")
+        raise invalid("n_docs", "must leave both classes in the list", f"{n} with {n1} relevant")
     others = _ones(n1 - 1, n - n1 - 1, gamma0, gamma1)
     a = np.arange(n - 1)
     share = float((others / ((a + 1.0) * (n - 1.0 - a))).sum())

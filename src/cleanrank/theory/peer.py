@@ -12,9 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
 from cleanrank.theory.bounds import Bound
+from cleanrank.validation import is_integer, one_of
 
 READINGS: dict[str, str] = {
     "points": "documents on their own",
@@ -71,21 +72,21 @@ def optimal_alpha(
     >>> round(float(optimal_alpha(0.5037, 0.0373, pairs="points", prevalence=0.0281, loss="sigmoid")), 4)
     0.5185
     """
-    checks.known("pairs", pairs, READINGS)
+    one_of("pairs", pairs, READINGS)
     for name, rate in (("e_plus", e_plus), ("e_minus", e_minus)):
         if not 0 <= rate <= 1:
-            checks.fail(name, "must be a probability", rate)
-    if not checks.is_whole(n_grades) or n_grades < 2:
-        checks.fail("n_grades", "must be a whole number from 2 on", repr(n_grades))
+            raise invalid(name, "must be a probability", rate)
+    if not is_integer(n_grades) or n_grades < 2:
+        raise invalid("n_grades", "must be a whole number from 2 on", repr(n_grades))
     if e_plus + e_minus >= 1:
-        checks.fail(
+        raise invalid(
             "e_plus + e_minus", "must be below 1, else labels carry nothing or are swapped", e_plus + e_minus
         )
     if pairs == "points":
         return _points(e_plus, e_minus, prevalence, binary_loss(loss), n_grades)
     if pairs == "strict_positive":
         rule = "must include pairs with label 0, for with label 1 alone peers only rescale the loss"
-        checks.fail("pairs", rule, repr(pairs), remedy="Use all_ordered.")
+        raise invalid("pairs", rule, repr(pairs), remedy="Use all_ordered.")
     doubts = []
     if n_grades > 2:
         doubts.append("with grades the signal kept differs with the distance of grades")
@@ -101,14 +102,14 @@ def optimal_alpha(
 
 def _points(e_plus: float, e_minus: float, prevalence: Any, loss: BinaryLoss, n_grades: int) -> Alpha:
     if prevalence is None or not 0 < prevalence < 1:
-        checks.fail("prevalence", "must be given for points, strictly between 0 and 1", prevalence)
+        raise invalid("prevalence", "must be given for points, strictly between 0 and 1", prevalence)
     given = prevalence * (1 - e_plus) + (1 - prevalence) * e_minus
     if abs(1 - 2 * given) < 1e-12:
         if e_plus != e_minus:
             rule = (
                 "must not make the given labels balanced unless flips are equal, for alpha has no value there"
             )
-            checks.fail("prevalence", rule, prevalence)
+            raise invalid("prevalence", rule, prevalence)
         return Alpha(0.0, loss.constant is None or n_grades > 2, "equal flips need no peers")
     value = (e_plus - e_minus) / (1 - 2 * given)
     doubts = []
@@ -143,11 +144,11 @@ def peer_excess_risk_bound(
     best = float(optimal_alpha(e_plus, e_minus))
     weight = best if alpha is None else alpha
     if not 0 <= weight <= 1:
-        checks.fail("alpha", "must lie in [0, 1], as the weight of peers does", weight)
-    if not checks.is_whole(n_pairs) or n_pairs < 1:
-        checks.fail("n_pairs", "must be a whole number from 1 on", repr(n_pairs))
+        raise invalid("alpha", "must lie in [0, 1], as the weight of peers does", weight)
+    if not is_integer(n_pairs) or n_pairs < 1:
+        raise invalid("n_pairs", "must be a whole number from 1 on", repr(n_pairs))
     if not 0 < delta < 1:
-        checks.fail("delta", "must lie strictly between 0 and 1", delta)
+        raise invalid("delta", "must lie strictly between 0 and 1", delta)
     value = (1 + weight) / (1 - e_plus - e_minus) * math.sqrt(2 * math.log(2 / delta) / n_pairs)
     vacuous = value >= 1.0
     words = f"for one fixed scorer and {n_pairs:,} independent pairs, with probability {1 - delta:g}"

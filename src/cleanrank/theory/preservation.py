@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import aligned
 from cleanrank.evaluate.measures import ALIASES as MEASURE_ALIASES
 from cleanrank.evaluate.measures import MEASURES, Measure
@@ -28,6 +28,7 @@ from cleanrank.theory import simulate
 from cleanrank.theory.order import auc_slope
 from cleanrank.theory.simulate import WEIGHTINGS, Trial, make_labels, make_trial
 from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import check_seed, is_integer, one_of
 
 LEAST_R2, LEAST_TAU, SLOPE_SLACK = 0.9995, 0.98, 0.02
 VERDICTS: dict[str, str] = {
@@ -62,11 +63,11 @@ class Risk:
             loss, default = PAIRED[head]
         elif head.startswith("pair-"):
             loss, default = head.removeprefix("pair-"), "macro"
-            loss = checks.known("loss", POINTED.get(loss, ALIASES.get(loss, loss)), LOSSES)
+            loss = one_of("loss", POINTED.get(loss, ALIASES.get(loss, loss)), LOSSES)
         else:
             loss = POINTED.get(head, ALIASES.get(head, head))
             return cls(loss) if loss in LOSSES and not weighting else None
-        return cls(loss, checks.known("pair weighting", weighting or default, WEIGHTINGS))
+        return cls(loss, one_of("pair weighting", weighting or default, WEIGHTINGS))
 
 
 RiskLike: TypeAlias = "str | Risk | Measure | BinaryLoss"
@@ -115,7 +116,7 @@ class OrderTable(Mapping[str, OrderPreservation]):
 
     def __getitem__(self, name: str) -> OrderPreservation:
         names = [r.name for r in self.rows]
-        return self.rows[names.index(checks.known("row", name, names))]
+        return self.rows[names.index(one_of("row", name, names))]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -189,7 +190,7 @@ def order_table(
     """
     named = {_name(each): _read(each) for each in losses_or_measures}
     _check_sizes(n_scorers=n_scorers, n_queries=n_queries, n_docs=n_docs, draws=draws)
-    checks.check_seed(seed)
+    check_seed(seed)
     if labels is None:
         shares = _shares(prevalence, n_queries)
         y, indptr = make_labels(shares, n_docs, np.random.default_rng([seed, 1]), n_grades)
@@ -219,8 +220,8 @@ def order_table(
 def _check_sizes(**sizes: Any) -> None:
     for name, value in sizes.items():
         least = {"n_scorers": 3, "n_docs": 2}.get(name, 1)
-        if not checks.is_whole(value) or value < least:
-            checks.fail(name, f"must be a whole number from {least} on", repr(value))
+        if not is_integer(value) or value < least:
+            raise invalid(name, f"must be a whole number from {least} on", repr(value))
 
 
 def _name(given: RiskLike) -> str:
@@ -236,7 +237,7 @@ def _read(given: RiskLike) -> "Risk | Measure":
     if isinstance(given, BinaryLoss):
         return Risk(given)
     if not isinstance(given, str):
-        checks.fail(
+        raise invalid(
             "a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(given),
             remedy="Try 'sigmoid', 'ranknet:micro' or 'ndcg@10'.",
         )  # fmt: skip
@@ -244,7 +245,7 @@ def _read(given: RiskLike) -> "Risk | Measure":
         return risk
     head = given.partition(":")[0].partition("@")[0].strip().lower()
     if MEASURE_ALIASES.get(head, head) not in MEASURES:
-        checks.known(
+        one_of(
             "loss or measure", given, [*LOSSES, *POINTED, *PAIRED, *(f"pair-{n}" for n in LOSSES), *MEASURES]
         )
     return Measure.parse(given)
@@ -253,7 +254,7 @@ def _read(given: RiskLike) -> "Risk | Measure":
 def _shares(prevalence: Any, n_queries: int) -> FloatArray:
     ends = np.atleast_1d(np.asarray(prevalence, dtype=np.float64))
     if ends.shape not in ((1,), (2,)) or not ((ends > 0) & (ends < 1)).all():
-        checks.fail("prevalence", "must be one or two shares strictly between 0 and 1", prevalence)
+        raise invalid("prevalence", "must be one or two shares strictly between 0 and 1", prevalence)
     return np.linspace(ends[0], ends[-1], n_queries)
 
 
@@ -265,18 +266,18 @@ def _matrices(
     if noise is not None:
         T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
         if T.shape != (n_grades, n_grades) or (abs(T.sum(axis=1) - 1) > 1e-9).any() or (T < 0).any():
-            checks.fail(
+            raise invalid(
                 "noise", f"must be a matrix of probabilities for {n_grades} grades", f"shape {T.shape}"
             )
         return np.tile(T, (Q, 1, 1))
     if noise_ratio is not None:
         flips = noise_ratio * prevalence
         if n_grades != 2 or not ((flips >= 0) & (flips <= 1)).all():
-            checks.fail("noise_ratio", "must leave flips in [0, 1] of two grades", noise_ratio)
+            raise invalid("noise_ratio", "must leave flips in [0, 1] of two grades", noise_ratio)
         return np.stack([np.stack([1 - flips, flips], 1), np.stack([flips, 1 - flips], 1)], 1)
     kept = np.broadcast_to(np.asarray(gamma, dtype=np.float64), (2,) if n_grades == 2 else (n_grades,))
     if not ((kept >= 0) & (kept <= 1)).all():
-        checks.fail("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
+        raise invalid("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
     T = np.repeat((1 - kept)[:, None] / (n_grades - 1), n_grades, axis=1)
     np.fill_diagonal(T, kept)
     return np.tile(T, (Q, 1, 1))

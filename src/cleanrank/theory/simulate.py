@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.evaluate.compare import query_values, weighted_means
 from cleanrank.evaluate.measures import Measure
 from cleanrank.groups import indptr_of, query_of_row, ranks
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import one_of
 
 WEIGHTINGS: dict[str, str] = {
     "macro": "mean over the pairs of a query, then over queries",
@@ -236,7 +236,7 @@ def make_trial(
     y: Array, indptr: IntArray, matrices: FloatArray, *, scorers: str, n_scorers: int, draws: int, seed: Any
 ) -> Trial:
     """Scorers and noisy labels for given true grades."""
-    make = SCORERS[checks.known("scorers", scorers, SCORERS)]
+    make = SCORERS[one_of("scorers", scorers, SCORERS)]
     rng = np.random.default_rng(seed)
     n_grades = matrices.shape[-1]
     scores = make(y, indptr, n_grades, n_scorers, rng)

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.compare import query_values
 from cleanrank.evaluate.measures import MeasureLike, as_measures
 from cleanrank.theory.simulate import draw_labels, make_labels
 from cleanrank.types import FloatArray
+from cleanrank.validation import check_seed, is_integer
 
 
 def order_kept(
@@ -48,15 +49,15 @@ def order_kept(
     wanted = as_measures(measures)
     for name, value in (("n_docs", n_docs), ("issues", issues), ("n_scorers", n_scorers), ("draws", draws)):
         least = 2 if name in ("n_docs", "n_scorers") else 1
-        if not checks.is_whole(value) or value < least:
-            checks.fail(name, f"must be a whole number from {least} on", repr(value))
-    checks.check_seed(seed)
+        if not is_integer(value) or value < least:
+            raise invalid(name, f"must be a whole number from {least} on", repr(value))
+    check_seed(seed)
     if not 0 <= gamma <= 1:
-        checks.fail("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
+        raise invalid("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
     if not 0 < prevalence < 1:
-        checks.fail("prevalence", "must lie strictly between 0 and 1", prevalence)
+        raise invalid("prevalence", "must lie strictly between 0 and 1", prevalence)
     if len(loudness) != 2 or not 0 < loudness[0] <= loudness[1] < math.inf:
-        checks.fail("loudness", "must be two positive numbers, the least first", loudness)
+        raise invalid("loudness", "must be two positive numbers, the least first", loudness)
     rng = np.random.default_rng(seed)
     y, indptr = make_labels(np.array([prevalence]), n_docs, rng)
     loud = np.linspace(*loudness, n_scorers)[:, None]

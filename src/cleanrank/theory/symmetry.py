@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
 
 # Far beyond |a| = 1, where hinge and l1 still look symmetric, and at logits of no special kind.
@@ -27,7 +27,7 @@ def is_label_symmetric(loss: str | BinaryLoss) -> bool:
         return flat
     if not flat or not np.isclose(total[0], found.constant, rtol=TOLERANCE, atol=TOLERANCE):
         worst = int(np.abs(total - found.constant).argmax())
-        checks.fail(
+        raise invalid(
             f"the constant of loss {found.name!r}",
             "must be l(a, 1) + l(a, 0) for every logit",
             f"{found.constant:g} where the sum is {total[worst]:g}",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.groups import rank_order
 from cleanrank.losses.objectives import MODES, LambdaRankObjective, Ranking, even_pieces, gains_of
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, BinaryLoss
 from cleanrank.losses.objectives import LambdaRankObjective
 from cleanrank.losses.objectives.pair_objectives import (

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.losses.ranking import ranking_loss
 from cleanrank.losses.ranking.drawn_peers import Urn, needs_generator, pair_urn
 from tests.losses.dense import batch, value_and_gradient

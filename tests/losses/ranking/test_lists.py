@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.evaluate.compare import evaluate_arrays
 from cleanrank.losses.ranking import ranking_loss
 from tests.losses.dense import batch, value_and_gradient

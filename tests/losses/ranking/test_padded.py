@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.losses.ranking.padded import read_batch, refuse_gains
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.ranking import ranking_loss
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.ranking import RANKING_LOSSES, ranking_loss
 
 SRC = Path(__file__).parents[3] / "src"

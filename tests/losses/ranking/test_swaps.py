@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError, UnknownNameError
+from cleanrank.errors import CleanrankError, UnknownNameError
 from cleanrank.evaluate import naive
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.ranking.swaps import SWAPS, ranking, swap_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.losses.ranking import ranking_loss
 from cleanrank.losses.ranking.weighting import clean_pair_share, coefficients, noise_matrix, pair_weight
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError
+from cleanrank.errors import InvalidInputError
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.robust import gce, sce, taylor
 

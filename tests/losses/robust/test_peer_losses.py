@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, BinaryLoss
 from cleanrank.losses.robust import peer
 

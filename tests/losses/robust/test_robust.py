@@ -3,7 +3,7 @@ import copy
 import numpy as np
 import pytest
 
-from cleanrank.checks import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.robust import ROBUST, SampledPeer, clipped, gce, peer, robust_loss, robust_part
 

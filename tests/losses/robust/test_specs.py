@@ -4,7 +4,7 @@ import sys
 import pytest
 import torch
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES, binary_loss
 from cleanrank.losses.robust.specs import read_robust
 

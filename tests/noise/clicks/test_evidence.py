@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.clicks.evidence import click_evidence, contradicted, estimate_examination
 from cleanrank.noise.clicks.models import CLICK_MODELS, EXAMINATION, make_click_model, relevance
 from cleanrank.noise.clicks.simulate import simulate_clicks

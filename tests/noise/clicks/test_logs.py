@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.noise.clicks.logs import ClickLog, clicks_from_log, write_click_log
 from cleanrank.noise.clicks.simulate import click_sessions, simulate_clicks
 

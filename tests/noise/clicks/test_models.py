@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.groups import indptr_of
 from cleanrank.noise.clicks.models import (
     CLICK_MODELS,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.checks import CleanrankError
+from cleanrank.errors import CleanrankError
 from cleanrank.groups import indptr_of, ranks
 from cleanrank.noise.clicks.models import CLICK_MODELS, pbm, relevance
 from cleanrank.noise.clicks.simulate import (

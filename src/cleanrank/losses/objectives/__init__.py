@@ -12,11 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank import checks
 from cleanrank.compiled import threads
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.losses.objectives import pairs
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import is_integer, one_of
 
 # (round, scores, order): scores (N,) float64 of the forest with ``round`` trees; order (N,) int32, in the
 # rows of a query its documents (counted from 0 within the query), best first, ties by row. Both arrays are
@@ -82,11 +83,11 @@ class LambdaRankObjective:
         observer: Observer | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        checks.known("mode", mode, MODES)
+        one_of("mode", mode, MODES)
         if not _positive(sigmoid):
-            checks.fail("sigmoid", "must be a positive number", repr(sigmoid))
-        if not checks.is_whole(truncation_level) or truncation_level < 1:
-            checks.fail("truncation_level", "must be a whole number from 1 on", repr(truncation_level))
+            raise invalid("sigmoid", "must be a positive number", repr(sigmoid))
+        if not is_integer(truncation_level) or truncation_level < 1:
+            raise invalid("truncation_level", "must be a whole number from 1 on", repr(truncation_level))
         self.gains = gains_of(data, label_gain)
         self.weights = data.weights
         self.ranking = Ranking(data.indptr)
@@ -143,7 +144,9 @@ class LambdaRankObjective:
     def _checked(self, scores: Array) -> FloatArray:
         found: FloatArray = np.ascontiguousarray(scores, dtype=np.float64)
         if found.shape != self.gains.shape:
-            checks.fail("scores", f"must have one value per row ({len(self.gains)})", f"shape {found.shape}")
+            raise invalid(
+                "scores", f"must have one value per row ({len(self.gains)})", f"shape {found.shape}"
+            )
         return found
 
 
@@ -164,10 +167,10 @@ def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> Fl
         check_grades(data)
         return np.ldexp(1.0, data.y) - 1.0
     if data.gains is not None:
-        checks.fail("label_gain", "must not be given for data with real-valued gains", list(label_gain))
+        raise invalid("label_gain", "must not be given for data with real-valued gains", list(label_gain))
     table = np.asarray(label_gain, dtype=np.float64)
     if len(table) < data.n_grades or not (np.isfinite(table) & (table >= 0)).all():
-        checks.fail(
+        raise invalid(
             "label_gain", f"must list a finite gain >= 0 for grades 0..{data.n_grades - 1}", table.tolist()
         )
     return np.asarray(table[data.y])
@@ -177,7 +180,7 @@ def check_grades(data: RankingData) -> None:
     """Refuses grades whose gain 2^y - 1 is beyond float64."""
     if data.n_grades > HIGHEST_GRADE + 1:
         row = int(np.argmax(data.y))
-        checks.fail(
+        raise invalid(
             "grades", f"must be at most {HIGHEST_GRADE} for gains of 2^grade - 1", int(data.y[row]),
             at=data.place(row), remedy="Map the grades to a few levels or give gains=.",
         )  # fmt: skip

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.groups import query_of_row
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.objectives import LambdaRankObjective, Observer, even_pieces, pair_sums, pairs
 from cleanrank.losses.objectives.pair_slopes import NO_PAIRS, stacked, strict_slope, tied_slope
 from cleanrank.losses.robust.corrections import grade_noise
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
 
 PAIR_SETS: dict[str, str] = {
     "strict": "pairs of different grades, the better document first",
@@ -72,7 +73,7 @@ class PairwiseObjective(LambdaRankObjective):
         observer: Observer | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        checks.known("set of pairs", pair_set, PAIR_SETS)
+        one_of("set of pairs", pair_set, PAIR_SETS)
         level = 1 if truncation_level is None else truncation_level
         super().__init__(
             data,
@@ -86,7 +87,7 @@ class PairwiseObjective(LambdaRankObjective):
         self.slope, self.tied, self.tied_row = strict_slope(loss, both=pair_set != "strict"), NO_PAIRS, 0
         if pair_set == "all_ordered":
             if not self.all_pairs:
-                checks.fail(
+                raise invalid(
                     "truncation_level", "must be None for all ordered pairs, ties included", truncation_level
                 )
             self._count_ties()
@@ -131,7 +132,7 @@ class RobustLambdaObjective(LambdaRankObjective):
     def __init__(self, data: RankingData, loss: BinaryLoss, **options: Any) -> None:
         super().__init__(data, **options)
         if self.mode != "exact":
-            checks.fail("mode", "must be 'exact' for a loss that is not LambdaRank's own", repr(self.mode))
+            raise invalid("mode", "must be 'exact' for a loss that is not LambdaRank's own", repr(self.mode))
         self.loss = check_trainable(loss)
         self.slope = strict_slope(loss, both=False)
 
@@ -167,9 +168,9 @@ def query_factors(
     values: FloatArray, data: RankingData, pair_set: str, weighting: str, noise: Any = None
 ) -> FloatArray:
     """The factor of every query, as the head of this module lists them; 0 without pairs."""
-    checks.known("weighting", weighting, PAIR_WEIGHTINGS)
+    one_of("weighting", weighting, PAIR_WEIGHTINGS)
     if (weighting == "prevalence") != (noise is not None):
-        checks.fail(
+        raise invalid(
             "noise",
             "must be given for weighting='prevalence', and for it alone",
             f"weighting={weighting!r}",
@@ -207,7 +208,7 @@ def clean_pair_share(data: RankingData, noise: Any, pair_set: str = "strict") ->
     [0.1875]
     """
     if pair_set == "all_ordered":
-        checks.fail(
+        raise invalid(
             "weighting",
             "must not be 'prevalence' for all ordered pairs, whose number no label changes",
             "'prevalence'",
@@ -215,7 +216,7 @@ def clean_pair_share(data: RankingData, noise: Any, pair_set: str = "strict") ->
         )
     matrix = grade_noise(noise)
     if data.n_grades > len(matrix):
-        checks.fail("noise", f"must cover the grades 0..{data.n_grades - 1}", f"a matrix of {len(matrix)}")
+        raise invalid("noise", f"must cover the grades 0..{data.n_grades - 1}", f"a matrix of {len(matrix)}")
     n = np.maximum(data.lengths, 1).astype(np.float64)
     cells = query_of_row(data.indptr) * len(matrix) + data.y
     given = np.bincount(cells, minlength=len(n) * len(matrix)).reshape(len(n), -1) / n[:, None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.types import FloatArray
 
@@ -107,7 +107,7 @@ def _parabolas(slope: Slope, left: FloatArray, start: float, end: float) -> Floa
     f = start + (end - start) * NODES
     values = slope((left[:, None] + WIDTH * f).ravel()).reshape(-1, len(f))
     if not np.isfinite(values).all():
-        checks.fail("the slope of a loss", f"must be finite for logits up to {REACH:g}", "nan or inf")
+        raise invalid("the slope of a loss", f"must be finite for logits up to {REACH:g}", "nan or inf")
     return np.asarray(np.linalg.solve(np.vander(f, increasing=True), values.T).T)
 
 

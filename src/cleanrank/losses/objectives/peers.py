@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.objectives import LambdaRankObjective, peer_pairs
 from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
 
 KINDS: dict[str, str] = {
     "sampled": "labels permuted at random in every round",
@@ -49,14 +50,14 @@ class Peers:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checks.known("kind of peers", self.kind, KINDS)
-        checks.known("range of peers", self.within, WITHIN)
+        one_of("kind of peers", self.kind, KINDS)
+        one_of("range of peers", self.within, WITHIN)
         if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            checks.fail("alpha", "must be a finite number >= 0", self.alpha)
+            raise invalid("alpha", "must be a finite number >= 0", self.alpha)
         if self.permutations < 1:
-            checks.fail("permutations", "must be at least 1", self.permutations)
+            raise invalid("permutations", "must be at least 1", self.permutations)
         if self.kind == "expected" and self.within != "query":
-            checks.fail("within", "must be 'query' for expected peers", self.within)
+            raise invalid("within", "must be 'query' for expected peers", self.within)
 
 
 class PeerObjective(LambdaRankObjective):

@@ -13,10 +13,11 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from cleanrank import checks
+from cleanrank.errors import invalid
+from cleanrank.validation import is_integer, one_of, require
 
 if importlib.util.find_spec("torch") is None:
-    checks.require("nn")
+    require("nn")
 
 from torch import Tensor
 
@@ -92,7 +93,7 @@ def ranking_loss(
     >>> loss(torch.tensor([[1.0, 0.0]]), torch.tensor([[1, 0]]))
     tensor(0.3133)
     """
-    checks.known("ranking loss", name, RANKING_LOSSES)
+    one_of("ranking loss", name, RANKING_LOSSES)
     given = {
         "binary": binary, "robust": robust, "pairs": pairs, "weighting": weighting, "measure": measure,
         "noise": noise, "target": target, "relevant": relevant, "max_grade": max_grade, "gain": gain,
@@ -101,18 +102,18 @@ def ranking_loss(
     options = {option: value for option, value in given.items() if value is not None}
     for option, value in options.items():
         if option not in _OPTIONS[name]:
-            checks.fail(
+            raise invalid(
                 option, f"has no meaning for {name}", repr(value),
                 remedy=f"{name} takes: {', '.join((*_OPTIONS[name], 'sigma'))}.",
             )  # fmt: skip
     for option in ("sigma", "temperature", "block", "max_grade"):
         value = sigma if option == "sigma" else options.get(option, 1)
         if not (is_number(value) and value > 0):
-            checks.fail(option, "must be a positive number", repr(value))
-    if not checks.is_whole(options.get("block", 1)):
-        checks.fail("block", "must be a whole number of pairs", repr(block))
+            raise invalid(option, "must be a positive number", repr(value))
+    if not is_integer(options.get("block", 1)):
+        raise invalid("block", "must be a whole number of pairs", repr(block))
     if not is_number(options.get("relevant", 1)):
-        checks.fail("relevant", "must be the lowest label that counts as relevant", repr(relevant))
+        raise invalid("relevant", "must be the lowest label that counts as relevant", repr(relevant))
     if name == "pointwise":
         return _pointwise(sigma=float(sigma), **options)
     return (
@@ -123,27 +124,27 @@ def ranking_loss(
 
 
 def _pairwise(name: str, sigma: float, options: dict[str, Any]) -> PairwiseLoss:
-    kind = checks.known("set of pairs", options.get("pairs", "strict"), PAIRS)
+    kind = one_of("set of pairs", options.get("pairs", "strict"), PAIRS)
     default = "sum" if name == "lambdarank" else "macro"
-    weighting = checks.known("weighting", options.get("weighting", default), WEIGHTINGS)
+    weighting = one_of("weighting", options.get("weighting", default), WEIGHTINGS)
     base = options.get("binary", "logistic")
     parts = read_robust(options.get("robust"), base)
     if name == "ranknet" and parts.base != "logistic":
-        checks.fail("binary", "must be 'logistic' for ranknet", repr(parts.base), remedy="Use 'pairwise'.")
+        raise invalid("binary", "must be 'logistic' for ranknet", repr(parts.base), remedy="Use 'pairwise'.")
     if parts.has_peers and kind == "strict":
-        checks.fail(
+        raise invalid(
             "pairs", "must be 'all_ordered' with peers: strict pairs all have target 1, as have their peers, "
             "which then only shrink the loss by 1 - alpha", "'strict'",
             remedy="Pass pairs='all_ordered', and compare with a base on the same pairs.",
         )  # fmt: skip
     noise = options.get("noise")
     if (weighting == "prevalence") != (noise is not None):
-        checks.fail(
+        raise invalid(
             "noise", "must be given for weighting='prevalence', and for it alone", f"weighting={weighting!r}",
             remedy="Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix.",
         )  # fmt: skip
     if weighting == "prevalence" and kind == "all_ordered":
-        checks.fail(
+        raise invalid(
             "weighting", "must not be 'prevalence' for all_ordered pairs, whose number no label changes",
             "'prevalence'", remedy="Use 'macro'.",
         )  # fmt: skip
@@ -166,15 +167,15 @@ def _pointwise(
     relevant: float | None = None,
     max_grade: float | None = None,
 ) -> PointwiseLoss:
-    checks.known("weighting", weighting, ("pooled", "macro"))
-    checks.known("target", target, TARGETS)
+    one_of("weighting", weighting, ("pooled", "macro"))
+    one_of("target", target, TARGETS)
     if (target == "scaled") != (max_grade is not None):
-        checks.fail(
+        raise invalid(
             "max_grade", "must be given for target='scaled', and for it alone", max_grade,
             remedy="Pass the highest grade of the scale, such as max_grade=4.",
         )  # fmt: skip
     if target == "scaled" and relevant is not None:
-        checks.fail("relevant", "has no meaning for target='scaled'", relevant)
+        raise invalid("relevant", "has no meaning for target='scaled'", relevant)
     parts = read_robust(robust, binary)
     return PointwiseLoss(
         "pointwise", parts.peerless, weighting, target, 1 if relevant is None else relevant, max_grade, sigma,
@@ -184,13 +185,13 @@ def _pointwise(
 
 def _listwise(name: str, sigma: float, options: dict[str, Any]) -> lists.ListLoss:
     if "gain" in options:
-        checks.known("gain", options["gain"], ("linear", "exp"))
+        one_of("gain", options["gain"], ("linear", "exp"))
     if "ties" in options:
-        checks.known("order of ties", options["ties"], lists.TIES)
+        one_of("order of ties", options["ties"], lists.TIES)
     if name == "approx_ndcg":
         options = {**options, "measure": _measure(options.get("measure", "ndcg"), ("ndcg",))}
         if options["measure"].cutoff is not None:
-            checks.fail(
+            raise invalid(
                 "the measure of approx_ndcg", "must have no cut-off", str(options["measure"]), remedy="'ndcg'"
             )
     return lists.ListLoss(name, sigma=float(sigma), **options)
@@ -198,7 +199,7 @@ def _listwise(name: str, sigma: float, options: dict[str, Any]) -> lists.ListLos
 
 def _measure(measure: str | Measure, names: Any) -> Measure:
     found = measure if isinstance(measure, Measure) else Measure.parse(measure)
-    checks.known("measure for a loss", found.name, names)
+    one_of("measure for a loss", found.name, names)
     return found
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.losses.ranking.blocked import applied
 from cleanrank.losses.ranking.swaps import Swap
@@ -24,7 +24,7 @@ DRAWS = 1 << 18
 def needs_generator(what: str, generator: torch.Generator | None) -> torch.Generator:
     """The generator; None is refused."""
     if generator is None:
-        checks.fail(
+        raise invalid(
             what, "must have a source of randomness", None, remedy="Pass generator=torch.Generator()."
         )
     return generator

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.ranking.blocked import applied, block_size, row_blocks
 from cleanrank.losses.ranking.drawn_peers import needs_generator
@@ -192,7 +192,7 @@ class ListLoss:
         if self.name == "softmax":
             return softmax(s, self._gains(b, self.gain), b.mask, w)
         if w is not None:
-            checks.fail(
+            raise invalid(
                 "weights",
                 f"have no meaning for {self.name}",
                 "a tensor",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ def read_batch(
     named = {"labels": labels, "mask": mask, "weights": weights, "gains": gains}
     for name, tensor in {"scores": scores, **named}.items():
         if tensor is not None and not isinstance(tensor, Tensor):
-            checks.fail(
+            raise invalid(
                 name, "must be a torch tensor", type(tensor).__name__, remedy="torch.as_tensor makes one."
             )
     if not scores.is_floating_point():
-        checks.fail("scores", "must be of a floating type", scores.dtype)
+        raise invalid("scores", "must be of a floating type", scores.dtype)
     for name, tensor in named.items():
         if scores.ndim != 2 or (tensor is not None and tensor.shape != scores.shape):
             found = tuple(scores.shape) if scores.ndim != 2 or tensor is None else tuple(tensor.shape)
-            checks.fail(f"scores and {name}", "must be of one shape (lists, documents)", found)
+            raise invalid(f"scores and {name}", "must be of one shape (lists, documents)", found)
     inside = torch.ones_like(labels, dtype=torch.bool) if mask is None else mask.bool()
     s = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
 
@@ -59,7 +59,7 @@ def read_batch(
 def refuse_gains(name: str, batch: Batch) -> None:
     """Refuses gains where a loss would not read them."""
     if batch.gains is not None:
-        checks.fail(
+        raise invalid(
             "gains",
             f"have no meaning for {name}",
             "a tensor",

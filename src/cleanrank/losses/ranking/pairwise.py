@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import Measure
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.ranking.blocked import Pairs, elementwise, pair_sums
@@ -118,14 +118,14 @@ class PairwiseLoss:
     def _check_preferences(self, scores: Tensor, preferences: Tensor, mask: Tensor | None) -> None:
         if self.measure is not None or self.noise is not None:
             what = "lambdarank" if self.measure is not None else "weighting='prevalence'"
-            checks.fail("preferences", f"must not be given to {what}, which reads grades", self.name)
+            raise invalid("preferences", f"must not be given to {what}, which reads grades", self.name)
         if self.pairs == "all_ordered":
-            checks.fail(
+            raise invalid(
                 "pairs", "must be 'strict' or 'strict_both' for explicit preferences", "'all_ordered'",
                 remedy="With peers take 'strict_both': every preference in both orders.",
             )  # fmt: skip
         if preferences.ndim != 2 or preferences.shape[1] != 3 or preferences.is_floating_point():
-            checks.fail(
+            raise invalid(
                 "preferences", "must be whole numbers (list, preferred, other), shape (P, 3)",
                 f"{preferences.dtype} of shape {tuple(preferences.shape)}",
             )  # fmt: skip
@@ -136,7 +136,7 @@ class PairwiseLoss:
             bad = ~(mask[which, i] & mask[which, j])
         if bool(bad.any()):
             row = int(bad.nonzero()[0, 0])
-            checks.fail(
+            raise invalid(
                 "a preference",
                 "must name two documents of one list",
                 preferences[row].tolist(),

@@ -25,8 +25,9 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.evaluate.measures import Measure
+from cleanrank.validation import one_of
 
 Columns: TypeAlias = "Sequence[Tensor]"
 
@@ -149,9 +150,9 @@ def swap_of(
     >>> swap_of(Measure("ndcg"), s, y, torch.ones(1, 2, dtype=torch.bool)).rows(0, 2)[0, 0].tolist()
     [0.0, 0.369...]
     """
-    checks.known("measure for lambdarank", measure.name, SWAPS)
+    one_of("measure for lambdarank", measure.name, SWAPS)
     if gains is not None and measure.name not in ("ndcg", "dcg"):
-        checks.fail("gains", "belong to ndcg and dcg alone", str(measure))
+        raise invalid("gains", "belong to ndcg and dcg alone", str(measure))
     order = ranking(scores, mask)
     y = labels.to(scores.dtype).masked_fill(~mask, 0.0)
     lists = Ranked(
@@ -222,7 +223,7 @@ def _err_swap(lists: Ranked) -> Swap:
     stop = gains_of(lists.labels, "exp") * lists.mask / 2.0 ** (lists.measure.max_grade or 4)
     go = 1.0 - stop
     if bool((go <= 0).any()):
-        checks.fail("labels", f"must not exceed max_grade={lists.measure.max_grade}", "a higher grade")
+        raise invalid("labels", f"must not exceed max_grade={lists.measure.max_grade}", "a higher grade")
     reach = torch.cat((torch.ones_like(go[:, :1]), go.cumprod(1)[:, :-1]), 1)
     term = stop * reach * inverse
     total = term.cumsum(1)

@@ -19,7 +19,7 @@ gamma0 + gamma1 - 1 times the clean *macro* risk plus a constant. It needs the n
 import torch
 from torch import Tensor
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.robust.corrections import grade_noise
 
 WEIGHTINGS: dict[str, str] = {
@@ -86,7 +86,7 @@ def clean_pair_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
     grades = torch.arange(len(noise), device=labels.device)
     given = torch.stack([(weights * (labels == g)).sum(1) / n for g in grades], 1)
     if bool(((given.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
-        checks.fail(
+        raise invalid(
             "noise",
             f"must cover every label, the grades 0..{len(noise) - 1}",
             f"labels up to {labels.max():g}",

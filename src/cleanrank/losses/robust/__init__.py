@@ -22,12 +22,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
 from cleanrank.losses.robust.corrections import backward, forward
 from cleanrank.losses.robust.cross_entropies import gce, sce, taylor
 from cleanrank.losses.robust.peer_losses import SampledPeer, peer
 from cleanrank.losses.robust.transforms import bootstrap, clipped, label_smoothing, symmetrize
+from cleanrank.validation import one_of
 
 __all__ = [
     "ROBUST",
@@ -84,7 +85,7 @@ def robust_steps(spec: Spec) -> list[str | Mapping[str, Any]]:
     steps: list[Any] = [] if spec is None else list(spec) if isinstance(spec, list | tuple) else [spec]
     for step in steps:
         if not isinstance(step, str | Mapping):
-            checks.fail(
+            raise invalid(
                 "robust",
                 "must be a name, a mapping with a name, or a list of these",
                 repr(step),
@@ -105,7 +106,7 @@ def robust_part(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss |
     found: BinaryLoss | SampledPeer = binary_loss(loss)
     for step in steps:
         if isinstance(found, SampledPeer):
-            checks.fail("sampled peers", "must come last", repr(step), remedy="Or use mode='expected'.")
+            raise invalid("sampled peers", "must come last", repr(step), remedy="Or use mode='expected'.")
         found = _applied(step, found)
     return found
 
@@ -113,15 +114,17 @@ def robust_part(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss |
 def _applied(step: str | Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | SampledPeer:
     options = {"name": step} if isinstance(step, str) else dict(step)
     if "name" not in options:
-        checks.fail("a robust loss", "must have a name", dict(options), remedy=f"Known: {', '.join(ROBUST)}.")
-    name = checks.known("robust loss", options.pop("name"), ROBUST)
+        raise invalid(
+            "a robust loss", "must have a name", dict(options), remedy=f"Known: {', '.join(ROBUST)}."
+        )
+    name = one_of("robust loss", options.pop("name"), ROBUST)
     base = binary_loss(options.pop("loss", loss))
     entry = ROBUST[name]
     allowed = [p for p in inspect.signature(entry.make).parameters if p != "loss"]
     for option in options:
-        checks.known(f"option of {name}", option, allowed)
+        one_of(f"option of {name}", option, allowed)
     if name in ("forward", "backward") and "matrix" not in options:
-        checks.fail(
+        raise invalid(
             name, "needs the matrix of the noise", "none", remedy=f"Give {{'name': {name!r}, 'matrix': ...}}."
         )
     if not entry.replaces:
@@ -129,7 +132,7 @@ def _applied(step: str | Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | Sa
         return made
     # By name: scikit-learn clones an estimator by copying its loss.
     if base.name != "logistic":
-        checks.fail(
+        raise invalid(
             name,
             "is made of probabilities and stands for the logistic loss alone",
             f"loss {base.name!r}",
@@ -147,5 +150,5 @@ def robust_loss(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss:
     """
     found = robust_part(spec, loss)
     if isinstance(found, SampledPeer):
-        checks.fail("peers", "must be expected where there is no batch to draw from", "mode='sampled'")
+        raise invalid("peers", "must be expected where there is no batch to draw from", "mode='sampled'")
     return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, Curve, Values, binary_loss, is_tensor, probability
 from cleanrank.losses.robust.transforms import mixed, needs_log_odds
 
@@ -18,15 +18,19 @@ def _matrix(noise: Any) -> npt.NDArray[np.float64]:
     try:
         found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
     except (TypeError, ValueError):
-        checks.fail("the noise matrix", "must hold 2 x 2 numbers, rows true and columns given", repr(noise))
+        raise invalid(
+            "the noise matrix", "must hold 2 x 2 numbers, rows true and columns given", repr(noise)
+        ) from None
     if found.shape != (2, 2):
-        checks.fail(
+        raise invalid(
             "the noise matrix", "must be 2 x 2, rows true and columns given targets", f"shape {found.shape}"
         )
     if not (np.isfinite(found).all() and (found >= 0).all() and np.allclose(found.sum(axis=1), 1, atol=1e-6)):
-        checks.fail("the noise matrix", "must have probabilities that add to 1 in every row", found.tolist())
+        raise invalid(
+            "the noise matrix", "must have probabilities that add to 1 in every row", found.tolist()
+        )
     if abs(np.linalg.det(found)) < SINGULAR:
-        checks.fail(
+        raise invalid(
             "the noise matrix",
             "must not be singular: given targets that do not depend on the true ones cannot be corrected",
             found.tolist(),
@@ -47,14 +51,14 @@ def grade_noise(noise: Any) -> npt.NDArray[np.float64]:
     try:
         found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
     except (TypeError, ValueError):
-        checks.fail("noise", rule, repr(noise))
+        raise invalid("noise", rule, repr(noise)) from None
     if found.shape == (2,):
         found = np.array([[found[0], 1 - found[0]], [1 - found[1], found[1]]])
     square = found.ndim == 2 and found.shape[0] == found.shape[1] > 1
     if not square or not ((found >= 0).all() and np.allclose(found.sum(axis=1), 1)):
-        checks.fail("noise", rule, found.tolist())
+        raise invalid("noise", rule, found.tolist())
     if abs(np.linalg.det(found)) < SINGULAR:
-        checks.fail(
+        raise invalid(
             "noise", "must be invertible: these labels tell nothing about the true ones", found.tolist()
         )
     return found

@@ -1,6 +1,6 @@
 """Losses that stand for cross-entropy, each between it and the sigmoid loss."""
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import (
     LOSSES,
     BinaryLoss,
@@ -11,6 +11,7 @@ from cleanrank.losses.binary import (
     probability,
 )
 from cleanrank.losses.robust.transforms import is_number, share
+from cleanrank.validation import is_integer
 
 REVERSED_LOG_OF_ZERO = 4.0
 
@@ -51,9 +52,9 @@ def sce(a: float = 0.1, b: float = 1.0) -> BinaryLoss:
     """
     for name, weight in (("a", a), ("b", b)):
         if not (is_number(weight) and weight >= 0):
-            checks.fail(name, "must be a finite number >= 0", repr(weight))
+            raise invalid(name, "must be a finite number >= 0", repr(weight))
     if a + b == 0:
-        checks.fail("a and b", "must not both be 0", 0)
+        raise invalid("a and b", "must not both be 0", 0)
     ce, wrong, b4 = LOSSES["logistic"].one, LOSSES["sigmoid"].one, REVERSED_LOG_OF_ZERO * b
     return margin_loss(
         f"sce(a={a:g}, b={b:g})",
@@ -71,8 +72,8 @@ def taylor(t: int = 2) -> BinaryLoss:
     >>> round(float(taylor(2).value(0.0, 1)), 4)
     0.625
     """
-    if not checks.is_whole(t) or t < 1:
-        checks.fail("t", "must be a whole number from 1 on", t)
+    if not is_integer(t) or t < 1:
+        raise invalid("t", "must be a whole number from 1 on", t)
 
     def value(m: Values) -> Values:
         wrong = probability(-m)

@@ -5,9 +5,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, Values, as_floats, binary_loss, is_tensor, namespace
 from cleanrank.losses.robust.transforms import is_number, levels_off, mixed, share
+from cleanrank.validation import one_of
 
 MODES: dict[str, str] = {
     "expected": "the mean over all draws of peers; no further variance",
@@ -94,9 +95,9 @@ def peer(
     -1.5
     """
     base = binary_loss(loss)
-    checks.known("mode of peers", mode, MODES)
+    one_of("mode of peers", mode, MODES)
     if not (is_number(alpha) and 0 <= alpha <= 1):
-        checks.fail(
+        raise invalid(
             "alpha",
             "must lie in [0, 1]: beyond 1 a model that ranks backwards has less loss",
             repr(alpha),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.losses.binary import (
     BinaryLoss,
     Curve,
@@ -43,7 +43,7 @@ def levels_off(curve: Curve) -> bool:
 def needs_log_odds(what: str, loss: BinaryLoss) -> None:
     """Refuses a loss whose logit is no log-odds."""
     if not loss.log_odds:
-        checks.fail(
+        raise invalid(
             what,
             "needs a loss whose logit is a log-odds, such as 'logistic'",
             repr(loss.name),
@@ -59,7 +59,7 @@ def is_number(value: Any) -> bool:
 def share(name: str, value: float, *, above: float = -1.0) -> float:
     """Returns a share in [0, 1]; refuses what is none."""
     if not (is_number(value) and 0 <= value <= 1 and value > above):
-        checks.fail(name, f"must lie in {'(0' if above == 0 else '[0'}, 1]", repr(value))
+        raise invalid(name, f"must lie in {'(0' if above == 0 else '[0'}, 1]", repr(value))
     return float(value)
 
 
@@ -114,7 +114,7 @@ def bootstrap(loss: str | BinaryLoss = "logistic", beta: float = 0.95, hard: boo
     """
     base = binary_loss(loss)
     if not isinstance(hard, bool | np.bool_):
-        checks.fail("hard", "must be True or False", repr(hard))
+        raise invalid("hard", "must be True or False", repr(hard))
     if not hard:
         needs_log_odds("bootstrap", base)
     own = 1 - share("beta", beta)
@@ -176,7 +176,7 @@ def clipped(loss: str | BinaryLoss, at: float = 2.0) -> BinaryLoss:
     """
     base = binary_loss(loss)
     if not (is_number(at) and at > 0):
-        checks.fail("at", "must be a positive number", repr(at))
+        raise invalid("at", "must be a positive number", repr(at))
     return replace(
         base,
         name=f"clipped({base.name}, at={at:g})",

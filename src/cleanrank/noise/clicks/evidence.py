@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.noise.clicks.logs import ClickLog
 from cleanrank.noise.clicks.models import ClickModel, PositionModel, make_click_model, relevance
 from cleanrank.noise.clicks.simulate import Flip, flip_rates
@@ -110,19 +110,19 @@ def click_evidence(
     """
     users = _users(model, options, examination)
     if not 0 < level < 1:
-        checks.fail("level", "must lie strictly between 0 and 1", level)
+        raise invalid("level", "must lie strictly between 0 and 1", level)
     data = log.data if data is None else data
     row, y = _matched(log, data)
     highest = max(1, data.n_grades - 1, log.data.n_grades - 1)
     top = highest if top_grade is None else top_grade
     if top < highest:
-        checks.fail("top_grade", f"must be at least the highest grade ({highest})", top)
+        raise invalid("top_grade", f"must be at least the highest grade ({highest})", top)
     by_grade = relevance(np.arange(top + 1), top, users.noise)
     base, weight = users.chances(by_grade[y], log.position, log.indptr, log.click)
     lose, make_up = flip_rates(flip)
     kept = 1 - lose - make_up
     if kept <= 0:
-        checks.fail("flip", "must leave more clicks than it turns round", flip)
+        raise invalid("flip", "must leave more clicks than it turns round", flip)
     base, weight = make_up + kept * base, kept * weight
     here = row >= 0
     row, click = row[here], log.click[here].astype(np.float64)
@@ -165,7 +165,7 @@ def contradicted(evidence: ClickEvidence, *, ratio: float = 100.0) -> Any:
     import pandas as pd
 
     if ratio < 1:
-        checks.fail("ratio", "must be at least 1", ratio)
+        raise invalid("ratio", "must be at least 1", ratio)
     rows = np.arange(len(evidence.given))
     best = evidence.log_likelihood.argmax(axis=1)
     log_ratio = evidence.log_likelihood[rows, best] - evidence.log_likelihood[rows, evidence.given]
@@ -212,7 +212,7 @@ def estimate_examination(
     hoped = np.bincount(rank, weights=r, minlength=depth)
     if (clicks < min_clicks).any() or (hoped <= 0).any():
         at = int(np.argmax((clicks < min_clicks) | (hoped <= 0)))
-        checks.fail(
+        raise invalid(
             "click log",
             f"must have at least {min_clicks} clicks at each rank up to {depth}",
             int(clicks[at]),
@@ -229,7 +229,7 @@ def _users(
     if examination is None:
         return users
     if not isinstance(users, PositionModel):
-        checks.fail("examination", "must not be given for users who go down the list", users.name)
+        raise invalid("examination", "must not be given for users who go down the list", users.name)
     return replace(users, examination=tuple(np.asarray(examination, dtype=np.float64)), eta=1.0)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
-from cleanrank.checks import BadFileError
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.groups import indptr_of
 from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.validation import one_of
 
 COLUMNS = ("session", "query_id", "row_id", "position", "click")
 KINDS = ("pandas", "arrow")
@@ -101,7 +101,7 @@ class ClickLog:
         """A table with a row per entry, as pandas or Arrow."""
         import pyarrow as pa
 
-        checks.known("kind of frame", kind, KINDS)
+        one_of("kind of frame", kind, KINDS)
         lengths = np.diff(self.indptr)
         columns = {
             "session": np.repeat(self.session, lengths),
@@ -125,7 +125,7 @@ def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike
 
     suffix = Path(path).suffix
     if suffix not in WRITERS:
-        checks.fail("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(path)))
+        raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(path)))
     kind = {"parquet": pyarrow.parquet.ParquetWriter, "csv": pyarrow.csv.CSVWriter}[WRITERS[suffix]]
     writer, entries = None, 0
     with written_whole(path) as part:
@@ -139,7 +139,7 @@ def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike
             if writer is not None:
                 writer.close()
         if writer is None:
-            checks.fail("a click log", "must have a session", "none")
+            raise invalid("a click log", "must have a session", "none")
     return entries
 
 
@@ -162,23 +162,23 @@ def clicks_from_log(
     """
     import pyarrow as pa
 
-    checks.known("treatment of unknown documents", unknown, UNKNOWN)
+    one_of("treatment of unknown documents", unknown, UNKNOWN)
     names = {name: name for name in (*COLUMNS, "doc_id")} | dict(columns or {})
     found = table if isinstance(table, pa.Table) else _read(table)
     for name in ("position", "click"):
-        checks.known(f"column ({name})", names[name], found.column_names)
+        one_of(f"column ({name})", names[name], found.column_names)
     row = _rows(found, names, data)
     known = row >= 0
     if not known.all() and unknown == "refuse":
         at = int(np.argmin(known))
         remedy = "Say unknown='skip' to leave such entries out."
-        checks.fail(
+        raise invalid(
             "click log", "must show documents of the data", "another", at=f"entry {at}", remedy=remedy
         )
     position = _whole(found, names["position"], 1)[known]
     click = _whole(found, names["click"], 0)[known]
     if (click > 1).any():
-        checks.fail("column (click)", "must be 0 or 1", int(click.max()))
+        raise invalid("column (click)", "must be 0 or 1", int(click.max()))
     has_session = names["session"] in found.column_names
     session = found.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
     numbers = np.unique(session, return_inverse=True)[1][known]
@@ -210,7 +210,7 @@ def _rows(table: Any, names: Mapping[str, str], data: RankingData) -> IntArray:
         wanted = _keys(table.column(names["query_id"]).to_pylist(), table.column(names["doc_id"]).to_pylist())
         have = _keys(data.qid.tolist(), data.doc_ids.tolist())
     else:
-        checks.fail(
+        raise invalid(
             "click log",
             "must name its documents by row_id, or by query_id and doc_id where the data have document ids",
             ", ".join(table.column_names),
@@ -231,7 +231,9 @@ def _whole(table: Any, name: str, lowest: int) -> IntArray:
     values: Array = table.column(name).to_numpy()
     wrong = values.dtype.kind not in "iubf" or not (np.isfinite(values) & (values == np.floor(values))).all()
     if wrong or (values < lowest).any():
-        checks.fail(f"column {name!r}", f"must hold whole numbers from {lowest} on", f"dtype {values.dtype}")
+        raise invalid(
+            f"column {name!r}", f"must hold whole numbers from {lowest} on", f"dtype {values.dtype}"
+        )
     return values.astype(np.int64)
 
 
@@ -247,13 +249,13 @@ def _read(table: Any) -> Any:
         file = existing_file(table)
         kind = WRITERS.get(file.suffix)
         if kind is None:
-            checks.fail("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(file)))
+            raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(file)))
         try:
             return pyarrow.parquet.read_table(file) if kind == "parquet" else pyarrow.csv.read_csv(file)
         except (pa.ArrowException, OSError) as error:
             raise BadFileError(f"{str(file)!r} cannot be read as {kind}: {error}.", str(file)) from error
     if not hasattr(table, "__arrow_c_stream__"):
-        checks.fail("a click log", "must be a table or a path", type(table).__name__)
+        raise invalid("a click log", "must be a table or a path", type(table).__name__)
     return pa.table(table)
 
 

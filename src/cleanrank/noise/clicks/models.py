@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, IntArray
+from cleanrank.validation import one_of
 
 EXAMINATION = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 WAYS = {"first": 0.0, "second": 0.1}
@@ -72,7 +73,7 @@ class PositionModel:
         for field in ("examination", "trust_plus", "trust_minus"):
             object.__setattr__(self, field, probabilities(field, getattr(self, field)))
         if not 0 <= self.eta < np.inf:
-            checks.fail("eta", "must not be negative", self.eta)
+            raise invalid("eta", "must not be negative", self.eta)
 
     def examined(self, position: npt.ArrayLike) -> FloatArray:
         """P(examined) at ranks counted from 1.
@@ -111,7 +112,7 @@ class CascadeModel:
         probabilities("noise", (self.noise,))
         alphas = probabilities("goes_on", self.goes_on)
         if len(alphas) != 3:
-            checks.fail("goes_on", "must be the three probabilities a1, a2, a3", self.goes_on)
+            raise invalid("goes_on", "must be the three probabilities a1, a2, a3", self.goes_on)
         object.__setattr__(self, "goes_on", alphas)
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
@@ -191,16 +192,16 @@ def make_click_model(name: str, options: Mapping[str, Any] | None = None) -> Cli
     >>> make_click_model("ccm", {"a1": 1.0, "a2": 0.0, "a3": 0.0}).goes_on
     (1.0, 0.0, 0.0)
     """
-    family = CLICK_MODELS[checks.known("click model", name, CLICK_MODELS)]
+    family = CLICK_MODELS[one_of("click model", name, CLICK_MODELS)]
     takes = inspect.signature(family).parameters
     for option in options or {}:
-        checks.known(f"option of click model {name!r}", option, takes)
+        one_of(f"option of click model {name!r}", option, takes)
     try:
         return family(**(options or {}))
     except TypeError as error:
-        checks.fail(
+        raise invalid(
             f"options of click model {name!r}", "must have fitting types", options, remedy=f"({error})"
-        )
+        ) from error
 
 
 def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> FloatArray:
@@ -211,13 +212,13 @@ def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> Floa
     """
     s = np.asarray(grades, dtype=np.float64)
     if top_grade < 1 or (s.size and s.max() > top_grade):
-        checks.fail("top_grade", "must be at least 1 and the highest grade", top_grade)
+        raise invalid("top_grade", "must be at least 1 and the highest grade", top_grade)
     found: FloatArray = noise + (1 - noise) * (2.0**s - 1) / (2.0**top_grade - 1)
     return found
 
 
 def _noise(way: str, noise: float | None) -> float:
-    return WAYS[checks.known("way", way, WAYS)] if noise is None else noise
+    return WAYS[one_of("way", way, WAYS)] if noise is None else noise
 
 
 def _walk() -> Callable[..., None]:
@@ -239,7 +240,7 @@ def probabilities(name: str, values: Sequence[float]) -> tuple[float, ...]:
     """Values as floats, if all lie in [0, 1]."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not len(found) or not ((found >= 0) & (found <= 1)).all():
-        checks.fail(name, "must lie in [0, 1]", values)
+        raise invalid(name, "must lie in [0, 1]", values)
     return tuple(float(v) for v in found)
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank import checks
+from cleanrank.errors import invalid
 from cleanrank.groups import indptr_of, rank_order
 from cleanrank.noise.clicks.logs import ClickLog
 from cleanrank.noise.clicks.models import ClickModel, Clicks, make_click_model, probabilities, relevance
@@ -111,9 +111,9 @@ def online_clicks(
     usually does. Step t depends on the seed and t alone.
     """
     if lists < 1:
-        checks.fail("lists", "must be at least 1", lists)
+        raise invalid("lists", "must be at least 1", lists)
     if not data.n_docs:
-        checks.fail("data", "must hold a document to show", "none")
+        raise invalid("data", "must hold a document to show", "none")
     shown = _Shown.of(data, model, scores, flip, cutoff, top_grade, options)
     step = 0
     while True:
@@ -129,7 +129,7 @@ def online_clicks(
             barren = 0 if log.n_lists else barren + 1
             if barren > BARREN:
                 remedy = "Say skip_empty=False or noise=."
-                checks.fail(
+                raise invalid(
                     "lists", "must get a click now and then", f"none in {BARREN * lists:,}", remedy=remedy
                 )
             count += log.n_lists
@@ -166,9 +166,9 @@ class _Shown:
         if isinstance(model, str):
             model = make_click_model(model, options)
         elif options:
-            checks.fail("options", "must not be given with a model", dict(options))
+            raise invalid("options", "must not be given with a model", dict(options))
         if cutoff is not None and cutoff < 1:
-            checks.fail("cutoff", "must be at least 1", cutoff)
+            raise invalid("cutoff", "must be at least 1", cutoff)
         row = shown_order(data, scores)
         position = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
         lengths = data.lengths
@@ -212,7 +212,7 @@ class _Shown:
 
 def _sessions(shown: _Shown, sessions: int, seed: int) -> Iterator[ClickLog]:
     if sessions < 1:
-        checks.fail("sessions", "must be at least 1", sessions)
+        raise invalid("sessions", "must be at least 1", sessions)
     queries = np.arange(shown.data.n_queries)
     for session in range(sessions):
         clicks = shown.clicks(queries, np.random.default_rng((_seed(seed), session)))
@@ -227,7 +227,7 @@ def shown_order(data: RankingData, scores: npt.ArrayLike | None) -> IntArray:
         return rank_order(-data.positions.astype(np.float64), data.indptr)
     found = np.asarray(scores, dtype=np.float64)
     if found.shape != (data.n_docs,) or np.isnan(found).any():
-        checks.fail(
+        raise invalid(
             "scores", f"must hold a number for each of the {data.n_docs} rows", f"shape {found.shape}"
         )
     return rank_order(found, data.indptr)
@@ -239,12 +239,12 @@ def flip_rates(flip: Flip) -> tuple[float, float]:
         return 0.0, 0.0
     pair = (flip, flip) if isinstance(flip, int | float) else tuple(flip)
     if len(pair) != 2:
-        checks.fail("flip", "must be one rate or a pair (e_plus, e_minus)", flip)
+        raise invalid("flip", "must be one rate or a pair (e_plus, e_minus)", flip)
     probabilities("flip", pair)
     return float(pair[0]), float(pair[1])
 
 
 def _seed(seed: int) -> int:
     if seed < 0:
-        checks.fail("seed", "must not be negative", seed)
+        raise invalid("seed", "must not be negative", seed)
     return int(seed)

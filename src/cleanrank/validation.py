@@ -1,0 +1,61 @@
+"""Checks of arguments that many functions share."""
+
+import difflib
+import importlib.util
+import numbers
+from collections.abc import Iterable
+from typing import Any, TypeGuard
+
+from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "nn": ("torch",),
+    "web": ("fastapi", "uvicorn", "jinja2"),
+    "dask": ("dask", "distributed"),
+}
+
+
+def one_of(kind: str, name: str, names: Iterable[str]) -> str:
+    """Returns ``name`` if it is one of ``names``; else raises with the known ones and the closest.
+
+    >>> one_of("gain", "exp", ["exp", "linear"])
+    'exp'
+    """
+    choices = list(names)
+    if name in choices:
+        return name
+    close = difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(choices)}.")
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer of Python or NumPy, bool excluded.
+
+    >>> is_integer(3), is_integer(3.0), is_integer(True)
+    (True, False, False)
+    """
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_seed(seed: Any) -> None:
+    """Raises unless ``seed`` is an integer >= 0."""
+    if not is_integer(seed) or seed < 0:
+        raise invalid("seed", "must be a whole number from 0 on", repr(seed))
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raises unless ``n_jobs`` is a positive integer, -1 (all) or None (all)."""
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0 or n_jobs < -1):
+        raise invalid("n_jobs", "must be a positive number, -1 or None", repr(n_jobs))
+
+
+def require(extra: str) -> None:
+    """Raises MissingExtraError with the pip command when the modules of an extra are not installed."""
+    modules = EXTRAS[one_of("extra", extra, EXTRAS)]
+    missing = [m for m in modules if importlib.util.find_spec(m) is None]
+    if missing:
+        raise MissingExtraError(
+            f"this needs {', '.join(missing)}, which is not installed. "
+            f"Install it with: pip install 'cleanrank[{extra}]'"
+        )
