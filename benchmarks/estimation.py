@@ -25,11 +25,11 @@ from timing import write_result
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.noise.agreement import judgements
+from cleanrank.noise.anchors import from_data
 from cleanrank.noise.annotators import from_repeated
-from cleanrank.noise.crossfit import from_data
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, gold_sample
-from cleanrank.noise.pnoise import pnoise_expected
+from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, class_conditional, geometric, one_way, uniform
 from cleanrank.rankers.grades import fit_grades
 from cleanrank.types import RankingData

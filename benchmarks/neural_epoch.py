@@ -45,8 +45,8 @@ def make_data(queries, features, seed=0):
 
 def flat_batches(X, lengths, batch_queries, device):
     """The documents of one epoch's batches, gathered beforehand."""
-    from cleanrank.groups import indptr_of
-    from cleanrank.rankers.batches import batch_of, bucketed
+    from cleanrank.ragged import indptr_of
+    from cleanrank.rankers.neural.inputs import batch_of, bucketed
 
     indptr = indptr_of(lengths)
     cut = bucketed(lengths, batch_queries, np.random.default_rng(0))
@@ -77,7 +77,7 @@ def wait(device):
 
 def take_turns(data, loss, options, others, repeats, settings):
     """Trains for some epochs; after each one the others run once, in random order."""
-    from cleanrank.rankers.neural import NeuralRanker
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
     seconds = {name: [] for name in ("epoch", *others)}
     rng, mark = random.Random(0), [time.perf_counter()]
@@ -182,7 +182,7 @@ def serve(file, batch_queries, threads):
 
 def on_processor(arguments):
     import cleanrank as cr
-    from cleanrank.rankers.networks import build_network
+    from cleanrank.rankers.neural.networks import build_network
 
     X, y, lengths = make_data(arguments.queries, 136)
     data = cr.from_arrays(X, y, group=lengths)
@@ -240,7 +240,7 @@ def peak(device, precision):
 
 def on_gpu(arguments):
     import cleanrank as cr
-    from cleanrank.rankers.networks import build_network
+    from cleanrank.rankers.neural.networks import build_network
 
     device = torch.device(arguments.device)
     X, y, lengths = make_data(arguments.queries, 136)

@@ -19,7 +19,7 @@ import numpy as np
 from timing import write_result
 
 import cleanrank as cr
-from cleanrank.losses.objectives import LambdaRankObjective
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 
 GOALS = {"exact": 0.95, "parity": 1.08}
 PREDICTIONS = 1e-6

@@ -14,7 +14,7 @@ import numpy as np
 from timing import write_result
 
 import cleanrank as cr
-from cleanrank.evaluate.significance import bootstrap_interval, fisher_test
+from cleanrank.metrics.significance import bootstrap_interval, fisher_test
 from cleanrank.rankers.trees import train_lambdarank
 
 MEASURE = "ndcg@10"

@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 from timing import interleaved, write_result
 
-from cleanrank.groups import indptr_of
-from cleanrank.noise.pnoise import pnoise
+from cleanrank.noise.pair_noise import pnoise
 from cleanrank.noise.profiles import uniform
+from cleanrank.ragged import indptr_of
 
 GRADES = (0.517, 0.325, 0.133, 0.017, 0.008)
 

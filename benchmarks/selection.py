@@ -19,9 +19,9 @@ import numpy as np
 from timing import write_result
 
 import cleanrank as cr
-from cleanrank.evaluate.compare import evaluate
-from cleanrank.evaluate.measures import as_measures
-from cleanrank.evaluate.select import means_of
+from cleanrank.metrics.evaluation import evaluate
+from cleanrank.metrics.measure import as_measures
+from cleanrank.metrics.selection import means_of
 from cleanrank.noise.profiles import make_profile
 from cleanrank.rankers.trees import train_lambdarank
 

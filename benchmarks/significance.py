@@ -8,7 +8,7 @@ Goal: at least 20x faster than NumPy drawing signs and multiplying, a chunk of p
 import numpy as np
 from timing import interleaved, write_result
 
-from cleanrank.evaluate.significance import bootstrap_interval, fisher_test
+from cleanrank.metrics.significance import bootstrap_interval, fisher_test
 
 QUERIES, PERMUTATIONS, CHUNK = 6306, 100_000, 1000
 

@@ -15,10 +15,10 @@ import numpy as np
 from timing import interleaved, write_result
 
 import cleanrank as cr
-from cleanrank.doubt.sour import SOUR, Window
-from cleanrank.pipelines.sour import SOURRanker
-from cleanrank.pipelines.watching import Growing
+from cleanrank.issues.outliers import SOUR, Window
+from cleanrank.issues.sour import Growing
 from cleanrank.rankers import trees
+from cleanrank.robust.sour import SOURRanker
 
 QUERIES, FEATURES = 1000, 136
 ROUNDS, FIT_ROUNDS, PAIRS, FITS = 20, 40, 3, 2

@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.clean import Cleaned, clean
+from cleanrank.cleaning import Cleaned, clean
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_ranking
-from cleanrank.diagnose import diagnose
-from cleanrank.diagnose.diagnosis import Diagnosis
-from cleanrank.doubt.table import DoubtTable
-from cleanrank.evaluate.compare import Comparison, compare
+from cleanrank.diagnosis import diagnose
+from cleanrank.diagnosis.diagnose import Diagnosis
 from cleanrank.experiments.detection import agreement
+from cleanrank.issues.find import find_label_issues
+from cleanrank.issues.table import DoubtTable
+from cleanrank.metrics.evaluation import Comparison, compare
+from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, gold_sample
-from cleanrank.noise.inject import corrupt
-from cleanrank.noise.pnoise import PairNoise, pnoise, pnoise_expected
+from cleanrank.noise.pair_noise import PairNoise, pnoise, pnoise_expected
 from cleanrank.noise.profiles import Corruption
-from cleanrank.pipelines.issues import find_label_issues
-from cleanrank.pipelines.sour import SOURRanker
 from cleanrank.rankers.estimators import PeerRanker
 from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import FloatArray, Progress, RankingData
 
 RATE = 0.1

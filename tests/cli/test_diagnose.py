@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import cleanrank as cr
 from cleanrank.cli import diagnose as commands
-from cleanrank.diagnose import diagnose
+from cleanrank.diagnosis import diagnose
 from cleanrank.errors import InvalidInputError
 
 runner = CliRunner()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.doubt.table import read_doubts
+from cleanrank.issues.table import read_doubts
 from cleanrank.rankers.trees import train_lambdarank
 
 QUICK = ("--method", "sour", "--start", "3", "--end", "8")
@@ -101,7 +101,7 @@ def test_gold_rows_are_settled_and_teach_the_noise(cli, noisy, tmp_path):
 
 
 def test_a_click_log_is_held_against_the_grades(cli, noisy):
-    from cleanrank.noise.clicks.logs import write_click_log
+    from cleanrank.clicks.logs import write_click_log
 
     log = cr.simulate_clicks(cr.read_any("clean.txt"), sessions=50, seed=0)
     write_click_log(log, "clicks.csv")
@@ -285,7 +285,7 @@ def test_an_interruption_leaves_no_file(cli, noisy, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     before = sorted(p.name for p in tmp_path.iterdir())
-    monkeypatch.setattr("cleanrank.doubt.table.DoubtTable.to_frame", stop)
+    monkeypatch.setattr("cleanrank.issues.table.DoubtTable.to_frame", stop)
     done = cli("find-issues", "noisy.txt", "--method", "contradictions", "-o", "out.csv")
     assert done.code == 130
     assert sorted(p.name for p in tmp_path.iterdir()) == before

@@ -6,7 +6,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.cli.networks import neural_ranker
 from cleanrank.data.split import split
-from cleanrank.rankers.scorers import load_network
+from cleanrank.rankers.neural.model import load_network
 
 FEW = ("--model", "neural", "--epochs", "2", "--option", "hidden=8,4")
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.noise.clicks.models import CLICK_MODELS
-from cleanrank.noise.clicks.simulate import simulate_clicks
+from cleanrank.clicks.models import CLICK_MODELS
+from cleanrank.clicks.simulate import simulate_clicks
 from cleanrank.noise.profiles import PROFILES
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.evaluate import corrected, order_probability
-from cleanrank.noise.matrices import read_noise
+from cleanrank.metrics import corrected, order_probability
+from cleanrank.noise.profiles import read_noise
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from cleanrank.data import texts
+from cleanrank.data import files
 from cleanrank.data.arrays import from_arrays
 from cleanrank.data.letor import read_letor, write_letor
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
@@ -216,7 +216,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_progress_reaches_the_end_and_feature_names_are_kept(read, monkeypatch):
-    monkeypatch.setattr(texts, "PART", 10)
+    monkeypatch.setattr(files, "PART", 10)
     seen = []
     data = read(
         "0 qid:1 1:1\n" * 9, progress=lambda done, whole: seen.append((done, whole)), feature_names=["f"]
@@ -244,8 +244,8 @@ def random_data(rng, n=300, width=7, sparse=False):
 def test_any_number_of_threads_and_parts_gives_the_same(tmp_path, monkeypatch, n_jobs):
     write_letor(random_data(np.random.default_rng(0)), tmp_path / "a")
     whole = read_letor(tmp_path / "a", cache=False, n_jobs=1)
-    monkeypatch.setattr(texts, "PART", 300)
-    monkeypatch.setattr(texts, "SMALL", 0)
+    monkeypatch.setattr(files, "PART", 300)
+    monkeypatch.setattr(files, "SMALL", 0)
     cut = read_letor(tmp_path / "a", cache=False, n_jobs=n_jobs)
     assert_same(cut, whole)
 

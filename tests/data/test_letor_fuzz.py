@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleanrank.data import texts
+from cleanrank.data import files
 from cleanrank.data.letor import read_letor
 from cleanrank.errors import BadFileError
 
@@ -125,8 +125,8 @@ def test_mutated_files_are_read_right_or_refused_at_the_right_line(tmp_path, mon
     accepted = 0
     for number in range(1000):
         # Small parts and mapping of all but tiny files move every boundary through the text.
-        monkeypatch.setattr(texts, "PART", rng.choice([1, 7, 40, 1 << 22]))
-        monkeypatch.setattr(texts, "SMALL", rng.choice([0, 1 << 20]))
+        monkeypatch.setattr(files, "PART", rng.choice([1, 7, 40, 1 << 22]))
+        monkeypatch.setattr(files, "SMALL", rng.choice([0, 1 << 20]))
         accepted += both(tmp_path / f"{number % 7}.txt", mutate(rng, rng.choice(SEEDS)))
     assert 150 < accepted < 850
 

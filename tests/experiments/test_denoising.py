@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.clean import clean
-from cleanrank.doubt.isolation import find_isolated
+from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.denoising import RANKERS, forest_of
 from cleanrank.experiments.methods import METHODS
-from cleanrank.losses.objectives.peers import Peers
-from cleanrank.pipelines.watching import Growing
+from cleanrank.issues.isolation import find_isolated
+from cleanrank.issues.sour import Growing
+from cleanrank.losses.trees.peer import Peers
 from tests.experiments.test_methods import made, task
 
 QUICK = {"rounds": 6, "min_data_in_leaf": 5, "early_stopping_rounds": 6}

@@ -5,7 +5,7 @@ import cleanrank as cr
 from cleanrank.data.split import Splits
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.derived import SAMPLES, derived_splits, needed
-from cleanrank.noise.grades import DERIVED
+from cleanrank.noise.scales import DERIVED
 from cleanrank.types import same_data
 
 

@@ -6,11 +6,11 @@ from sklearn.metrics import average_precision_score
 
 import cleanrank as cr
 from cleanrank.data.split import Splits
-from cleanrank.doubt.table import DoubtTable
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments import detection
 from cleanrank.experiments.studies import STUDIES, Inquiry
-from cleanrank.noise.inject import corrupt
+from cleanrank.issues.table import DoubtTable
+from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.profiles import uniform
 from tests.experiments.test_studies import made
 

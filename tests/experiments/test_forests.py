@@ -5,12 +5,11 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.split import Splits
-from cleanrank.doubt.sour import Window
 from cleanrank.experiments.forests import TREES
 from cleanrank.experiments.studies import STUDIES, Inquiry
+from cleanrank.issues.outliers import Window
+from cleanrank.issues.sour import Growing, outlier_history, watch_model
 from cleanrank.noise.profiles import NoiseProfile
-from cleanrank.pipelines.history import outlier_history
-from cleanrank.pipelines.watching import Growing, watch_model
 from tests.experiments.test_methods import made
 
 QUICK = {"rounds": 10, "min_data_in_leaf": 5, "start": 4, "cutoff": 3, "early_stopping_rounds": 10}

@@ -13,7 +13,7 @@ from cleanrank.experiments.methods import METHODS, Task, Unjudged
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.losses.binary import LOSSES
 from cleanrank.noise.profiles import class_conditional
-from cleanrank.theory.preservation import Risk
+from cleanrank.theory.order_preservation import Risk
 
 
 def task(splits, gamma=1.0, seed=0, **params):

@@ -8,7 +8,7 @@ from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.studies import STUDIES, Inquiry
 from cleanrank.noise.profiles import uniform
 from cleanrank.theory import order_preservation
-from cleanrank.theory.preservation import _read
+from cleanrank.theory.order_preservation import _read
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "haddad"
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.clean import clean
+from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge, Task, Unjudged
 from cleanrank.noise.gold import from_gold, gold_sample
-from cleanrank.pipelines.robust import RobustRanker
+from cleanrank.robust.robust_ranker import RobustRanker
 
 QUICK = {"rounds": 12, "early_stopping_rounds": 6, "min_data_in_leaf": 5}
 GRID = {"num_leaves": [3, 15]}

@@ -7,8 +7,8 @@ import cleanrank as cr
 from cleanrank.data.split import Splits
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.studies import STUDIES, Inquiry, contender
-from cleanrank.noise.inject import corrupt
-from cleanrank.noise.pnoise import pnoise
+from cleanrank.noise.corrupt import corrupt
+from cleanrank.noise.pair_noise import pnoise
 from cleanrank.noise.profiles import uniform
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.evaluate.compare import evaluate
 from cleanrank.experiments import work
 from cleanrank.experiments.methods import METHODS, Scored, Task, Unjudged
 from cleanrank.experiments.results import unpack
 from cleanrank.experiments.work import noisy, run_cell, score
-from cleanrank.noise.pnoise import pnoise
+from cleanrank.metrics.evaluation import evaluate
+from cleanrank.noise.pair_noise import pnoise
 from tests.experiments.toys import cell_of
 
 

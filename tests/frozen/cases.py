@@ -20,8 +20,8 @@ from cleanrank.experiments.noises import NOISES, give_labels, profile_between
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.sources import load_splits
 from cleanrank.experiments.studies import STUDIES, Inquiry
+from cleanrank.issues.find import DETECTORS
 from cleanrank.noise.profiles import PROFILES
-from cleanrank.pipelines.issues import DETECTORS
 
 ROOT = Path(__file__).parents[2]
 TREES = {"rounds": 6, "min_data_in_leaf": 5, "num_leaves": 7}
@@ -122,7 +122,7 @@ def detector(name):
             "last-sour": {"end": 8, "cutoff": 3},
             "clicks": {"clicks": cr.simulate_clicks(noisy()[0].data, sessions=20, seed=1)},
         }.get(name, {})
-        from cleanrank.pipelines.issues import options_of
+        from cleanrank.issues.find import options_of
 
         options = {k: v for k, v in options.items() if k in options_of(name)}
         table = cr.find_label_issues(noisy()[0].data, name, seed=5, **options)

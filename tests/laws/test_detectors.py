@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.doubt.table import DoubtTable
-from cleanrank.pipelines.issues import DETECTORS, options_of
+from cleanrank.issues.find import DETECTORS, options_of
+from cleanrank.issues.table import DoubtTable
 
 
 @pytest.fixture(scope="module")

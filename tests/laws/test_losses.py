@@ -152,8 +152,8 @@ def torch_gradient(loss: Any, data: Any, scores: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("pairs", ["strict", "all_ordered"])
 def test_torch_and_compiled_gradients_of_pairs_agree(name: str, pairs: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.objectives.pair_objectives import PairwiseObjective
-    from cleanrank.losses.ranking import ranking_loss
+    from cleanrank.losses.torch import ranking_loss
+    from cleanrank.losses.trees.pairwise import PairwiseObjective
 
     data, scores = lists()
     compiled = PairwiseObjective(data, EVERY[name], pair_set=pairs, sigmoid=1.3)(scores)[0]
@@ -166,8 +166,8 @@ def test_torch_and_compiled_gradients_of_pairs_agree(name: str, pairs: str) -> N
 @pytest.mark.parametrize("weighting", ["sum", "macro", "pooled", "prevalence"])
 def test_torch_and_compiled_weightings_agree(weighting: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.objectives.pair_objectives import PairwiseObjective
-    from cleanrank.losses.ranking import ranking_loss
+    from cleanrank.losses.torch import ranking_loss
+    from cleanrank.losses.trees.pairwise import PairwiseObjective
 
     data, scores = lists()
     noise = np.full((3, 3), 0.1) + 0.7 * np.eye(3) if weighting == "prevalence" else None
@@ -180,8 +180,8 @@ def test_torch_and_compiled_weightings_agree(weighting: str) -> None:
 @pytest.mark.parametrize("name", TRAINABLE)
 def test_torch_and_compiled_lambdas_agree(name: str) -> None:
     pytest.importorskip("torch")
-    from cleanrank.losses.objectives.pair_objectives import RobustLambdaObjective
-    from cleanrank.losses.ranking import ranking_loss
+    from cleanrank.losses.torch import ranking_loss
+    from cleanrank.losses.trees.pairwise import RobustLambdaObjective
 
     data, scores = lists()
     compiled = RobustLambdaObjective(data, EVERY[name], norm=False, truncation_level=20)(scores)[0]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import cleanrank as cr
-from cleanrank.noise.inject import corrupt
+from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.profiles import PROFILES, make_profile, proportions_of
 
 SCALES = (2, 3, 5, 7)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.ranking import RANKING_LOSSES, ranking_loss
 from cleanrank.losses.robust import ROBUST
+from cleanrank.losses.torch import RANKING_LOSSES, ranking_loss
 from tests.losses.dense import batch, value_and_gradient
 
 PAIRED = ("ranknet", "lambdarank", "pairwise")

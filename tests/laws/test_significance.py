@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.evaluate.significance import ALTERNATIVES, TESTS, bootstrap_interval, fisher_test
+from cleanrank.metrics.significance import ALTERNATIVES, TESTS, bootstrap_interval, fisher_test
 
 
 def run(name, a, b, alternative, seed=0):

@@ -13,8 +13,8 @@ from cleanrank.noise.estimate import (
     summarise,
     weak_prior,
 )
-from cleanrank.noise.matrices import read_matrix
-from cleanrank.noise.pnoise import pnoise_expected
+from cleanrank.noise.pair_noise import pnoise_expected
+from cleanrank.noise.profiles import read_matrix
 
 
 def draw(C=3, S=400, strength=60, seed=0):

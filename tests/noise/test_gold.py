@@ -7,7 +7,7 @@ import cleanrank as cr
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import weak_prior
 from cleanrank.noise.gold import DOUBTFUL, allocate, from_gold, gold_sample
-from cleanrank.noise.pnoise import pnoise_expected
+from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 
 SHARES = np.array([0.75, 0.17, 0.08])

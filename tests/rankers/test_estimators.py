@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 import cleanrank as cr
 from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
-from cleanrank.losses.objectives.peers import Peers
+from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.estimators import (
     ALPHAS,
     ESTIMATORS,

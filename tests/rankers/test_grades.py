@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.split import fold_of_query
 from cleanrank.errors import CleanrankError, InvalidInputError
-from cleanrank.noise.crossfit import from_data
+from cleanrank.noise.anchors import from_data
 from cleanrank.noise.profiles import one_way, uniform
 from cleanrank.rankers.grades import (
     NoisyGrades,

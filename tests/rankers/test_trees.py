@@ -5,8 +5,8 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
-from cleanrank.evaluate.compare import evaluate
-from cleanrank.groups import rank_order
+from cleanrank.metrics.evaluation import evaluate
+from cleanrank.ragged import rank_order
 from cleanrank.rankers.trees import load_trees, train_gbdt, train_lambdarank
 
 SMALL = {"num_leaves": 7, "min_data_in_leaf": 5}

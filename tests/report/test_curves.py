@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.diagnose import diagnose
-from cleanrank.plan import plan
+from cleanrank.diagnosis import diagnose
+from cleanrank.planning import plan
 from cleanrank.report.curves import COLOURS, diagnosis_pictures, plan_pictures
 
 

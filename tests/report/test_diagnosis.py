@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.diagnose import diagnose
-from cleanrank.plan import plan
+from cleanrank.diagnosis import diagnose
+from cleanrank.planning import plan
 from cleanrank.report.diagnosis import write_diagnosis, write_plan
 
 pytest.importorskip("vl_convert")

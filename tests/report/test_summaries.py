@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.evaluate.significance import bootstrap_interval, fisher_test, holm
+from cleanrank.metrics.significance import bootstrap_interval, fisher_test, holm
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import canonical, summarise
 

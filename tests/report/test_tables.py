@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.evaluate.compare import compare, evaluate
+from cleanrank.metrics.evaluation import compare, evaluate
 from cleanrank.report.tables import comparison_json, mark, to_json, to_latex, to_markdown
 
 

@@ -89,8 +89,8 @@ def verify(
 ) -> None:
     """Count data sets and compare with the published statistics; exit code 1 where something differs."""
     from cleanrank.data.catalogue import datasets_table
-    from cleanrank.data.verify import passed
-    from cleanrank.data.verify import verify as verify_one
+    from cleanrank.data.catalogue_check import passed
+    from cleanrank.data.catalogue_check import verify as verify_one
 
     chosen = names or [row["name"] for row in datasets_table(root) if row["here"]]
     if not chosen:

@@ -38,8 +38,8 @@ def diagnose(
 ) -> None:
     """Report on one data set: balance, contradictions, how many label errors it bears, what to do."""
     from cleanrank.data.frames import read_any
-    from cleanrank.diagnose.diagnosis import diagnose as look
-    from cleanrank.diagnose.fragility import DEFAULT_PROFILES
+    from cleanrank.diagnosis.diagnose import diagnose as look
+    from cleanrank.diagnosis.fragility import DEFAULT_PROFILES
 
     found = look(
         read_any(data[0] if len(data) == 1 else data),
@@ -90,7 +90,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Compare ways to buy labels: grades, sampling, repeated judging, top-k pairs."""
-    from cleanrank.plan.planning import plan as compare
+    from cleanrank.planning.plan import plan as compare
 
     shares: list[float] | None = None if proportions is None else _numbers("--proportions", proportions, ":")
     if like is not None:
@@ -126,7 +126,7 @@ def _render(found: Any, html: Path | None, as_json: bool) -> None:
 def _shape(path: Path) -> tuple[list[float], int]:
     """Proportions of the grades and the median number of documents per query."""
     from cleanrank.data.frames import read_any
-    from cleanrank.diagnose.shape import grade_counts, lengths_of
+    from cleanrank.diagnosis.profile import grade_counts, lengths_of
 
     data = read_any(path)
     return [float(n) for n in grade_counts(data).sum(axis=0)], max(

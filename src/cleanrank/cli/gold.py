@@ -49,7 +49,7 @@ def sample(
     from cleanrank.data.frames import read_any
     from cleanrank.data.scores import read_scores
     from cleanrank.noise.gold import gold_sample
-    from cleanrank.noise.sheets import write_sheet
+    from cleanrank.noise.gold_sheet import write_sheet
 
     if out.exists() and not force:
         raise invalid("sheet", "must not be there yet: it may hold answers", str(out), remedy="Say --force.")
@@ -86,7 +86,7 @@ def read(
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
     from cleanrank.data.frames import read_any
-    from cleanrank.noise.sheets import read_sheet
+    from cleanrank.noise.gold_sheet import read_sheet
 
     judged = read_any(data)
     answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered)

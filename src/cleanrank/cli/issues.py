@@ -85,8 +85,8 @@ def find_issues(
     """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why."""
     from cleanrank.cli.train import read_rows
     from cleanrank.data.frames import read_any
-    from cleanrank.noise.saved import refuse_overwriting
-    from cleanrank.pipelines.issues import DETECTORS, find_label_issues, options_of
+    from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
+    from cleanrank.noise.corrupt import refuse_overwriting
     from cleanrank.rankers.trees import load_trees
 
     one_of("detector", method, DETECTORS)
@@ -105,7 +105,7 @@ def find_issues(
     known = options_of(method)
     options = {name: value for name, value in given.items() if name in known} | parse_options(option)
     if clicks is not None:
-        from cleanrank.noise.clicks.logs import clicks_from_log
+        from cleanrank.clicks.logs import clicks_from_log
 
         options["clicks"] = clicks_from_log(clicks, judged)
     options |= _known_noise(noise, gold, judged, method, seed)
@@ -143,10 +143,10 @@ def _known_noise(
     """The options that say what is known about the noise: a matrix, or answers and what follows from them."""
     import numpy as np
 
+    from cleanrank.issues.find import options_of
     from cleanrank.noise.estimate import FORMAT, NoiseEstimate
-    from cleanrank.noise.matrices import read_noise
-    from cleanrank.noise.sheets import read_sheet
-    from cleanrank.pipelines.issues import options_of
+    from cleanrank.noise.gold_sheet import read_sheet
+    from cleanrank.noise.profiles import read_noise
 
     if gold is not None:
         answers = read_sheet(gold, judged, allow_unanswered=True)
@@ -182,8 +182,8 @@ def _draw_history(
     end: int,
     jobs: int,
 ) -> None:
-    from cleanrank.doubt.sour import Window
-    from cleanrank.pipelines.history import outlier_history
+    from cleanrank.issues.outliers import Window
+    from cleanrank.issues.sour import outlier_history
     from cleanrank.report.outliers import plot_outlier_history
     from cleanrank.report.plots import save_figure
 
@@ -217,11 +217,11 @@ def clean(
     as_json: Json = False,
 ) -> None:
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
-    from cleanrank.clean import clean as clean_data
+    from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import written_whole
     from cleanrank.data.frames import read_any
-    from cleanrank.doubt.table import read_doubts
-    from cleanrank.noise.saved import refuse_overwriting, write_data
+    from cleanrank.issues.table import read_doubts
+    from cleanrank.noise.corrupt import refuse_overwriting, write_data
 
     audit = out.with_name(f"{out.name}.audit.json")
     refuse_overwriting(out, audit, force=force)

@@ -14,8 +14,8 @@ from cleanrank.validation import one_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cleanrank.evaluate.explain import Explanation
-    from cleanrank.evaluate.measures import Measure
+    from cleanrank.metrics.explain_ndcg import Explanation
+    from cleanrank.metrics.measure import Measure
 
 DataArgument = Annotated[
     Path, typer.Argument(metavar="DATA", help="Judged data: LETOR/SVMlight, CSV, Parquet, or TREC qrels.")
@@ -62,7 +62,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a ranking, with intervals and the convention of every number."""
-    from cleanrank.evaluate.compare import evaluate as measure_all
+    from cleanrank.metrics.evaluation import evaluate as measure_all
 
     if per_query is not None and per_query.suffix not in (".csv", ".parquet"):
         raise invalid("--per-query", "must name a .csv or .parquet file", f"{str(per_query)!r}")
@@ -126,7 +126,7 @@ def compare(
 
     With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
     """
-    from cleanrank.evaluate.compare import compare as compare_all
+    from cleanrank.metrics.evaluation import compare as compare_all
     from cleanrank.report import tables
 
     form = one_of("format", "json" if as_json else form, FORMS)
@@ -179,7 +179,7 @@ def explain_ndcg(
     as_json: Json = False,
 ) -> None:
     """Show for one ranking what each convention of NDCG gives, and why two tools differ."""
-    from cleanrank.evaluate.explain import explain_ndcg as explain
+    from cleanrank.metrics.explain_ndcg import explain_ndcg as explain
 
     ids = None
     if grades is not None:
@@ -199,7 +199,7 @@ def explain_ndcg(
 
 
 def _show_explanation(found: "Explanation") -> None:
-    from cleanrank.evaluate.explain import WORDS
+    from cleanrank.metrics.explain_ndcg import WORDS
 
     names = list(found.values)
     shown = found.documents[: max(found.k, SHOWN)]

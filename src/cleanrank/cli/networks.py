@@ -13,8 +13,8 @@ RATE, PATIENCE = 1e-3, 10
 
 def neural_ranker(settings: Mapping[str, Any], options: Mapping[str, Any], epochs: int) -> Any:
     """The NeuralRanker of the command's settings; options of its network are sorted out from its own."""
-    from cleanrank.rankers.networks import NETWORKS
-    from cleanrank.rankers.neural import NeuralRanker
+    from cleanrank.rankers.neural.networks import NETWORKS
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
     params = NeuralRanker().get_params()
     network = one_of("network", str(options.get("network", params["network"])), NETWORKS)
@@ -52,10 +52,10 @@ def writes() -> bool:
 def load_model(path: Path) -> Any:
     """A saved network or forest, told apart by how its file begins."""
     from cleanrank.data.files import existing_file
-    from cleanrank.rankers.checkpoints import is_tensor_file
+    from cleanrank.rankers.neural.checkpoint import is_tensor_file
 
     if is_tensor_file(existing_file(path)):
-        from cleanrank.rankers.scorers import load_network
+        from cleanrank.rankers.neural.model import load_network
 
         return load_network(path)
     from cleanrank.rankers.trees import load_trees

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.errors import invalid
-from cleanrank.noise.clicks.models import CLICK_MODELS
 from cleanrank.noise.profiles import PROFILES
 
 Source = Annotated[Path, typer.Argument(metavar="FILE", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
@@ -57,9 +57,9 @@ def corrupt(
     (true and given grade of every row).
     """
     from cleanrank.data.frames import read_any
-    from cleanrank.noise import inject
-    from cleanrank.noise.matrices import read_matrix
-    from cleanrank.noise.saved import refuse_overwriting, side_files, write_corruption
+    from cleanrank.noise import corrupt
+    from cleanrank.noise.corrupt import refuse_overwriting, side_files, write_corruption
+    from cleanrank.noise.profiles import read_matrix
 
     refuse_overwriting(out, *side_files(out, truth), force=force)
     data = read_any(file)
@@ -67,7 +67,7 @@ def corrupt(
     if matrix is not None:
         if rate is not None or option or spread:
             raise invalid("--rate, --spread and --option", "must not be given with --matrix", "both")
-        found = inject.corrupt(data, read_matrix(matrix), seed=seed)
+        found = corrupt.corrupt(data, read_matrix(matrix), seed=seed)
     else:
         options = parse_options(option)
         settings = {
@@ -77,7 +77,7 @@ def corrupt(
             "options": options,
             "n_grades": n_grades,
         }
-        found = inject.corrupt(
+        found = corrupt.corrupt(
             data, profile, rate, seed=seed, n_grades=n_grades, spread=spread, options=options
         )
     record = write_corruption(found, out, source=file, settings=settings, truth=truth, force=force)
@@ -124,12 +124,12 @@ def clicks(
 
     LOG.clicks.json beside it says how the clicks were made.
     """
+    from cleanrank.clicks.logs import write_click_log
+    from cleanrank.clicks.simulate import click_sessions
     from cleanrank.data.files import written_whole
     from cleanrank.data.frames import read_any
     from cleanrank.data.scores import read_scores
-    from cleanrank.noise.clicks.logs import write_click_log
-    from cleanrank.noise.clicks.simulate import click_sessions
-    from cleanrank.noise.saved import refuse_overwriting
+    from cleanrank.noise.corrupt import refuse_overwriting
 
     beside = out.with_name(f"{out.name}.clicks.json")
     refuse_overwriting(out, beside, force=force)
@@ -179,7 +179,7 @@ def _click_record(
     file: Path, scores: Path | None, sessions: int, cutoff: int | None, tally: _Tally
 ) -> dict[str, Any]:
     import cleanrank
-    from cleanrank.noise.saved import checksum
+    from cleanrank.noise.corrupt import checksum
 
     return {
         "cleanrank": cleanrank.__version__,

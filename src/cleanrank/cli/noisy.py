@@ -9,7 +9,7 @@ from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
-    from cleanrank.evaluate.measures import Measure
+    from cleanrank.metrics.measure import Measure
     from cleanrank.noise.profiles import NoiseProfile
 
 MEASURES = ("dcg@10", "auc:micro")
@@ -48,9 +48,8 @@ def correct(
     baseline: str | None = None,
 ) -> Seen:
     """Corrects every measure of every system; with several, says how sure the order with the baseline is."""
-    from cleanrank.evaluate.corrected import corrected
-    from cleanrank.evaluate.order import order_probability
-    from cleanrank.noise.matrices import read_noise
+    from cleanrank.metrics.noisy_labels import corrected, order_probability
+    from cleanrank.noise.profiles import read_noise
 
     against = one_of("system", next(iter(systems)) if baseline is None else baseline, systems)
     profile = read_noise(noise, judged.n_grades)

@@ -18,8 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from cleanrank.evaluate.compare import Comparison, Evaluation
-from cleanrank.evaluate.measures import describe_parts
+from cleanrank.metrics.evaluation import Comparison, Evaluation
+from cleanrank.metrics.measure import describe_parts
 from cleanrank.report.tables import plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.

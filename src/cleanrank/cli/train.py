@@ -91,8 +91,8 @@ def train(
     its network.
     """
     from cleanrank.data.frames import kind_of_file, read_any
-    from cleanrank.noise.saved import refuse_overwriting
-    from cleanrank.rankers.inputs import widened
+    from cleanrank.noise.corrupt import refuse_overwriting
+    from cleanrank.rankers.base import widened
 
     one_of("model", model, MODELS)
     refuse_overwriting(out, force=force)
@@ -161,7 +161,7 @@ def predict(
     import numpy as np
 
     from cleanrank.data.files import written_whole
-    from cleanrank.noise.saved import refuse_overwriting
+    from cleanrank.noise.corrupt import refuse_overwriting
 
     refuse_overwriting(out, force=force)
     found = load_model(model)
@@ -194,7 +194,7 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
     from cleanrank.rankers.estimators import BoostedRanker, PeerRanker
 
     if model == "sour":
-        from cleanrank.pipelines.sour import SOURRanker
+        from cleanrank.robust.sour import SOURRanker
 
         made: Any = SOURRanker
         settings = dict(settings)
@@ -206,7 +206,7 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
     elif model == "peer":
         made = PeerRanker
     elif model == "robust":
-        from cleanrank.pipelines.robust import RobustRanker
+        from cleanrank.robust.robust_ranker import RobustRanker
 
         made = RobustRanker
         theirs = ("objective", "num_leaves", "min_child_samples")
@@ -226,7 +226,7 @@ def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> An
 def _noise(text: str, data: Any) -> Any:
     """An estimate with what it says about itself, else a matrix or a family."""
     from cleanrank.noise.estimate import FORMAT, NoiseEstimate
-    from cleanrank.noise.matrices import read_noise
+    from cleanrank.noise.profiles import read_noise
 
     file = Path(text)
     if file.is_file() and FORMAT in file.read_text(encoding="utf-8", errors="replace")[:200]:
@@ -235,7 +235,7 @@ def _noise(text: str, data: Any) -> Any:
 
 
 def _gold(sheet: Path | None, data: Any) -> Any:
-    from cleanrank.noise.sheets import read_sheet
+    from cleanrank.noise.gold_sheet import read_sheet
 
     return None if sheet is None else read_sheet(sheet, data)
 
@@ -267,7 +267,7 @@ def _text(value: object) -> str:
 def read_rows(file: Path, n_features: int, model: Path) -> Any:
     """The rows of a file with the columns of the model; LETOR files may end before its last ones."""
     from cleanrank.data.frames import kind_of_file, read_any
-    from cleanrank.rankers.inputs import widened
+    from cleanrank.rankers.base import widened
 
     data = read_any(file)
     if kind_of_file(file) == "letor":

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.groups import group_rows, indptr_of, refuse_missing
+from cleanrank.ragged import group_rows, indptr_of, refuse_missing
 from cleanrank.types import Array, IntArray, RankingData
 
 

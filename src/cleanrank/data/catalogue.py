@@ -138,7 +138,7 @@ def load(
         seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
         validation: the share of training queries given up for validation (of texts, documents).
         options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
-            ``cleanrank.data.text.make_splits`` takes, such as ``terms`` and ``weighting``.
+            ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``.
     """
     entry = entry_of(name)
     if entry.kind not in LOADED:
@@ -156,7 +156,7 @@ def load(
         one_of("part", part, PARTS)
     found = find(name, root)
     if entry.kind == "text":
-        from cleanrank.data.text import load_newsgroups
+        from cleanrank.data.newsgroups import load_newsgroups
 
         splits = load_newsgroups(part_files(found, "all"), seed=seed, validation=validation, **options)
         return splits if part is None else dict(zip(PARTS, splits, strict=True))[part]

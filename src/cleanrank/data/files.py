@@ -1,12 +1,22 @@
 """Files written whole or not at all."""
 
+import gzip
+import lzma
+import mmap
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any, NamedTuple
 
-from cleanrank.errors import InvalidInputError, MissingDataError
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text
 
 
 @contextmanager
@@ -46,3 +56,202 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     near = sorted(p.name for p in found.parent.iterdir() if not p.name.startswith("."))
     beside = ", ".join(near[:8]) + (", ..." if len(near) > 8 else "") if near else "nothing"
     raise MissingDataError(f"there is no file {str(found)!r}. Its folder holds: {beside}.")
+
+
+SMALL = 1 << 20
+PART = 1 << 22
+BLOCK = 1 << 20
+MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """Whole lines of one file; ``first_line`` is the number (from 1) of its first line in the file."""
+
+    path: str
+    raw: "bytes | mmap.mmap"
+    start: int
+    end: int
+    first_line: int
+
+    @property
+    def buf(self) -> npt.NDArray[np.uint8]:
+        """The bytes, read-only."""
+        return np.frombuffer(self.raw, np.uint8)
+
+    def parts(self) -> list[tuple[int, int]]:
+        """Ranges of whole lines, of about ``PART`` bytes each."""
+        found, start = [], self.start
+        while start < self.end:
+            end = min(start + PART, self.end)
+            if end < self.end:
+                end = self.raw.find(b"\n", end - 1) + 1
+            found.append((start, end))
+            start = end
+        return found
+
+    def line_of(self, at: int) -> int:
+        """The number of the line that holds a position."""
+        return self.first_line + sum(
+            self.raw[i : min(i + BLOCK, at)].count(b"\n") for i in range(self.start, at, BLOCK)
+        )
+
+    def line_end(self, at: int) -> int:
+        """The position of the line feed that ends the line."""
+        return self.raw.find(b"\n", at)
+
+
+def open_texts(path: str | os.PathLike[str]) -> list[Text]:
+    r"""The texts of a plain, gzip, xz or zstd file (told apart by its first bytes).
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     where = Path(folder) / "a.txt"
+    ...     _ = where.write_bytes(gzip.compress(b"0 qid:1"))
+    ...     open_texts(where)[0].raw
+    b'0 qid:1\n'
+    """
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        if packing is None:
+            return _texts_of(str(where), file)
+        with tempfile.TemporaryFile() as plain:
+            for block in _unpacked(where, file, packing):
+                plain.write(block)
+            return _texts_of(str(where), plain)
+
+
+def read_unpacked(path: str | os.PathLike[str]) -> bytes:
+    """All bytes of a plain, gzip, xz or zstd file."""
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        return file.read() if packing is None else b"".join(_unpacked(where, file, packing))
+
+
+def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
+    """The first bytes of a file, unpacked; fewer, or none, where it is damaged: reading it will say so."""
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        if packing is None:
+            return file.read(size)
+        try:
+            return next(_unpacked(where, file, packing), b"")[:size]
+        except BadFileError:
+            return b""
+
+
+def _packing_of(file: IO[bytes]) -> "Packing | None":
+    head = file.read(6)
+    file.seek(0)
+    return next((each for each in PACKINGS.values() if head.startswith(each.magic)), None)
+
+
+def _unpacked(where: Path, file: IO[bytes], packing: "Packing") -> Iterator[bytes]:
+    try:
+        yield from packing.blocks(file)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        words = error_text(
+            f"{where}", f"must be a whole {packing.name} file", str(error), remedy="Fetch it again."
+        )
+        raise BadFileError(words, str(where)) from error
+
+
+def _texts_of(path: str, file: IO[bytes]) -> list[Text]:
+    file.flush()
+    size = os.fstat(file.fileno()).st_size
+    if size <= SMALL:
+        file.seek(0)
+        raw = file.read()
+        raw += b"" if raw.endswith(b"\n") else b"\n"
+        return [Text(path, raw, len(MARK) if raw.startswith(MARK) else 0, len(raw), 1)]
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hasattr(mmap, "MADV_SEQUENTIAL"):
+        mapped.madvise(mmap.MADV_SEQUENTIAL)
+    end = mapped.rfind(b"\n") + 1
+    text = Text(path, mapped, len(MARK) if mapped[:3] == MARK else 0, end, 1)
+    if end == len(mapped):
+        return [text]
+    rest = mapped[end:] + b"\n"
+    tail = Text(path, rest, 3 if end == 0 and rest.startswith(MARK) else 0, len(rest), text.line_of(end))
+    return [text, tail] if end else [tail]
+
+
+class Packing(NamedTuple):
+    """A way to compress: its name, first bytes, reader of blocks and opener for writing."""
+
+    name: str
+    magic: bytes
+    blocks: Callable[[IO[bytes]], Iterator[bytes]]
+    writer: Callable[[Path], AbstractContextManager[Any]]
+
+
+def _gzip_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as plain:
+        while block := plain.read(BLOCK):
+            yield block
+
+
+def _xz_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    with lzma.LZMAFile(file) as plain:
+        while block := plain.read(BLOCK):
+            yield block
+
+
+def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Frame by frame, since the library's own reader takes a cut-off frame for the end of the file."""
+    import zstandard
+
+    frame, given = zstandard.ZstdDecompressor().decompressobj(), False
+    try:
+        while block := file.read(BLOCK):
+            while block:
+                if frame.eof:
+                    frame = zstandard.ZstdDecompressor().decompressobj()
+                given = True
+                yield frame.decompress(block)
+                block = frame.unused_data if frame.eof else b""
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+    if given and not frame.eof:
+        raise EOFError("a file that ends before its data do")
+
+
+@contextmanager
+def _gzip_writer(path: Path) -> Iterator[Any]:
+    # A fixed time and no name make the same data the same bytes.
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+        yield packed
+
+
+@contextmanager
+def _xz_writer(path: Path) -> Iterator[Any]:
+    with lzma.open(path, "wb") as packed:
+        yield packed
+
+
+@contextmanager
+def _zstd_writer(path: Path) -> Iterator[Any]:
+    import zstandard
+
+    with path.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as packed:
+        yield packed
+
+
+@contextmanager
+def _plain_writer(path: Path) -> Iterator[Any]:
+    with path.open("wb") as plain:
+        yield plain
+
+
+def open_packed(path: Path, suffix: str) -> AbstractContextManager[Any]:
+    """Opens a file for writing, compressed as the suffix (``.gz``, ``.xz``, ``.zst``) says."""
+    return PACKINGS[suffix].writer(path) if suffix in PACKINGS else _plain_writer(path)
+
+
+PACKINGS: dict[str, Packing] = {
+    ".gz": Packing("gzip", b"\x1f\x8b", _gzip_blocks, _gzip_writer),
+    ".xz": Packing("xz", b"\xfd7zXZ\x00", _xz_blocks, _xz_writer),
+    ".zst": Packing("zstd", b"\x28\xb5\x2f\xfd", _zstd_blocks, _zstd_writer),
+}

@@ -20,8 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cleanrank.data.arrays import from_arrays
-from cleanrank.data.files import existing_file, written_whole
-from cleanrank.data.texts import first_bytes
+from cleanrank.data.files import existing_file, first_bytes, written_whole
 from cleanrank.errors import (
     BadFileError,
     InvalidInputError,

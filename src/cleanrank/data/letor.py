@@ -33,16 +33,21 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cleanrank.data import cache as cached
+from cleanrank.data._letor.floats import put_digits, put_float
+from cleanrank.data._letor.kernels import MAX_GRADE, MAX_ID
+from cleanrank.data._letor.reader import crew
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.types import Array, Progress, RankingData
+from cleanrank.jit import kernel
+from cleanrank.ragged import query_of_row
+from cleanrank.types import Array, IntArray, Progress, RankingData
 from cleanrank.validation import check_n_jobs, is_integer
 
 AnyPath: TypeAlias = str | os.PathLike[str]
@@ -132,16 +137,17 @@ def _parse(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The columns of RankingData; the compiled parser is imported here, so that a cached read stays light."""
-    from cleanrank.data import reading, texts
+    from cleanrank.data import files
+    from cleanrank.data._letor import reader
 
-    opened = [texts.open_texts(path) for path in paths]
+    opened = [files.open_texts(path) for path in paths]
     expects_qid = _names_queries(opened, sides)
-    wish = reading.Wish(dense, n_features, zero_based, expects_qid)
+    wish = reader.Wish(dense, n_features, zero_based, expects_qid)
     flat = list(itertools.chain.from_iterable(opened))
-    parsed = reading.parse_texts(flat, wish, n_jobs=n_jobs, progress=progress)
+    parsed = reader.parse_texts(flat, wish, n_jobs=n_jobs, progress=progress)
     n = len(parsed.y)
     sizes = None if expects_qid else _joined(sides, "query", n)
-    columns: dict[str, Any] = reading.grouped(parsed, sizes)
+    columns: dict[str, Any] = reader.grouped(parsed, sizes)
     for kind, name in (("weight", "weights"), ("position", "positions")):
         values = _joined(sides, kind, n)
         columns[name] = None if values is None else values[columns["row_ids"]]
@@ -255,9 +261,9 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     2 qid:a 1:0.1 2:3 #docid = x
     0 qid:a 1:1e-7 2:nan #docid = y
     """
-    from cleanrank.data import texts, writing
+    from cleanrank.data import files
 
-    writing.check_writable(data)
+    check_writable(data)
     target = Path(path)
     columns = {"weight": data.weights, "position": data.positions}
     for kind, column in columns.items():
@@ -273,7 +279,138 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
             if column is not None:
                 side = stack.enter_context(written_whole(target.with_name(f"{target.name}.{kind}")))
                 side.write_text("".join(f"{value!s}\n" for value in column))
-        with texts.open_packed(part, target.suffix) as out:
-            for block in writing.letor_blocks(data, n_jobs):
+        with files.open_packed(part, target.suffix) as out:
+            for block in letor_blocks(data, n_jobs):
                 out.write(block)
     return target
+
+
+BLOCK_VALUES = 1 << 16
+VALUE_ROOM = 40
+"""Bytes for a blank, an index, a colon and a value: at most 1 + 10 + 1 + 24."""
+UNFIT = re.compile(r"[\x00-\x20\x7f]")
+QID, DOC = b" qid:", b" #docid = "
+
+
+@kernel()
+def put_bytes(out: Any, at: Any, text: Any) -> Any:
+    """Copies bytes up to the first 0; returns the position after them."""
+    for c in text:
+        if c == 0:
+            break
+        out[at] = c
+        at += 1
+    return at
+
+
+@kernel()
+def put_rows(
+    out: Array, y: Array, query: Array, qids: Array, docs: Array, words: Array, indptr: IntArray,
+    indices: Array, values: Array,
+) -> int:  # fmt: skip
+    """Formats rows whose values lie at ``indptr``; ``words``: what stands before query and document ids."""
+    at = 0
+    for row in range(len(y)):
+        at = put_digits(out, at, np.int64(y[row]), 1)
+        at = put_bytes(out, at, words[0])
+        at = put_bytes(out, at, qids[query[row]])
+        for k in range(indptr[row], indptr[row + 1]):
+            out[at] = 32
+            at = put_digits(out, at + 1, np.int64(indices[k]) + 1, 1)
+            out[at] = 58
+            at = put_float(out, at + 1, values[k])
+        if docs[row, 0] != 0:
+            at = put_bytes(out, at, words[1])
+            at = put_bytes(out, at, docs[row])
+        out[at] = 10
+        at += 1
+    return at
+
+
+def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
+    """The text of all rows, in order, block by block."""
+    qids = _id_bytes(data.query_ids, "query ids", "#")
+    docs = np.zeros((data.n_docs, 1), np.uint8)
+    if data.doc_ids is not None:
+        docs = _id_bytes(data.doc_ids, "document ids", "")
+    query = query_of_row(data.indptr)
+    words = np.zeros((2, 16), np.uint8)
+    words[0, : len(QID)], words[1, : len(DOC)] = list(QID), list(DOC)
+
+    row_room = qids.shape[1] + docs.shape[1] + 64
+
+    def block(rows: slice) -> memoryview:
+        indptr, indices, values = _cells(data, rows)
+        infinite = np.isinf(values)
+        if infinite.any():
+            row = rows.start + int(np.searchsorted(indptr, np.argmax(infinite), side="right")) - 1
+            raise invalid("X", "must be finite or nan to be written", "inf", at=data.place(row))
+        room = len(values) * VALUE_ROOM + (len(indptr) - 1) * row_room
+        out = np.empty(room, np.uint8)
+        size = put_rows(
+            out, data.y[rows], query[rows], qids, docs[rows], words, indptr, indices, values
+        )  # fmt: skip
+        return out[:size].data
+
+    step = max(1, BLOCK_VALUES // max(1, data.n_features if isinstance(data.X, np.ndarray) else 64))
+    with crew(n_jobs) as work:
+        yield from work(block, [slice(k, min(k + step, data.n_docs)) for k in range(0, data.n_docs, step)])
+
+
+def check_writable(data: RankingData) -> None:
+    """Refuses what the format cannot say."""
+    if data.n_docs == 0:
+        raise invalid("data", "must hold at least one row to be written", "none")
+    if data.gains is not None:
+        remedy = "Write Parquet, or drop them: dataclasses.replace(data, gains=None)."
+        raise invalid("gains", "cannot be written to a LETOR file", "gains", remedy=remedy)
+    if data.y.max() > MAX_GRADE:
+        raise invalid("labels", f"must be grades up to {MAX_GRADE} to be written", data.y.max())
+    if (data.lengths == 0).any():
+        remedy = "Leave it out: data.select_queries(data.lengths > 0)."
+        empty = str(data.query_ids[np.argmin(data.lengths)])
+        raise invalid("queries", "must have rows to be written", f"none in query {empty!r}", remedy=remedy)
+    if data.positions is not None and (data.positions < 1).any():
+        raise invalid("positions", "must count from 1 to be written", int(data.positions.min()))
+
+
+def _cells(data: RankingData, rows: slice) -> tuple[IntArray, Array, Array]:
+    """(indptr, indices, values) of a block: all cells of a dense X, the stored ones of a sparse one.
+
+    The first row of a sparse X names its last column too, so that the width comes back.
+    """
+    if isinstance(data.X, np.ndarray):
+        n, width = rows.stop - rows.start, data.n_features
+        indices = np.tile(np.arange(width, dtype=np.int32), n)
+        return np.arange(n + 1) * width, indices, np.ascontiguousarray(data.X[rows]).reshape(-1)
+    X = data.X
+    first, last = X.indptr[rows.start], X.indptr[rows.stop]
+    indptr = (X.indptr[rows.start : rows.stop + 1] - first).astype(np.int64)
+    indices = X.indices[first:last].astype(np.int32)
+    values = X.data[first:last]
+    if rows.start == 0 and data.n_features and data.n_features - 1 not in indices[: indptr[1]]:
+        indices = np.insert(indices, indptr[1], data.n_features - 1)
+        values = np.insert(values, indptr[1], np.float32(0))
+        indptr[1:] += 1
+    return indptr, indices, np.ascontiguousarray(values)
+
+
+def _id_bytes(ids: Array, name: str, also: str) -> Array:
+    """Ids as UTF-8, one row of bytes each, filled up with 0."""
+    if ids.dtype.kind not in "U":
+        ids = ids.astype(str)
+    unfit = re.compile(f"{UNFIT.pattern}|{also}") if also else UNFIT
+    wrong = next((i for i in ids.tolist() if unfit.search(i) or (also and not i)), None)
+    if wrong is not None:
+        rule = "must have no blanks or control characters" + (
+            f" or {also!r}, and not be empty" if also else ""
+        )
+        raise invalid(name, f"{rule} to be written", repr(wrong))
+    try:
+        encoded = np.char.encode(ids, "utf-8")
+    except UnicodeEncodeError as error:
+        raise invalid(name, "must be valid Unicode to be written", repr(error.object)) from error
+    if encoded.dtype.itemsize > MAX_ID:
+        raise invalid(name, f"must have at most {MAX_ID} bytes to be written", encoded.dtype.itemsize)
+    width = max(encoded.dtype.itemsize, 1)
+    return np.ascontiguousarray(encoded).view(np.uint8).reshape(len(ids), width)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cleanrank.data.files import existing_file
+from cleanrank.data.files import existing_file, first_bytes, read_unpacked
 from cleanrank.data.frames import kind_of_file, read_any
-from cleanrank.data.texts import first_bytes, read_unpacked
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import FloatArray, RankingData

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from cleanrank.data.files import written_whole
 from cleanrank.errors import invalid
-from cleanrank.groups import indptr_of
+from cleanrank.ragged import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
@@ -190,11 +190,11 @@ def write_ranking(
     if target.suffix == ".npy":
         _write_npy(target, plan, pieces)
         return
-    from cleanrank.data import texts, writing
+    from cleanrank.data import files, letor
 
-    with written_whole(target) as part, texts.open_packed(part, target.suffix) as out:
+    with written_whole(target) as part, files.open_packed(part, target.suffix) as out:
         for piece in pieces:
-            for block in writing.letor_blocks(piece, n_jobs):
+            for block in letor.letor_blocks(piece, n_jobs):
                 out.write(block)
 
 

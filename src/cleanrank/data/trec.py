@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from cleanrank.compiled import kernel
-from cleanrank.data.files import existing_file, written_whole
-from cleanrank.data.texts import read_unpacked
+from cleanrank.data.files import existing_file, read_unpacked, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.groups import indptr_of, query_of_row, rank_order
+from cleanrank.jit import kernel
+from cleanrank.ragged import indptr_of, query_of_row, rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 QRELS = ("topic", "iteration", "document", "grade")

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.clean import clean
-from cleanrank.doubt.isolation import find_isolated
+from cleanrank.cleaning import clean
 from cleanrank.experiments.methods import Scored, Task, Unjudged
-from cleanrank.losses.objectives.peers import Peers
-from cleanrank.pipelines.sour import SOURRanker
+from cleanrank.issues.isolation import find_isolated
+from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
+from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from cleanrank.data.split import Splits
 from cleanrank.errors import invalid
-from cleanrank.groups import query_of_row
-from cleanrank.noise.grades import DERIVED, derive, merge_grades
+from cleanrank.noise.scales import DERIVED, derive, merge_grades
+from cleanrank.ragged import query_of_row
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 

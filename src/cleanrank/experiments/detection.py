@@ -3,7 +3,7 @@
 A *wrong* row is a training row whose grade is not the clean one. Over the rows that are looked at (all, or
 those with one given grade), by descending doubt:
 
-* precision, recall and average precision as in ``doubt/table.py``; ties in doubt share one threshold;
+* precision, recall and average precision as in ``issues/table.py``; ties in doubt share one threshold;
 * the base rate, the share of wrong rows, is the precision of a random choice and about the average precision
   of a random order;
 * average precision within grades is sum_g w_g AP_g / sum_g w_g, AP_g over the rows with the given grade g and
@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.doubt.table import BoolArray, DoubtTable, average_precision
 from cleanrank.errors import invalid
 from cleanrank.experiments.studies import Inquiry, Measured
+from cleanrank.issues.find import find_label_issues
+from cleanrank.issues.table import BoolArray, DoubtTable, average_precision
 from cleanrank.noise.gold import from_gold, gold_sample
-from cleanrank.pipelines.issues import find_label_issues
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 

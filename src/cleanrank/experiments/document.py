@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cleanrank.evaluate.measures import CONVENTIONS, Measure
 from cleanrank.experiments.reproduce import Reproduction
 from cleanrank.experiments.studies import STUDIES
+from cleanrank.metrics.measure import CONVENTIONS, Measure
 from cleanrank.report.collapse import Collapse, collapse
 from cleanrank.report.markdown import (
     markdown_collapse,

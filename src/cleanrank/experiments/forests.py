@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.doubt.sour import SOUR, Window
-from cleanrank.evaluate.compare import evaluate_arrays
-from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.denoising import forest_of
 from cleanrank.experiments.studies import Inquiry, Measured
-from cleanrank.groups import ranks, segment_sum
-from cleanrank.pipelines.history import outlier_history
-from cleanrank.pipelines.watching import Growing, watch_last, watch_model
+from cleanrank.issues.outliers import SOUR, Window
+from cleanrank.issues.sour import Growing, outlier_history, watch_last, watch_model
+from cleanrank.metrics.evaluation import evaluate_arrays
+from cleanrank.metrics.measure import Measure
+from cleanrank.ragged import ranks, segment_sum
 from cleanrank.rankers.prefixes import prefix_scores
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import Array, FloatArray, RankingData

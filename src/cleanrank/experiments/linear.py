@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix, hstack, issparse
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import Scored, Task
 from cleanrank.losses.binary import LOSSES, BinaryLoss
-from cleanrank.theory.preservation import Risk
+from cleanrank.theory.order_preservation import Risk
 from cleanrank.types import Array, FloatArray, RankingData
 
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)

@@ -17,8 +17,8 @@ from cleanrank.errors import invalid
 from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 
 if TYPE_CHECKING:
+    from cleanrank.experiments.clicked import Users
     from cleanrank.noise.profiles import NoiseProfile
-    from cleanrank.pipelines.clicking import Users
     from cleanrank.rankers.trees import TreeRanker
 
 # The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
@@ -181,7 +181,7 @@ def linear(task: Task) -> Scored:
 
 def one_feature(task: Task) -> Scored:
     """The single feature that ranks validation data best, upwards or downwards."""
-    from cleanrank.evaluate.compare import evaluate
+    from cleanrank.metrics.evaluation import evaluate
 
     columns = _dense(task.validation.X)
     tried = [

@@ -19,7 +19,7 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
-    from cleanrank.rankers.neural import NeuralRanker
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
 # Sessions of lists in random order that inverse propensities are estimated from.
 RANDOMISED = 20
@@ -50,8 +50,7 @@ def neural(task: Task) -> Scored:
 
 
 def _fitted(task: Task, params: Mapping[str, Any]) -> "NeuralRanker":
-    from cleanrank.rankers.coteaching import coteach
-    from cleanrank.rankers.reweighting import agreement_weights
+    from cleanrank.rankers.neural.denoising import agreement_weights, coteach
 
     ranker = _ranker(task, params)
     train, held = task.train, None if params["last"] else task.validation
@@ -65,7 +64,7 @@ def _fitted(task: Task, params: Mapping[str, Any]) -> "NeuralRanker":
 
 
 def _ranker(task: Task, params: Mapping[str, Any]) -> "NeuralRanker":
-    from cleanrank.rankers.neural import NeuralRanker
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
     given = {name: params[name] for name in PLAIN}
     told = params[NOISE] == TOLD
@@ -102,9 +101,9 @@ def _told(task: Task) -> Any:
 def _debiased(
     task: Task, params: Mapping[str, Any], ranker: "NeuralRanker", train: RankingData
 ) -> "NeuralRanker":
-    from cleanrank.losses.ranking import ranking_loss
-    from cleanrank.rankers.aims import list_loss
-    from cleanrank.rankers.debias import DEBIASING, debiased
+    from cleanrank.losses.torch import ranking_loss
+    from cleanrank.rankers.neural.debias import DEBIASING, debiased
+    from cleanrank.rankers.neural.objective import list_loss
 
     name = one_of("debiasing", params["debias"], DEBIASING)
     _, alpha = list_loss(ranker._aim(), train)  # says what is wrong with the settings, and finds alpha

@@ -17,8 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from cleanrank.experiments.click_noises import CLICKED
-from cleanrank.noise.inject import corrupt
+from cleanrank.experiments.clicked import CLICKED
+from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.types import IntArray, RankingData
 
@@ -97,7 +97,7 @@ def missed(rate: float, n_grades: int, counts: IntArray) -> NoiseProfile:
 
 def clicks(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
     """Labels that users' clicks leave behind on lists shown by a weak ranker."""
-    from cleanrank.noise.clicks import simulate_clicks
+    from cleanrank.clicks import simulate_clicks
     from cleanrank.rankers.trees import train_lambdarank
 
     train, top = clean[0], _scale(clean) - 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cleanrank.experiments.studies import Inquiry, Measured
-from cleanrank.theory.preservation import order_preservation
+from cleanrank.theory.order_preservation import order_preservation
 
 VERDICT_CODES = {"no": 0.0, "affine": 1.0, "strict": 2.0}
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.diagnose.fragility import composition, pooled_pnoise
-from cleanrank.groups import query_of_row
-from cleanrank.noise.pnoise import pnoise, pnoise_expected
+from cleanrank.diagnosis.fragility import composition, pooled_pnoise
+from cleanrank.noise.pair_noise import pnoise, pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.ragged import query_of_row
 from cleanrank.types import IntArray, RankingData
 
 # dNoise and pNoise as counted, the closed form for the queries at hand, and the papers' for overall shares.

@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import Any
 
 from cleanrank.errors import BadFileError, CleanrankError, invalid
-from cleanrank.evaluate.measures import Measure
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import NOISES, SPLITS
 from cleanrank.experiments.sources import check_data
 from cleanrank.experiments.strict import Table
 from cleanrank.experiments.studies import STUDIES, contender
-from cleanrank.noise.grades import DERIVED
+from cleanrank.metrics.measure import Measure
+from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
 from cleanrank.validation import one_of
 

@@ -15,14 +15,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from cleanrank.clean import clean
-from cleanrank.doubt.table import DoubtTable
+from cleanrank.cleaning import clean
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import LAMBDARANK, NOISE, TOLD, Scored, Task
+from cleanrank.issues.find import find_label_issues, options_of
+from cleanrank.issues.table import DoubtTable
 from cleanrank.noise.gold import STRATEGIES, from_gold, gold_sample
-from cleanrank.pipelines.issues import find_label_issues, options_of
-from cleanrank.pipelines.robust import RobustRanker
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
+from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 

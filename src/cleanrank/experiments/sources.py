@@ -19,7 +19,7 @@ from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
 from cleanrank.experiments.strict import Table
-from cleanrank.theory.simulate import make_labels
+from cleanrank.theory.simulation import make_labels
 
 SYNTHETIC = "synthetic"
 # Goes up when make_ranking or the split gives other rows for the same options.

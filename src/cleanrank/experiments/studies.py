@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.split import Splits
-from cleanrank.diagnose.fragility import composition, pooled_pnoise, query_pnoise
+from cleanrank.diagnosis.fragility import composition, pooled_pnoise, query_pnoise
 from cleanrank.experiments.methods import METHODS, Method, Task, Unjudged, best_trees
 from cleanrank.experiments.realised import grade_counts
-from cleanrank.groups import query_of_row
-from cleanrank.noise.pnoise import new_come_share, pnoise, pnoise_expected
+from cleanrank.noise.pair_noise import new_come_share, pnoise, pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
 
 

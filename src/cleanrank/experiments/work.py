@@ -18,8 +18,7 @@ import numpy as np
 
 from cleanrank.data.split import Splits
 from cleanrank.errors import invalid
-from cleanrank.evaluate.compare import evaluate
-from cleanrank.experiments.click_noises import CLICK_NOISES, flip_profile, users_of
+from cleanrank.experiments.clicked import CLICK_NOISES, flip_profile, users_of
 from cleanrank.experiments.derived import derived_splits
 from cleanrank.experiments.methods import BUDGET, METHODS, NOISE, TOLD, Judge, Scored, Task, Unjudged
 from cleanrank.experiments.noises import give_labels, profile_between
@@ -27,6 +26,7 @@ from cleanrank.experiments.realised import realised
 from cleanrank.experiments.results import Result, failure, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.studies import STUDIES, Inquiry, Measured, contender
+from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import RankingData
 

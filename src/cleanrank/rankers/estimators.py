@@ -13,10 +13,9 @@ import numpy.typing as npt
 from cleanrank.data.arrays import row_order
 from cleanrank.data.split import split
 from cleanrank.errors import invalid
-from cleanrank.evaluate.compare import evaluate_arrays
-from cleanrank.losses.objectives.peers import Peers
-from cleanrank.rankers.inputs import QID, feature_matrix, is_frame, training_data, validation_data
-from cleanrank.rankers.parameters import Estimator
+from cleanrank.losses.trees.peer import Peers
+from cleanrank.metrics.evaluation import evaluate_arrays
+from cleanrank.rankers.base import QID, Estimator, feature_matrix, is_frame, training_data, validation_data
 from cleanrank.rankers.settings import by_main_name
 from cleanrank.rankers.trees import TreeRanker, train_gbdt, train_lambdarank
 from cleanrank.types import FloatArray, Progress, RankingData

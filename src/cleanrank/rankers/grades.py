@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cleanrank.data.split import fold_of_query, split
 from cleanrank.errors import invalid
-from cleanrank.noise.crossfit import cross_fit
+from cleanrank.noise.anchors import cross_fit
 from cleanrank.rankers.settings import by_main_name, in_our_words, refuse_broken, run_settings
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 

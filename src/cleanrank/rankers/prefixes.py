@@ -11,9 +11,9 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from cleanrank.compiled import kernel
 from cleanrank.errors import invalid
-from cleanrank.rankers.inputs import rows_to_score
+from cleanrank.jit import kernel
+from cleanrank.rankers.base import rows_to_score
 from cleanrank.rankers.trees import TreeRanker
 from cleanrank.types import Array, FloatArray
 

@@ -5,10 +5,10 @@ from typing import Any, Self
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
-from cleanrank.losses.objectives import LambdaRankObjective
-from cleanrank.losses.objectives.pair_objectives import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.robust import Spec, robust_loss
-from cleanrank.losses.robust.transforms import is_number
+from cleanrank.losses.transforms import is_number
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
+from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.trees import train_lambdarank
 from cleanrank.types import Progress, RankingData

@@ -5,8 +5,8 @@ from typing import Any
 import lightgbm
 
 from cleanrank.errors import invalid
-from cleanrank.evaluate.compare import evaluate
-from cleanrank.evaluate.measures import Measure
+from cleanrank.metrics.evaluation import evaluate
+from cleanrank.metrics.measure import Measure
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 

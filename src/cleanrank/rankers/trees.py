@@ -15,10 +15,16 @@ import numpy as np
 
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.evaluate.measures import Measure
-from cleanrank.losses.objectives import MODES, LambdaRankObjective, Observer, Ranking, check_grades
-from cleanrank.losses.objectives.peers import PeerObjective, Peers
-from cleanrank.rankers.inputs import rows_to_score
+from cleanrank.losses.trees.lambdarank import (
+    MODES,
+    LambdaRankObjective,
+    Observer,
+    Ranking,
+    check_grades,
+)
+from cleanrank.losses.trees.peer import PeerObjective, Peers
+from cleanrank.metrics.measure import Measure
+from cleanrank.rankers.base import rows_to_score
 from cleanrank.rankers.settings import (
     DEFAULTS,
     LAMBDARANK,

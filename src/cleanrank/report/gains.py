@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.evaluate.significance import fisher_test, holm
+from cleanrank.metrics.significance import fisher_test, holm
 from cleanrank.types import FloatArray
 
 LEVEL, USUAL = 0.95, 0.05

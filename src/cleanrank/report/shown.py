@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cleanrank.errors import CleanrankError
-from cleanrank.evaluate.measures import Measure
+from cleanrank.metrics.measure import Measure
 from cleanrank.report.grid import Level
 from cleanrank.report.page import Safe, Td, joined, tag
 from cleanrank.report.published import AGREES, DIFFERS, NO_FIGURE, NOT_RUN, Verdict

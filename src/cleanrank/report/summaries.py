@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from cleanrank.errors import CleanrankError, invalid
-from cleanrank.evaluate.measures import Measure
-from cleanrank.evaluate.significance import fisher_test, holm, mean_intervals
+from cleanrank.metrics.measure import Measure
+from cleanrank.metrics.significance import fisher_test, holm, mean_intervals
 from cleanrank.report.grid import (
     Cell,
     CellId,

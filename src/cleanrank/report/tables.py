@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.evaluate.compare import Comparison, Evaluation
+from cleanrank.metrics.evaluation import Comparison, Evaluation
 
 MARKS: tuple[tuple[float, str], ...] = ((0.01, "**"), (0.05, "*"))
 
@@ -22,7 +22,7 @@ _LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{"
 def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
     """A Markdown table.
 
-    >>> from cleanrank.evaluate import evaluate_arrays
+    >>> from cleanrank.metrics import evaluate_arrays
     >>> print(to_markdown(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[2])
     | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
     """
@@ -35,7 +35,7 @@ def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
 def to_latex(result: Evaluation | Comparison, digits: int = 4) -> str:
     r"""A LaTeX table for the package booktabs.
 
-    >>> from cleanrank.evaluate import evaluate_arrays
+    >>> from cleanrank.metrics import evaluate_arrays
     >>> print(to_latex(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[0])
     \begin{tabular}{lrrr}
     """
@@ -61,7 +61,7 @@ def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:
         result: what to write.
         per_query: whether to add the values of every query.
 
-    >>> from cleanrank.evaluate import evaluate_arrays
+    >>> from cleanrank.metrics import evaluate_arrays
     >>> json.loads(to_json(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")))["means"]
     {'mrr': 0.5}
     """

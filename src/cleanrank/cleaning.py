@@ -1,0 +1,293 @@
+"""Cleaning: a data set and a DoubtTable become a cleaner data set and the list of what was changed.
+
+Nothing is changed silently: every change has a row in the audit trail, with what was there before, why and by
+whom, and can be undone.
+"""
+
+import datetime
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.data.files import written_whole
+from cleanrank.errors import invalid
+from cleanrank.issues.table import DoubtTable
+from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cleaned:
+    """What ``clean`` returns.
+
+    Attributes:
+        data: the cleaned rows.
+        before: the rows as they were.
+        issues: the table that was acted on, in the order of ``before``.
+        acted: which rows of ``before`` were changed or dropped.
+        mode: one of MODES.
+        by: who or what decided.
+        at: when, ISO 8601, UTC.
+        emptied: ids of queries that lost all their documents.
+    """
+
+    data: RankingData
+    before: RankingData
+    issues: DoubtTable
+    acted: BoolArray
+    mode: str
+    by: str
+    at: str
+    emptied: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def removed(self) -> Any:
+        """The audit trail: one row per changed document, with what, why and by whom; a pandas DataFrame."""
+        import pandas as pd
+
+        part = self.issues.select(self.acted)
+        reasons = [
+            "; ".join(f"{name} {values[i]:.4g}" for name, values in part.reasons.items()) or "doubted"
+            for i in range(len(part))
+        ]
+        columns: dict[str, Any] = {
+            "row_id": part.row_id,
+            "query_id": part.query_id,
+            "action": self.mode,
+            "given_label": part.given_label,
+            "new_label": self._after("y", part.given_label),
+            "old_weight": self._before_weights(),
+            "new_weight": self._after("weights", np.ones(len(part))),
+            **self._gains(),
+            "doubt": part.doubt,
+            "why": reasons,
+            "by": self.by,
+            "at": self.at,
+        }
+        return pd.DataFrame(columns)
+
+    def undo(self, rows: Sequence[int] | None = None) -> "RankingData | Cleaned":
+        """The data as they were; with row ids, the cleaning without these rows, as a new result."""
+        if rows is None:
+            return self.before
+        ids = np.atleast_1d(np.asarray(rows))
+        unknown = ~np.isin(ids, self.before.row_ids[self.acted])
+        if unknown.any():
+            raise invalid("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
+        acted = self.acted & ~np.isin(self.before.row_ids, ids)
+        return _cleaned(self.before, self.issues, acted, self.mode, self.by, self.at, self.options)
+
+    def to_json(self) -> dict[str, Any]:
+        """The audit trail with its summary, JSON-like."""
+        changes = json.loads(self.removed.to_json(orient="records"))
+        return {**self.summary(), "changes": changes}
+
+    def summary(self) -> dict[str, Any]:
+        """Counts and shares: of all documents, and of the documents of each given grade."""
+        acted, y = self.acted, self.before.y
+        by_grade = {
+            str(g): {"documents": int((y == g).sum()), "changed": int(acted[y == g].sum())}
+            for g in np.unique(y)
+        }
+        return {
+            "mode": self.mode,
+            "by": self.by,
+            "at": self.at,
+            "options": dict(self.options),
+            "documents_before": self.before.n_docs,
+            "documents_after": self.data.n_docs,
+            "queries_before": self.before.n_queries,
+            "queries_after": self.data.n_queries,
+            "changed": int(acted.sum()),
+            "share": float(acted.mean()) if len(acted) else 0.0,
+            "by_grade": by_grade,
+            "emptied_queries": [str(q) for q in self.emptied],
+        }
+
+    def save_audit(self, path: str | Path) -> None:
+        """Writes the audit trail: JSON with a summary, or its rows alone as .parquet or .csv."""
+        with written_whole(path) as part:
+            if str(path).endswith(".parquet"):
+                self.removed.to_parquet(part, index=False)
+            elif str(path).endswith(".csv"):
+                self.removed.to_csv(part, index=False)
+            else:
+                part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        words = WORDS[self.mode]
+        empty = f", {len(self.emptied)} queries emptied" if self.emptied else ""
+        return f"Cleaned({self.acted.sum():,} of {self.before.n_docs:,} documents {words}{empty})"
+
+    def _after(self, name: str, missing: Array) -> Array:
+        """A column of the changed rows after cleaning; ``missing`` where there is no such column."""
+        if self.mode == "drop":
+            return np.full(len(missing), np.nan)
+        column = getattr(self.data, name)
+        if column is None:
+            return missing
+        return np.asarray(column[self.acted])
+
+    def _gains(self) -> dict[str, Array]:
+        """Gains before and after, where the mode changes them."""
+        if self.mode != "posterior":
+            return {}
+        given = _given_gains(self.before, self.options)
+        return {"old_gain": given[self.acted], "new_gain": self._after("gains", given[self.acted])}
+
+    def _before_weights(self) -> Array:
+        n = int(self.acted.sum())
+        return np.ones(n) if self.before.weights is None else np.asarray(self.before.weights[self.acted])
+
+
+def clean(
+    data: RankingData,
+    issues: DoubtTable,
+    mode: str = "drop",
+    *,
+    min_doubt: float | None = None,
+    weight: float | None = None,
+    label_gain: Sequence[float] | None = None,
+    by: str = "cleanrank",
+    at: str | None = None,
+) -> Cleaned:
+    """Drops, relabels or reweights the doubted documents, or gives all expected gains.
+
+    ``data`` stays untouched. With "posterior" the gain of a document becomes
+    sum_c P(true grade c | features, given grade) g_c, with g_c = 2^c - 1 or ``label_gain``; the objectives
+    "exact" and "parity" train on it. Grades and weights stay.
+
+    Queries that lose all their documents go too, and are named in the result.
+
+    Args:
+        data: rows to clean.
+        issues: what a detector found in them; rows are matched by id, so their order does not matter.
+        mode: "drop"; "relabel" to the suggested grade; "reweight" by 1 - doubt (or ``weight``);
+            "posterior", which needs the probabilities of ``find_posterior`` and acts on every row whose gain
+            changes unless ``min_doubt`` is given.
+        min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
+        weight: with "reweight", the factor for every issue.
+        label_gain: with "posterior", the gain of each grade, else 2^c - 1.
+        by: who decides, for the audit trail.
+        at: when, for the audit trail; now unless given.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 0], qid=["a", "a", "b"])
+    >>> issues = DoubtTable.of(data, doubt=[0, 0.2, 1], is_label_issue=[False, False, True])
+    >>> found = cr.clean(data, issues)
+    >>> found, found.emptied, found.undo() is data
+    (Cleaned(1 of 3 documents dropped, 1 queries emptied), ('b',), True)
+    """
+    one_of("mode", mode, MODES)
+    if min_doubt is not None and not 0 < min_doubt <= 1:
+        raise invalid("min_doubt", "must lie in (0, 1]", min_doubt)
+    if weight is not None and (mode != "reweight" or not 0 <= weight <= 1):
+        raise invalid("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
+    if label_gain is not None and mode != "posterior":
+        raise invalid("label_gain", "goes with mode='posterior'", mode)
+    table = issues.aligned(data)
+    acted = table.is_label_issue if min_doubt is None else table.doubt >= min_doubt
+    if mode == "relabel":
+        acted = acted & (table.suggested_label != table.given_label)
+    if acted.all() and mode == "drop" and data.n_docs:
+        raise invalid(
+            "issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt."
+        )
+    given: dict[str, Any] = {"min_doubt": min_doubt, "weight": weight}
+    given["label_gain"] = None if label_gain is None else [float(gain) for gain in label_gain]
+    options = {name: value for name, value in given.items() if value is not None}
+    if mode == "posterior" and min_doubt is None:
+        acted = _expected_gains(table, options) != _given_gains(data, options)
+    now = at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return _cleaned(data, table, acted, mode, by, now, options)
+
+
+def _cleaned(
+    data: RankingData,
+    table: DoubtTable,
+    acted: BoolArray,
+    mode: str,
+    by: str,
+    at: str,
+    options: Mapping[str, Any],
+) -> Cleaned:
+    after = MODES[mode](data, table, acted, options)
+    lost = np.zeros(data.n_queries, dtype=np.bool_)
+    if mode == "drop":
+        left = np.diff(np.concatenate(([0], np.cumsum(~acted)))[data.indptr])
+        lost = (left == 0) & (data.lengths > 0)
+    return Cleaned(after, data, table, acted, mode, by, at, tuple(data.query_ids[lost].tolist()), options)
+
+
+def _drop(data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]) -> RankingData:
+    return data.drop(acted)
+
+
+def _relabel(
+    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+) -> RankingData:
+    if data.gains is not None:
+        raise invalid("data", "must have grades only to be relabelled", "real-valued gains")
+    return data.with_labels(np.where(acted, table.suggested_label, data.y))
+
+
+def _reweight(
+    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+) -> RankingData:
+    old = np.ones(data.n_docs, dtype=np.float32) if data.weights is None else data.weights
+    factor = np.where(acted, options.get("weight", table.label_quality), 1.0)
+    return replace(data, weights=(old * factor).astype(np.float32))
+
+
+def _posterior(
+    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+) -> RankingData:
+    given = _given_gains(data, options)
+    return replace(data, gains=np.where(acted, _expected_gains(table, options), given))
+
+
+def _expected_gains(table: DoubtTable, options: Mapping[str, Any]) -> FloatArray:
+    # Imported here: its grade models bring LightGBM along, which the other modes do without.
+    from cleanrank.issues.posterior import table_probabilities
+
+    probabilities = table_probabilities(table)
+    found: FloatArray = probabilities @ _label_gains(probabilities.shape[1], options)
+    return found
+
+
+def _given_gains(data: RankingData, options: Mapping[str, Any]) -> FloatArray:
+    if data.gains is not None:
+        raise invalid("data", "must have grades only to be given expected gains", "real-valued gains")
+    return _label_gains(data.n_grades, options)[data.y]
+
+
+def _label_gains(n_grades: int, options: Mapping[str, Any]) -> FloatArray:
+    if "label_gain" not in options:
+        return np.ldexp(1.0, np.arange(n_grades)) - 1.0
+    table = np.asarray(options["label_gain"], dtype=np.float64)
+    if len(table) < n_grades or not (np.isfinite(table) & (table >= 0)).all():
+        rule = f"must list a finite gain >= 0 for grades 0..{n_grades - 1}"
+        raise invalid("label_gain", rule, table.tolist())
+    return table[:n_grades]
+
+
+MODES: dict[str, Callable[[RankingData, DoubtTable, BoolArray, Mapping[str, Any]], RankingData]] = {
+    "drop": _drop,
+    "relabel": _relabel,
+    "reweight": _reweight,
+    "posterior": _posterior,
+}
+WORDS = {
+    "drop": "dropped",
+    "relabel": "relabelled",
+    "reweight": "reweighted",
+    "posterior": "given expected gains",
+}

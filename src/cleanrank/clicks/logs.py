@@ -1,0 +1,262 @@
+"""Click logs: lists that were shown, entry by entry, as arrays, tables and files.
+
+A table has a row for every document shown: ``session, query_id, row_id, position, click`` and ``doc_id``
+where the data have them. A list is one session of one query.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import BadFileError, invalid
+from cleanrank.ragged import indptr_of
+from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.validation import one_of
+
+COLUMNS = ("session", "query_id", "row_id", "position", "click")
+KINDS = ("pandas", "arrow")
+UNKNOWN = ("refuse", "skip")
+
+
+@dataclass(frozen=True, eq=False)
+class ClickLog:
+    """Lists shown and what was clicked.
+
+    Attributes:
+        data: the documents; ``query`` and ``row`` are places in it.
+        query: the query of each list.
+        session: the number of each list's session.
+        indptr: entries of each list, in rank order.
+        row: the document of each entry.
+        position: the rank of each entry, from 1.
+        click: whether each entry was clicked.
+        settings: how the clicks were made, where that is known.
+        skipped: entries of a table that are not in ``data`` and were left out.
+    """
+
+    data: RankingData = field(repr=False)
+    query: IntArray
+    session: IntArray
+    indptr: IntArray
+    row: IntArray
+    position: IntArray
+    click: npt.NDArray[np.bool_]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    skipped: int = 0
+
+    @property
+    def n_lists(self) -> int:
+        """Lists shown."""
+        return len(self.indptr) - 1
+
+    @property
+    def clicks_per_list(self) -> IntArray:
+        """Clicks on each list."""
+        return np.diff(np.concatenate(([0], np.cumsum(self.click)))[self.indptr])
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __repr__(self) -> str:
+        share = f", {self.click.mean():.2%} clicked" if len(self) else ""
+        skipped = f"; {self.skipped:,} skipped" if self.skipped else ""
+        return f"ClickLog({self.n_lists:,} lists, {len(self):,} entries{share}{skipped})"
+
+    def select_lists(self, keep: npt.NDArray[np.bool_]) -> "ClickLog":
+        """Only the lists in a mask."""
+        if keep.all():
+            return self
+        lengths = np.diff(self.indptr)
+        entries = np.repeat(keep, lengths)
+        return replace(
+            self,
+            query=self.query[keep],
+            session=self.session[keep],
+            indptr=indptr_of(lengths[keep]),
+            row=self.row[entries],
+            position=self.position[entries],
+            click=self.click[entries],
+        )
+
+    @classmethod
+    def joined(cls, logs: Sequence["ClickLog"]) -> "ClickLog":
+        """Several logs of the same data as one."""
+        if len(logs) == 1:
+            return logs[0]
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(log, name) for log in logs])
+            for name in ("query", "session", "row", "position", "click")
+        }
+        lengths = np.concatenate([np.diff(log.indptr) for log in logs])
+        return replace(
+            logs[0], indptr=indptr_of(lengths), skipped=sum(log.skipped for log in logs), **columns
+        )
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A table with a row per entry, as pandas or Arrow."""
+        import pyarrow as pa
+
+        one_of("kind of frame", kind, KINDS)
+        lengths = np.diff(self.indptr)
+        columns = {
+            "session": np.repeat(self.session, lengths),
+            "query_id": pa.array(np.repeat(self.data.query_ids[self.query], lengths)),
+            "row_id": self.data.row_ids[self.row],
+            "position": self.position.astype(np.int32),
+            "click": self.click.astype(np.int8),
+        }
+        if self.data.doc_ids is not None:
+            columns["doc_id"] = pa.array(self.data.doc_ids[self.row])
+        table = pa.table(columns)
+        return table if kind == "arrow" else table.to_pandas()
+
+
+def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike[str]) -> int:
+    """Writes one log, or several one after the other, as Parquet or CSV by suffix; returns the entries."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from cleanrank.data.files import written_whole
+
+    suffix = Path(path).suffix
+    if suffix not in WRITERS:
+        raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(path)))
+    kind = {"parquet": pyarrow.parquet.ParquetWriter, "csv": pyarrow.csv.CSVWriter}[WRITERS[suffix]]
+    writer, entries = None, 0
+    with written_whole(path) as part:
+        try:
+            for log in [logs] if isinstance(logs, ClickLog) else logs:
+                table = log.to_frame("arrow")
+                writer = writer or kind(str(part), table.schema)
+                writer.write_table(table)
+                entries += len(log)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise invalid("a click log", "must have a session", "none")
+    return entries
+
+
+def clicks_from_log(
+    table: Any,
+    data: RankingData,
+    *,
+    columns: Mapping[str, str] | None = None,
+    unknown: str = "refuse",
+) -> ClickLog:
+    """A log from a table (pandas, polars, Arrow) or a Parquet or CSV file.
+
+    Args:
+        table: a row for every document shown. Needs ``position`` and ``click``, and ``row_id`` or both
+            ``query_id`` and ``doc_id`` to find the document. Without ``session`` every entry is a list of its
+            own, which does for position-based users.
+        data: the documents.
+        columns: what the columns are called, such as ``{"click": "clicked"}``.
+        unknown: entries whose document is not in ``data`` are refused, or skipped and counted.
+    """
+    import pyarrow as pa
+
+    one_of("treatment of unknown documents", unknown, UNKNOWN)
+    names = {name: name for name in (*COLUMNS, "doc_id")} | dict(columns or {})
+    found = table if isinstance(table, pa.Table) else _read(table)
+    for name in ("position", "click"):
+        one_of(f"column ({name})", names[name], found.column_names)
+    row = _rows(found, names, data)
+    known = row >= 0
+    if not known.all() and unknown == "refuse":
+        at = int(np.argmin(known))
+        remedy = "Say unknown='skip' to leave such entries out."
+        raise invalid(
+            "click log", "must show documents of the data", "another", at=f"entry {at}", remedy=remedy
+        )
+    position = _whole(found, names["position"], 1)[known]
+    click = _whole(found, names["click"], 0)[known]
+    if (click > 1).any():
+        raise invalid("column (click)", "must be 0 or 1", int(click.max()))
+    has_session = names["session"] in found.column_names
+    session = found.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
+    numbers = np.unique(session, return_inverse=True)[1][known]
+    row = row[known]
+    query = np.searchsorted(data.indptr, row, side="right") - 1
+    order = np.lexsort((position, query, numbers))
+    query, numbers = query[order], numbers[order]
+    new = np.concatenate(([True], (query[1:] != query[:-1]) | (numbers[1:] != numbers[:-1])))[: len(query)]
+    first = np.flatnonzero(new)
+    return ClickLog(
+        data,
+        query[first],
+        numbers[first].astype(np.int64),
+        np.append(first, len(query)).astype(np.int64),
+        row[order],
+        position[order],
+        click[order].astype(np.bool_),
+        skipped=int((~known).sum()),
+    )
+
+
+def _rows(table: Any, names: Mapping[str, str], data: RankingData) -> IntArray:
+    """The place in ``data`` of every entry's document; -1 where there is none."""
+    wanted: Array
+    have: Array
+    if names["row_id"] in table.column_names:
+        wanted, have = _whole(table, names["row_id"], 0), data.row_ids
+    elif {names["query_id"], names["doc_id"]} <= set(table.column_names) and data.doc_ids is not None:
+        wanted = _keys(table.column(names["query_id"]).to_pylist(), table.column(names["doc_id"]).to_pylist())
+        have = _keys(data.qid.tolist(), data.doc_ids.tolist())
+    else:
+        raise invalid(
+            "click log",
+            "must name its documents by row_id, or by query_id and doc_id where the data have document ids",
+            ", ".join(table.column_names),
+            remedy="Say columns={'row_id': ...}.",
+        )
+    if not len(have):
+        return np.full(len(wanted), -1)
+    order = np.argsort(have, kind="stable")
+    at = np.minimum(np.searchsorted(have[order], wanted), len(have) - 1)
+    return np.where(have[order][at] == wanted, order[at], -1)
+
+
+def _keys(queries: list[Any], docs: list[Any]) -> npt.NDArray[np.str_]:
+    return np.array([f"{q}\x1f{d}" for q, d in zip(queries, docs, strict=True)], dtype=np.str_)
+
+
+def _whole(table: Any, name: str, lowest: int) -> IntArray:
+    values: Array = table.column(name).to_numpy()
+    wrong = values.dtype.kind not in "iubf" or not (np.isfinite(values) & (values == np.floor(values))).all()
+    if wrong or (values < lowest).any():
+        raise invalid(
+            f"column {name!r}", f"must hold whole numbers from {lowest} on", f"dtype {values.dtype}"
+        )
+    return values.astype(np.int64)
+
+
+def _read(table: Any) -> Any:
+    """An Arrow table from a file or a frame."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from cleanrank.data.files import existing_file
+
+    if isinstance(table, str | os.PathLike):
+        file = existing_file(table)
+        kind = WRITERS.get(file.suffix)
+        if kind is None:
+            raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(file)))
+        try:
+            return pyarrow.parquet.read_table(file) if kind == "parquet" else pyarrow.csv.read_csv(file)
+        except (pa.ArrowException, OSError) as error:
+            raise BadFileError(f"{str(file)!r} cannot be read as {kind}: {error}.", str(file)) from error
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise invalid("a click log", "must be a table or a path", type(table).__name__)
+    return pa.table(table)
+
+
+WRITERS: dict[str, str] = {".parquet": "parquet", ".csv": "csv"}

@@ -1,0 +1,250 @@
+"""Users who click: how each kind treats a ranked list.
+
+Users click what they examine and find relevant. Of a document with grade s on a scale up to s_max,
+
+    P(r = 1 | s) = eps + (1 - eps) (2^s - 1) / (2^s_max - 1),
+
+with eps = 0 (``way="first"``) or .1 (``way="second"``). Position-based users (``pbm``, ``trust``) examine
+each rank with a probability of its own; cascade users (``cascade``, ``ccm``) go down the list and stop.
+Entries are the documents shown, in rank order, list by list, cut by ``indptr``.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.jit import has_numba
+from cleanrank.types import FloatArray, IntArray
+from cleanrank.validation import one_of
+
+EXAMINATION = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
+WAYS = {"first": 0.0, "second": 0.1}
+CCM = (0.95, 0.30, 0.05)
+
+Clicks: TypeAlias = npt.NDArray[np.bool_]
+
+
+class ClickModel(Protocol):
+    """How users treat a ranked list; ``r`` is P(relevant) of each entry."""
+
+    @property
+    def name(self) -> str:
+        """The family's name."""
+        ...
+
+    @property
+    def noise(self) -> float:
+        """The eps of P(r = 1 | s)."""
+        ...
+
+    def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
+        """Draws the clicks of one pass over the lists."""
+        ...
+
+    def chances(
+        self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
+    ) -> tuple[FloatArray, FloatArray]:
+        """(b, w) with P(click on an entry | clicks above it) = b + w r."""
+        ...
+
+
+@dataclass(frozen=True)
+class PositionModel:
+    """Users who examine rank k with probability ``examination[k - 1] ** eta``, whatever else is in the list.
+
+    An examined document is clicked with probability ``trust_plus[k - 1]`` if relevant, ``trust_minus[k - 1]``
+    if not; the last value of each vector holds for all further ranks.
+    """
+
+    name: str = "pbm"
+    noise: float = 0.0
+    examination: tuple[float, ...] = EXAMINATION
+    eta: float = 1.0
+    trust_plus: tuple[float, ...] = (1.0,)
+    trust_minus: tuple[float, ...] = (0.0,)
+
+    def __post_init__(self) -> None:
+        probabilities("noise", (self.noise,))
+        for field in ("examination", "trust_plus", "trust_minus"):
+            object.__setattr__(self, field, probabilities(field, getattr(self, field)))
+        if not 0 <= self.eta < np.inf:
+            raise invalid("eta", "must not be negative", self.eta)
+
+    def examined(self, position: npt.ArrayLike) -> FloatArray:
+        """P(examined) at ranks counted from 1.
+
+        >>> round(float(pbm().examined(np.arange(1, 104)).mean()), 4)
+        0.0827
+        """
+        return _at(self.examination, position) ** self.eta
+
+    def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
+        """Draws the clicks of one pass over the lists."""
+        base, weight = self.chances(r, position, indptr, np.zeros(0, dtype=np.bool_))
+        return np.asarray(rng.random(len(r)) < base + weight * r)
+
+    def chances(
+        self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
+    ) -> tuple[FloatArray, FloatArray]:
+        """(b, w) with P(click) = b + w r."""
+        seen = self.examined(position)
+        plus, minus = _at(self.trust_plus, position), _at(self.trust_minus, position)
+        return seen * minus, seen * (plus - minus)
+
+
+@dataclass(frozen=True)
+class CascadeModel:
+    """Users who go down the list: E_1 = 1, P(click | examined) = r, and then go on or leave.
+
+    They go on with probability a1 after no click and a2 (1 - r) + a3 r after a click (Guo et al. 2009).
+    """
+
+    name: str = "ccm"
+    noise: float = 0.0
+    goes_on: tuple[float, float, float] = CCM
+
+    def __post_init__(self) -> None:
+        probabilities("noise", (self.noise,))
+        alphas = probabilities("goes_on", self.goes_on)
+        if len(alphas) != 3:
+            raise invalid("goes_on", "must be the three probabilities a1, a2, a3", self.goes_on)
+        object.__setattr__(self, "goes_on", alphas)
+
+    def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
+        """Draws the clicks of one pass over the lists."""
+        walk = _walk()
+        clicks = np.zeros(len(r), dtype=np.bool_)
+        look, leave = rng.random(len(r)), rng.random(len(r))
+        walk(r, indptr, look, leave, *self.goes_on, clicks)
+        return clicks
+
+    def chances(
+        self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
+    ) -> tuple[FloatArray, FloatArray]:
+        """(0, w) with w = P(examined | the clicks above); takes the relevance of those above as known."""
+        from cleanrank.clicks._walks import examined_given_clicks
+
+        weight = np.empty(len(r))
+        examined_given_clicks(r, clicks, indptr, *self.goes_on, weight)
+        return np.zeros(len(r)), weight
+
+
+def pbm(
+    *,
+    way: str = "first",
+    noise: float | None = None,
+    eta: float = 1.0,
+    examination: Sequence[float] = EXAMINATION,
+) -> PositionModel:
+    """Position-based users: a click where a document is examined and relevant.
+
+    The default examination probabilities stem from the eye tracking of Joachims et al. (2005); ranks beyond
+    the tenth have the tenth's .06.
+    """
+    return PositionModel("pbm", _noise(way, noise), tuple(examination), eta)
+
+
+def trust(
+    *,
+    way: str = "first",
+    noise: float | None = None,
+    eta: float = 1.0,
+    examination: Sequence[float] = EXAMINATION,
+    plus: Sequence[float] | None = None,
+    minus: Sequence[float] | None = None,
+) -> PositionModel:
+    """Position-based users who trust the engine: high ranks get clicks that their documents do not deserve.
+
+    The model is that of Agarwal et al. (2019), the default values are ours: when examined at rank k, relevant
+    documents are clicked with probability 1 - (min(k, 20) + 1) / 100 and others with .65 / min(k, 10).
+    """
+    ranks = np.arange(1, 21)
+    plus = tuple(1 - (ranks + 1) / 100) if plus is None else tuple(plus)
+    minus = tuple(0.65 / np.minimum(ranks, 10)) if minus is None else tuple(minus)
+    return PositionModel("trust", _noise(way, noise), tuple(examination), eta, plus, minus)
+
+
+def cascade(*, way: str = "first", noise: float | None = None) -> CascadeModel:
+    """Users who go down the list until their first click (Craswell et al. 2008)."""
+    return CascadeModel("cascade", _noise(way, noise), (1.0, 0.0, 0.0))
+
+
+def ccm(
+    *,
+    way: str = "first",
+    noise: float | None = None,
+    a1: float = CCM[0],
+    a2: float = CCM[1],
+    a3: float = CCM[2],
+) -> CascadeModel:
+    """The click chain model; the defaults give about the click rates reported by Wu et al. (2022)."""
+    return CascadeModel("ccm", _noise(way, noise), (a1, a2, a3))
+
+
+def make_click_model(name: str, options: Mapping[str, Any] | None = None) -> ClickModel:
+    """A click model by the name of its family.
+
+    >>> make_click_model("ccm", {"a1": 1.0, "a2": 0.0, "a3": 0.0}).goes_on
+    (1.0, 0.0, 0.0)
+    """
+    family = CLICK_MODELS[one_of("click model", name, CLICK_MODELS)]
+    takes = inspect.signature(family).parameters
+    for option in options or {}:
+        one_of(f"option of click model {name!r}", option, takes)
+    try:
+        return family(**(options or {}))
+    except TypeError as error:
+        raise invalid(
+            f"options of click model {name!r}", "must have fitting types", options, remedy=f"({error})"
+        ) from error
+
+
+def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> FloatArray:
+    """P(r = 1 | s) = noise + (1 - noise) (2^s - 1) / (2^top - 1).
+
+    >>> relevance([0, 1, 2, 3, 4], 4, 0.1).round(2).tolist()
+    [0.1, 0.16, 0.28, 0.52, 1.0]
+    """
+    s = np.asarray(grades, dtype=np.float64)
+    if top_grade < 1 or (s.size and s.max() > top_grade):
+        raise invalid("top_grade", "must be at least 1 and the highest grade", top_grade)
+    found: FloatArray = noise + (1 - noise) * (2.0**s - 1) / (2.0**top_grade - 1)
+    return found
+
+
+def _noise(way: str, noise: float | None) -> float:
+    return WAYS[one_of("way", way, WAYS)] if noise is None else noise
+
+
+def _walk() -> Callable[..., None]:
+    """The compiled walk down lists, or the plain one where numba is not installed; the same clicks."""
+    from cleanrank.clicks import _walks
+
+    return _walks.walk if has_numba() else _walks.walk_numpy
+
+
+def _at(values: tuple[float, ...], position: npt.ArrayLike) -> FloatArray:
+    place = np.minimum(np.asarray(position), len(values)) - 1
+    found: FloatArray = np.asarray(values, dtype=np.float64)[place]
+    return found
+
+
+def probabilities(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """Values as floats, if all lie in [0, 1]."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found) or not ((found >= 0) & (found <= 1)).all():
+        raise invalid(name, "must lie in [0, 1]", values)
+    return tuple(float(v) for v in found)
+
+
+CLICK_MODELS: dict[str, Callable[..., ClickModel]] = {
+    "pbm": pbm,
+    "ccm": ccm,
+    "cascade": cascade,
+    "trust": trust,
+}

@@ -1,0 +1,250 @@
+"""Simulated clicks: users of a known kind look at ranked lists of judged documents.
+
+``simulate_clicks`` gives a log, ``static_clicks`` data to train on, ``online_clicks`` fresh lists for ever.
+Shared arguments:
+
+* data: judged documents; the grades decide what is relevant.
+* model: the name of a family in ``CLICK_MODELS`` or a model; options: further arguments of a named family,
+  such as ``{"way": "second"}``.
+* scores: the ranking that is shown; without it ``data.positions``, else the order of the rows.
+* seed: same seed, same clicks.
+* flip: every click and non-click is turned round with this probability; a pair (e_plus, e_minus) loses clicks
+  at rate e_plus and makes them up at rate e_minus.
+* cutoff: ranks shown; without it the whole list.
+* top_grade: the scale's highest grade, when it does not occur in ``data``.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.clicks.logs import ClickLog
+from cleanrank.clicks.models import ClickModel, Clicks, make_click_model, probabilities, relevance
+from cleanrank.errors import invalid
+from cleanrank.ragged import indptr_of, rank_order
+from cleanrank.types import FloatArray, IntArray, RankingData
+
+BARREN = 200
+
+Flip: TypeAlias = float | tuple[float, float] | None
+
+
+def simulate_clicks(
+    data: RankingData,
+    model: str | ClickModel = "pbm",
+    *,
+    scores: npt.ArrayLike | None = None,
+    sessions: int = 1,
+    seed: int = 0,
+    flip: Flip = None,
+    cutoff: int | None = None,
+    top_grade: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> ClickLog:
+    """Shows every query's list ``sessions`` times and notes the clicks.
+
+    Session k has draws of its own, so that more sessions leave the first ones as they were.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((4, 1)), [4, 0, 0, 0], qid=[1] * 4)
+    >>> simulate_clicks(data, "cascade", sessions=3).click.reshape(3, 4).astype(int).tolist()
+    [[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
+    """
+    shown = _Shown.of(data, model, scores, flip, cutoff, top_grade, options)
+    return ClickLog.joined(list(_sessions(shown, sessions, seed)))
+
+
+def click_sessions(
+    data: RankingData,
+    model: str | ClickModel = "pbm",
+    *,
+    scores: npt.ArrayLike | None = None,
+    sessions: int = 1,
+    seed: int = 0,
+    flip: Flip = None,
+    cutoff: int | None = None,
+    top_grade: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Iterator[ClickLog]:
+    """``simulate_clicks`` one session at a time, for logs larger than memory."""
+    return _sessions(_Shown.of(data, model, scores, flip, cutoff, top_grade, options), sessions, seed)
+
+
+def static_clicks(
+    data: RankingData,
+    model: str | ClickModel = "pbm",
+    *,
+    scores: npt.ArrayLike | None = None,
+    seed: int = 0,
+    flip: Flip = None,
+    top_grade: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> RankingData:
+    """Data whose labels are one draw of clicks per query and whose ``positions`` are the ranks shown."""
+    log = simulate_clicks(
+        data, model, scores=scores, seed=seed, flip=flip, top_grade=top_grade, options=options
+    )
+    y, positions = np.zeros(data.n_docs, np.int32), np.zeros(data.n_docs, np.int32)
+    y[log.row], positions[log.row] = log.click, log.position
+    return replace(data, y=y, positions=positions, gains=None)
+
+
+def online_clicks(
+    data: RankingData,
+    model: str | ClickModel = "pbm",
+    *,
+    scores: npt.ArrayLike | None = None,
+    lists: int = 256,
+    skip_empty: bool = True,
+    seed: int = 0,
+    flip: Flip = None,
+    cutoff: int | None = None,
+    top_grade: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Iterator[ClickLog]:
+    """Fresh clicks for ever: each step shows ``lists`` queries drawn at random.
+
+    ``skip_empty`` leaves out lists without a click and draws others in their place, as training on clicks
+    usually does. Step t depends on the seed and t alone.
+    """
+    if lists < 1:
+        raise invalid("lists", "must be at least 1", lists)
+    if not data.n_docs:
+        raise invalid("data", "must hold a document to show", "none")
+    shown = _Shown.of(data, model, scores, flip, cutoff, top_grade, options)
+    step = 0
+    while True:
+        rng = np.random.default_rng((_seed(seed), step))
+        parts: list[ClickLog] = []
+        count = barren = 0
+        while count < lists:
+            queries = rng.integers(0, data.n_queries, lists)
+            log = shown.log(queries, step, shown.clicks(queries, rng), seed)
+            if skip_empty:
+                log = log.select_lists(log.clicks_per_list > 0)
+            log = log.select_lists(np.arange(log.n_lists) < lists - count)
+            barren = 0 if log.n_lists else barren + 1
+            if barren > BARREN:
+                remedy = "Say skip_empty=False or noise=."
+                raise invalid(
+                    "lists", "must get a click now and then", f"none in {BARREN * lists:,}", remedy=remedy
+                )
+            count += log.n_lists
+            parts.append(log)
+        joined = ClickLog.joined(parts)
+        yield replace(joined, session=np.arange(step * lists, (step + 1) * lists))
+        step += 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """Lists as users see them: rows in rank order, P(relevant), the model and the flips."""
+
+    data: RankingData
+    model: ClickModel
+    flip: tuple[float, float]
+    top_grade: int
+    row: IntArray
+    position: IntArray
+    indptr: IntArray
+    r: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        data: RankingData,
+        model: str | ClickModel,
+        scores: npt.ArrayLike | None,
+        flip: Flip,
+        cutoff: int | None,
+        top_grade: int | None,
+        options: Mapping[str, Any] | None,
+    ) -> "_Shown":
+        if isinstance(model, str):
+            model = make_click_model(model, options)
+        elif options:
+            raise invalid("options", "must not be given with a model", dict(options))
+        if cutoff is not None and cutoff < 1:
+            raise invalid("cutoff", "must be at least 1", cutoff)
+        row = shown_order(data, scores)
+        position = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
+        lengths = data.lengths
+        if cutoff is not None:
+            row, position = row[position <= cutoff], position[position <= cutoff]
+            lengths = np.minimum(lengths, cutoff)
+        top = max(1, data.n_grades - 1) if top_grade is None else top_grade
+        r = relevance(data.y[row], top, model.noise)
+        return cls(data, model, flip_rates(flip), top, row, position, indptr_of(lengths), r)
+
+    def clicks(self, queries: IntArray, rng: np.random.Generator) -> Clicks:
+        """Draws clicks, then flips them."""
+        at, indptr = self._entries(queries)
+        clicks = self.model.draw(self.r[at], self.position[at], indptr, rng)
+        if any(self.flip):
+            lose, make_up = self.flip
+            clicks = clicks ^ (rng.random(len(clicks)) < np.where(clicks, lose, make_up))
+        return clicks
+
+    def log(self, queries: IntArray, session: int, clicks: Clicks, seed: int) -> ClickLog:
+        """The lists of ``queries`` with their clicks."""
+        at, indptr = self._entries(queries)
+        settings = {
+            "model": self.model.name,
+            "parameters": {k: v for k, v in vars(self.model).items() if k != "name"},
+            "flip": self.flip,
+            "top_grade": self.top_grade,
+            "seed": seed,
+        }
+        number = np.full(len(queries), session, dtype=np.int64)
+        return ClickLog(self.data, queries, number, indptr, self.row[at], self.position[at], clicks, settings)
+
+    def _entries(self, queries: IntArray) -> tuple[Any, IntArray]:
+        lengths = np.diff(self.indptr)[queries]
+        indptr = indptr_of(lengths)
+        if len(queries) == len(self.indptr) - 1 and (queries[1:] > queries[:-1]).all():
+            return slice(None), indptr
+        shift = np.repeat(self.indptr[:-1][queries] - indptr[:-1], lengths)
+        return np.arange(indptr[-1]) + shift, indptr
+
+
+def _sessions(shown: _Shown, sessions: int, seed: int) -> Iterator[ClickLog]:
+    if sessions < 1:
+        raise invalid("sessions", "must be at least 1", sessions)
+    queries = np.arange(shown.data.n_queries)
+    for session in range(sessions):
+        clicks = shown.clicks(queries, np.random.default_rng((_seed(seed), session)))
+        yield shown.log(queries, session, clicks, seed)
+
+
+def shown_order(data: RankingData, scores: npt.ArrayLike | None) -> IntArray:
+    """Rows in the order shown, query by query: by score, else by ``data.positions``, else as they stand."""
+    if scores is None:
+        if data.positions is None:
+            return np.arange(data.n_docs)
+        return rank_order(-data.positions.astype(np.float64), data.indptr)
+    found = np.asarray(scores, dtype=np.float64)
+    if found.shape != (data.n_docs,) or np.isnan(found).any():
+        raise invalid(
+            "scores", f"must hold a number for each of the {data.n_docs} rows", f"shape {found.shape}"
+        )
+    return rank_order(found, data.indptr)
+
+
+def flip_rates(flip: Flip) -> tuple[float, float]:
+    """(e_plus, e_minus): P(a click is lost), P(a click is made up)."""
+    if flip is None:
+        return 0.0, 0.0
+    pair = (flip, flip) if isinstance(flip, int | float) else tuple(flip)
+    if len(pair) != 2:
+        raise invalid("flip", "must be one rate or a pair (e_plus, e_minus)", flip)
+    probabilities("flip", pair)
+    return float(pair[0]), float(pair[1])
+
+
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise invalid("seed", "must not be negative", seed)
+    return int(seed)

@@ -1,0 +1,1 @@
+"""The compiled reader of LETOR text."""

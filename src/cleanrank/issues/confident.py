@@ -1,0 +1,245 @@
+"""Confident learning: counts of rows that predictions surely place in another grade (Northcutt et al. 2021).
+
+p (N, C) are probabilities of the given grades from models that never saw the row. The threshold of grade l
+is the mean of p_l over the rows given l. A row is *confidently* of grade l when p_l reaches that threshold;
+where several do, the most probable grade counts. The confident joint Q[m, l] counts rows given m that are
+confidently of l, scaled so that its rows sum to the number of rows given each grade.
+
+Quality of a label: "self-confidence" is p of the given grade, "margin" is (p_given - max_other p + 1) / 2.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.issues.table import DoubtTable
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
+
+BoolArray = npt.NDArray[np.bool_]
+SLACK = 1e-6
+LEAST = 1
+
+
+def find_confident(
+    data: RankingData,
+    *,
+    by: str = "noise-rate",
+    score: str = "self-confidence",
+    folds: int = 5,
+    probabilities: npt.ArrayLike | None = None,
+    fit_predict: Callable[[RankingData, RankingData], FloatArray] | None = None,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> DoubtTable:
+    """Doubts labels that cross-fitted grade probabilities speak against.
+
+    Args:
+        data: judged rows.
+        by: how issues are chosen, one of PRUNING.
+        score: what doubt is read off, one of QUALITIES; doubt is 1 - quality.
+        folds: parts that the queries are cut into.
+        probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already.
+        fit_predict: (train, rows) -> (rows, C) in place of the small forests.
+        params: LightGBM parameters of those.
+        seed: for the folds and the forests.
+        n_jobs: threads.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 1, 0], group=[4])
+    >>> found = find_confident(data, probabilities=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> found.is_label_issue.tolist(), found.suggested_label.tolist()
+    ([False, False, False, True], [0, 0, 1, 1])
+    """
+    quality = QUALITIES[one_of("quality of a label", score, QUALITIES)]
+    prune = PRUNING[one_of("way of pruning", by, PRUNING)]
+    p = out_of_fold(
+        data, probabilities, folds=folds, fit_predict=fit_predict, params=params, seed=seed, n_jobs=n_jobs
+    )
+    best = p.argmax(axis=1)
+    issues = prune(p, data.y) & ~_agrees(p, data.y)
+    doubt = np.clip(1 - quality(p, data.y), 0.0, 1.0)
+    return DoubtTable.of(
+        data,
+        doubt=doubt,
+        is_label_issue=issues,
+        suggested_label=np.where(issues, best, data.y).astype(data.y.dtype),
+        reasons={
+            "confident": np.clip(1 - self_confidence(p, data.y), 0.0, 1.0),
+            "expected_grade": p @ np.arange(p.shape[1]),
+        },
+    )
+
+
+def out_of_fold(
+    data: RankingData, probabilities: npt.ArrayLike | None = None, *, folds: int = 5, **options: Any
+) -> FloatArray:
+    """(N, C) probabilities of the given grades: those at hand, checked, or cross-fitted ones.
+
+    Args:
+        data: judged rows.
+        probabilities: those at hand.
+        folds: parts that the queries are cut into.
+        options: further arguments of ``cross_fit_probabilities``.
+    """
+    if probabilities is None:
+        from cleanrank.rankers.grades import cross_fit_probabilities
+
+        # The fitted model of the caller takes no settings of the forests that it replaces.
+        kept = options if options.get("fit_predict") is None else {"fit_predict": options["fit_predict"]}
+        return cross_fit_probabilities(data, folds, **{**kept, "seed": options.get("seed", 0)})
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.ndim != 2 or len(p) != data.n_docs or p.shape[1] < max(data.n_grades, 2):
+        rule = f"must have a row per document and a column per grade ({data.n_docs}, {max(data.n_grades, 2)})"
+        raise invalid("probabilities", rule, f"shape {p.shape}")
+    bad = ~(np.isfinite(p).all(axis=1) & (p >= -1e-9).all(axis=1) & (abs(p.sum(axis=1) - 1) < 1e-3))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise invalid(
+            "probabilities", "must be probabilities that sum to 1", p[row].tolist(), at=data.place(row)
+        )
+    return p
+
+
+def self_confidence(p: FloatArray, y: Array) -> FloatArray:
+    """The probability of the given grade."""
+    found: FloatArray = p[np.arange(len(y)), y]
+    return found
+
+
+def normalised_margin(p: FloatArray, y: Array) -> FloatArray:
+    """(p_given - max_other p + 1) / 2.
+
+    >>> normalised_margin(np.array([[0.7, 0.2, 0.1]]), np.array([1])).round(2).tolist()
+    [0.25]
+    """
+    given = self_confidence(p, y)
+    others = p.copy()
+    others[np.arange(len(y)), y] = -np.inf
+    found: FloatArray = (given - others.max(axis=1) + 1) / 2
+    return found
+
+
+def thresholds(p: FloatArray, y: Array) -> FloatArray:
+    """Mean p_l over the rows given grade l; infinite for a grade that nobody gave."""
+    count = np.bincount(y, minlength=p.shape[1])
+    total = np.bincount(y, weights=self_confidence(p, y), minlength=p.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: FloatArray = np.where(count > 0, total / count, np.inf)
+    return found
+
+
+def confident_grades(p: FloatArray, y: Array) -> IntArray:
+    """The grade that each row is confidently of; -1 where there is none.
+
+    >>> confident_grades(np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.array([0, 1, 0])).tolist()
+    [0, 1, -1]
+    """
+    reached = p >= thresholds(p, y) - SLACK
+    several = reached.sum(axis=1) > 1
+    found = np.where(several, p.argmax(axis=1), reached.argmax(axis=1))
+    return np.where(reached.any(axis=1), found, -1).astype(np.int64)
+
+
+def confident_joint(p: FloatArray, y: Array) -> IntArray:
+    """Q (C, C): rows given m that are confidently of l, scaled to the counts of the given grades.
+
+    At least one row of every grade counts as right, and whole numbers are made by largest remainders.
+
+    >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> confident_joint(p, np.array([0, 0, 1, 0])).tolist()
+    [[2, 1], [0, 1]]
+    """
+    C = p.shape[1]
+    guess = confident_grades(p, y)
+    sure = guess >= 0
+    counts = np.bincount(y[sure] * C + guess[sure], minlength=C * C).reshape(C, C)
+    np.fill_diagonal(counts, np.maximum(counts.diagonal(), 1))
+    given = np.bincount(y, minlength=C)
+    scaled = (counts.T / counts.sum(axis=1) * given).T
+    # The second scaling changes nothing but the last bits, which decide ties of remainders.
+    return _rounded(scaled / scaled.sum() * given.sum())
+
+
+def prune_by_noise_rate(p: FloatArray, y: Array) -> BoolArray:
+    """For every m != l, the Q[m, l] rows given m with the largest p_l - p_m."""
+    wrong = _removable(confident_joint(p, y))
+    found = np.zeros(len(y), dtype=np.bool_)
+    for m in range(p.shape[1]):
+        rows = np.flatnonzero(y == m)
+        if len(rows) <= LEAST:
+            continue
+        for l in range(p.shape[1]):
+            if l != m and wrong[m, l] > 0:
+                ahead = p[rows, l] - p[rows, m]
+                found[rows[np.argsort(-ahead, kind="stable")[: wrong[m, l]]]] = True
+    return found
+
+
+def prune_by_grade(p: FloatArray, y: Array) -> BoolArray:
+    """For every m, the rows given m with the smallest p_m, as many as Q counts outside its diagonal."""
+    kept = _removable(confident_joint(p, y)).diagonal()
+    found = np.zeros(len(y), dtype=np.bool_)
+    for m in range(p.shape[1]):
+        rows = np.flatnonzero(y == m)
+        if len(rows) > LEAST:
+            found[rows[np.argsort(p[rows, m], kind="stable")[: max(len(rows) - kept[m], 0)]]] = True
+    return found
+
+
+def _prune_by_both(p: FloatArray, y: Array) -> BoolArray:
+    return prune_by_noise_rate(p, y) & prune_by_grade(p, y)
+
+
+def _confidently_other(p: FloatArray, y: Array) -> BoolArray:
+    guess = confident_grades(p, y)
+    found: BoolArray = (guess >= 0) & (guess != y)
+    return found
+
+
+def _predicted_other(p: FloatArray, y: Array) -> BoolArray:
+    found: BoolArray = p.argmax(axis=1) != y
+    return found
+
+
+def _agrees(p: FloatArray, y: Array) -> BoolArray:
+    """Rows whose given grade is as probable as any: nothing speaks against them."""
+    found: BoolArray = self_confidence(p, y) >= p.max(axis=1) - SLACK
+    return found
+
+
+def _removable(joint: IntArray) -> IntArray:
+    """Q with at least LEAST right rows a grade, taken evenly from its errors."""
+    short = np.maximum(LEAST - joint.diagonal(), 0)
+    sources = np.maximum((joint > 0).sum(axis=1) - 1, 1)
+    fewer: IntArray = np.maximum(joint - (short / sources)[:, None], 0).astype(np.int64)
+    np.fill_diagonal(fewer, np.maximum(joint.diagonal(), LEAST))
+    return fewer
+
+
+def _rounded(values: FloatArray) -> IntArray:
+    """Rows of whole numbers with the same sums, nearest first, the rest by largest remainders."""
+    found = np.rint(values)
+    for row, whole in zip(values, found, strict=True):
+        short = int(np.rint(row.sum()) - whole.sum())
+        order = np.argsort(row - whole, kind="stable")
+        whole[order[::-1][:short] if short > 0 else order[: -short or 0]] += np.sign(short)
+    return found.astype(np.int64)
+
+
+QUALITIES: dict[str, Callable[[FloatArray, Array], FloatArray]] = {
+    "self-confidence": self_confidence,
+    "margin": normalised_margin,
+}
+
+PRUNING: dict[str, Callable[[FloatArray, Array], BoolArray]] = {
+    "noise-rate": prune_by_noise_rate,
+    "grade": prune_by_grade,
+    "both": _prune_by_both,
+    "confident": _confidently_other,
+    "predicted": _predicted_other,
+}

@@ -1,0 +1,325 @@
+"""What the course of a training run says about labels: loss that stays high, grades that are forgotten.
+
+A run is a sequence of predictions for the same rows: after every round of a forest, every epoch of a network.
+They are probabilities of the grades (N, C) or the scores of a ranking (N,), and each is seen once and let go,
+so memory is linear in the rows however long the run.
+
+* loss: the mean over the run of -log p_given for probabilities; for scores the mean RankNet loss
+  log(1 + e^-(s_i - s_j)) over the documents j of the query with another grade, signs by grades. Wrong labels
+  are learnt last (small-loss selection, Arpit et al. 2017).
+* forgetting: how often a row that was right is wrong at the next look (Toneva et al. 2019). Right means that
+  the given grade is the most probable one; for scores, that the query's own grades, sorted, have it at the
+  row's rank. A row that was never right counts as forgotten all the time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.data.split import fold_of_query
+from cleanrank.errors import invalid
+from cleanrank.issues.table import DoubtTable
+from cleanrank.jit import kernel, prange, threads
+from cleanrank.ragged import rank_order
+from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import check_n_jobs, check_seed
+
+BoolArray = npt.NDArray[np.bool_]
+ROUNDS = 50
+
+
+@dataclass(eq=False)
+class Course:
+    """Sums over a run: loss, rounds right, times forgotten; one number of each a row.
+
+    Attributes:
+        data: the rows, with given grades.
+        loss: sum of losses over the looks.
+        right: looks at which the row was right.
+        forgotten: looks at which it was wrong after it had been right.
+        votes: (N, C) sums of probabilities; None for a run of scores.
+        ranked: sum of the grades that the row's ranks would earn, for a run of scores.
+        looks: how many predictions were seen.
+        n_jobs: threads.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
+    >>> run = [np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.9, 0.1], [0.6, 0.4]])]
+    >>> Course(data).watch(run).forgotten.tolist()
+    [0, 1]
+    """
+
+    data: RankingData
+    loss: FloatArray = field(init=False)
+    right: Array = field(init=False)
+    forgotten: Array = field(init=False)
+    votes: FloatArray | None = field(init=False, default=None)
+    ranked: FloatArray | None = field(init=False, default=None)
+    looks: int = field(init=False, default=0)
+    n_jobs: int | None = None
+    _before: BoolArray = field(init=False)
+    _sorted: Array | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        n = self.data.n_docs
+        self.loss = np.zeros(n)
+        self.right = np.zeros(n, dtype=np.int32)
+        self.forgotten = np.zeros(n, dtype=np.int32)
+        self._before = np.zeros(n, dtype=np.bool_)
+
+    def __call__(self, look: int, predictions: Array) -> None:
+        """Sees one set of predictions: probabilities (N, C) or scores (N,)."""
+        found = np.asarray(predictions, dtype=np.float64)
+        if found.ndim not in (1, 2) or len(found) != self.data.n_docs:
+            rule = f"must have one row per document ({self.data.n_docs})"
+            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
+        if not np.isfinite(found).all():
+            raise invalid("predictions", "must be finite", "nan or infinite", at=f"look {look}")
+        before = 2 if self.votes is not None else 1
+        if self.looks and found.ndim != before:
+            rule = "must be probabilities all along, or scores all along"
+            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
+        right = self._see_grades(found) if found.ndim == 2 else self._see_scores(found)
+        self.right += right
+        self.forgotten += self._before & ~right
+        self._before = right
+        self.looks += 1
+
+    def watch(self, run: Iterable[Array]) -> Self:
+        """Sees the predictions of a run in turn."""
+        for look, predictions in enumerate(run, start=1):
+            self(look, predictions)
+        return self
+
+    def take(self, rows: BoolArray, other: "Course") -> None:
+        """Takes over what another course saw of some of the rows."""
+        for name in ("loss", "right", "forgotten"):
+            getattr(self, name)[rows] = getattr(other, name)
+        for name in ("votes", "ranked"):
+            theirs = getattr(other, name)
+            if theirs is not None:
+                if getattr(self, name) is None:
+                    setattr(self, name, np.zeros((self.data.n_docs, *theirs.shape[1:])))
+                getattr(self, name)[rows] = theirs
+        self.looks = other.looks
+
+    @property
+    def mean_loss(self) -> FloatArray:
+        """The mean loss over the run."""
+        self._need()
+        found: FloatArray = self.loss / self.looks
+        return found
+
+    @property
+    def forgetting(self) -> FloatArray:
+        """Times forgotten, as a share of the most that can be (looks // 2); 1 for rows never right."""
+        self._need()
+        most = max(self.looks // 2, 1)
+        found: FloatArray = np.where(self.right == 0, 1.0, self.forgotten / most)
+        return found
+
+    @property
+    def likely(self) -> Array:
+        """The grade that the run as a whole would give every row."""
+        self._need()
+        if self.votes is not None:
+            best: Array = self.votes.argmax(axis=1).astype(self.data.y.dtype)
+            return best
+        assert self.ranked is not None
+        return np.rint(self.ranked / self.looks).astype(self.data.y.dtype)
+
+    def _see_grades(self, p: FloatArray) -> BoolArray:
+        y = self.data.y
+        if p.shape[1] < self.data.n_grades:
+            rule = f"must have a column for each of {self.data.n_grades} grades"
+            raise invalid("predictions", rule, f"shape {p.shape}")
+        given = p[np.arange(len(y)), y]
+        self.loss -= np.log(np.maximum(given, 1e-12))
+        if self.votes is None:
+            self.votes = np.zeros_like(p)
+        if self.votes.shape != p.shape:
+            raise invalid("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
+        self.votes += p
+        found: BoolArray = given >= p.max(axis=1)
+        return found
+
+    def _see_scores(self, scores: FloatArray) -> BoolArray:
+        y, indptr = self.data.y, self.data.indptr
+        if self._sorted is None or self.ranked is None:
+            self._sorted = y[rank_order(y, indptr)]
+            self.ranked = np.zeros(len(y))
+
+        with threads(self.n_jobs):
+            pair_losses(scores, y, indptr, self.loss)
+        earned = np.empty_like(y)
+        earned[rank_order(scores, indptr)] = self._sorted
+        self.ranked += earned
+        found: BoolArray = earned == y
+        return found
+
+    def _need(self) -> None:
+        if not self.looks:
+            raise invalid("run", "must hold at least one set of predictions", "none")
+
+
+@kernel(parallel=True)
+def pair_losses(scores: Array, y: Array, indptr: Array, total: Array) -> None:
+    """Adds every document's mean RankNet loss against the documents of its query with other grades."""
+    for q in prange(len(indptr) - 1):
+        a, b = indptr[q], indptr[q + 1]
+        for i in range(a, b):
+            loss, pairs = 0.0, 0
+            for j in range(a, b):
+                if y[i] == y[j]:
+                    continue
+                ahead = scores[i] - scores[j] if y[i] > y[j] else scores[j] - scores[i]
+                loss += np.log1p(np.exp(-abs(ahead))) + max(-ahead, 0.0)
+                pairs += 1
+            if pairs:
+                total[i] += loss / pairs
+
+
+def watch_run(
+    data: RankingData,
+    *,
+    run: Iterable[Array] | None = None,
+    objective: str = "grades",
+    folds: int = 5,
+    rounds: int = ROUNDS,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Course:
+    """The course of a run at hand, or of forests grown for the purpose.
+
+    Args:
+        data: judged rows.
+        run: predictions for the rows of ``data``, one after the other: epochs of a network, say.
+        objective: "grades" or "ranking", what the forests learn.
+        folds: watch every query in forests that never saw it, in so many folds; 0 watches the training rows.
+        rounds: rounds of boosting.
+        params: LightGBM parameters.
+        seed: for the folds and the forests.
+        n_jobs: threads.
+    """
+    check_seed(seed)
+    check_n_jobs(n_jobs)
+    whole = Course(data, n_jobs=n_jobs)
+    if run is not None:
+        return whole.watch(run)
+    from cleanrank.rankers.rounds import watch_rounds
+
+    options: dict[str, Any] = {
+        "objective": objective, "rounds": rounds, "params": params, "seed": seed, "n_jobs": n_jobs,
+        "n_grades": max(data.n_grades, 2),
+    }  # fmt: skip
+    if not folds:
+        watch_rounds(data, None, whole, **options)
+        return whole
+    fold = np.repeat(fold_of_query(data, folds, seed), data.lengths)
+    for part in range(folds):
+        held = data.select(fold == part)
+        course = Course(held, n_jobs=n_jobs)
+        watch_rounds(data.select(fold != part), held, course, **options)
+        whole.take(fold == part, course)
+    return whole
+
+
+def find_by_loss(
+    data: RankingData,
+    *,
+    share: float = 0.1,
+    run: Iterable[Array] | None = None,
+    objective: str = "grades",
+    folds: int = 5,
+    rounds: int = ROUNDS,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> DoubtTable:
+    """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
+
+    For probabilities that is 1 - the geometric mean of p_given over the run.
+
+    Args:
+        data: judged rows.
+        share: of the rows, those of highest loss, that are issues where the run prefers another grade.
+        run: predictions at hand, see ``watch_run``.
+        objective: "grades" or "ranking", what the forests learn.
+        folds: watch every query in forests that never saw it; 0 watches the training rows.
+        rounds: rounds of boosting.
+        params: LightGBM parameters.
+        seed: for the folds and the forests.
+        n_jobs: threads.
+
+    >>> import cleanrank as cr
+    >>> noisy = cr.corrupt(cr.make_ranking(40, 5, docs_per_query=20, seed=0), rate=0.1, seed=1)
+    >>> find_by_loss(noisy.data, folds=2, rounds=10).average_precision(noisy) > noisy.rate
+    True
+    """
+    if not 0 < share <= 1:
+        raise invalid("share", "must lie in (0, 1]", share)
+    course = watch_run(
+        data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    loss = course.mean_loss
+    issues = loss >= np.quantile(loss, 1 - share) if len(loss) else np.zeros(0, dtype=np.bool_)
+    return _table(data, course, 1 - np.exp(-loss), issues, {"loss": loss})
+
+
+def find_forgotten(
+    data: RankingData,
+    *,
+    least: float = 0.2,
+    run: Iterable[Array] | None = None,
+    objective: str = "grades",
+    folds: int = 5,
+    rounds: int = ROUNDS,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> DoubtTable:
+    """Doubts labels that a run forgets or never learns.
+
+    Args:
+        data: judged rows.
+        least: rows forgotten at least so much, as a share of the most that can be, are issues where the run
+            prefers another grade.
+        run: predictions at hand, see ``watch_run``.
+        objective: "grades" or "ranking", what the forests learn.
+        folds: watch every query in forests that never saw it; 0 watches the training rows.
+        rounds: rounds of boosting.
+        params: LightGBM parameters.
+        seed: for the folds and the forests.
+        n_jobs: threads.
+    """
+    if not 0 < least <= 1:
+        raise invalid("least", "must lie in (0, 1]", least)
+    course = watch_run(
+        data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
+        n_jobs=n_jobs,
+    )  # fmt: skip
+    doubt = course.forgetting
+    reasons = {"forgotten": course.forgotten, "rounds_wrong": 1 - course.right / max(course.looks, 1)}
+    return _table(data, course, doubt, doubt >= least, reasons)
+
+
+def _table(
+    data: RankingData, course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Array]
+) -> DoubtTable:
+    likely = course.likely
+    issues = issues & (likely != data.y)
+    return DoubtTable.of(
+        data,
+        doubt=np.clip(doubt, 0.0, 1.0),
+        is_label_issue=issues,
+        suggested_label=np.where(issues, likely, data.y).astype(data.y.dtype),
+        reasons=reasons,
+    )
+
+
+COURSES: dict[str, Callable[..., DoubtTable]] = {"loss": find_by_loss, "forgetting": find_forgotten}

@@ -1,0 +1,367 @@
+"""Reasons in words that a person can check, for the few rows that somebody will look at.
+
+"graded 0, but ranked 2nd of 87 by forests that never saw it; 3 of 4 neighbours are graded 2"
+
+Ranks come from a table's column ``expected_grade`` (out-of-fold, so that the row's own label had no say),
+neighbours from the features, each column standardised; a missing value counts as the column's mean. Distances
+are computed for the rows shown only, a block of the data at a time, so memory stays linear.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.issues.table import DoubtTable
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+
+EXPECTED = "expected_grade"
+PROBABILITY = "p_true_"
+BLOCK_VALUES = 1 << 21
+SURE = 0.005
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one label is doubted.
+
+    Attributes:
+        row_id: the row's place in the input.
+        query_id: its query.
+        given_label: its grade.
+        suggested_label: the grade it should rather have.
+        doubt: between 0 and 1.
+        reasons: detector or kind of evidence -> words.
+    """
+
+    row_id: int
+    query_id: Any
+    given_label: int
+    suggested_label: int
+    doubt: float
+    reasons: Mapping[str, str]
+
+    @property
+    def why(self) -> str:
+        """All reasons in one sentence."""
+        return "; ".join(self.reasons.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-like record."""
+        return {
+            "row_id": self.row_id,
+            "query_id": str(self.query_id),
+            "given_label": self.given_label,
+            "suggested_label": self.suggested_label,
+            "doubt": self.doubt,
+            "why": self.why,
+            "reasons": dict(self.reasons),
+        }
+
+
+def explain(
+    table: DoubtTable,
+    data: RankingData,
+    n: int | None = 20,
+    *,
+    rows: npt.ArrayLike | None = None,
+    scores: npt.ArrayLike | None = None,
+    neighbours: int = 4,
+) -> list[Explanation]:
+    """Says in words why the worst rows are doubted.
+
+    Args:
+        table: what a detector found in ``data``; matched by row id.
+        data: the judged rows.
+        n: how many of the issues, most doubted first; None means all.
+        rows: ids of the rows to explain instead.
+        scores: ranks documents in place of the table's own expected grades; one per row of ``data``, from
+            models that never saw the row.
+        neighbours: nearest rows that are asked; 0 asks none.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[1.0], [1.1], [5.0], [5.1]], [1, 1, 0, 1], group=[4])
+    >>> found = DoubtTable.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
+    >>> explain(found, data, scores=[4.0, 3.0, 2.0, 1.0], neighbours=1)[0].why
+    'graded 1, but ranked 4th of 4 by models that never saw it; its nearest neighbour is graded 0'
+    """
+    whole = table.aligned(data)
+    chosen = _chosen(whole, n, rows)
+    if neighbours < 0:
+        raise invalid("neighbours", "must not be negative", neighbours)
+    words: list[dict[str, str]] = [{} for _ in chosen]
+    ranking, by = _ranking(whole, data, scores)
+    for place, row in enumerate(chosen):
+        words[place]["rank"] = _rank_words(data, int(row), ranking, by)
+    k = min(neighbours, data.n_docs - 1)
+    empty = blank_rows(data.X[chosen])
+    if k > 0 and not empty.all():
+        for place, near in zip(
+            np.flatnonzero(~empty).tolist(), nearest(data.X, chosen[~empty], k), strict=True
+        ):
+            words[place]["neighbours"] = _neighbour_words(data.y[near])
+    if empty.any():
+        # Blank rows are all alike: which of them are nearest would be the order of the file.
+        grades = data.y[blank_rows(data.X)]
+        for place in np.flatnonzero(empty).tolist():
+            words[place]["blank"] = _blank_words(grades, int(data.y[chosen[place]]))
+    for name, (needed, speak) in SPOKEN.items():
+        if not all(column in whole.reasons for column in needed):
+            continue
+        for place, row in enumerate(chosen):
+            said = speak(whole, int(row))
+            if said:
+                words[place][name] = said
+    return [
+        Explanation(
+            int(whole.row_id[row]),
+            whole.query_id[row].item() if hasattr(whole.query_id[row], "item") else whole.query_id[row],
+            int(whole.given_label[row]),
+            int(whole.suggested_label[row]),
+            float(whole.doubt[row]),
+            said,
+        )
+        for row, said in zip(chosen, words, strict=True)
+    ]
+
+
+def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
+    """The k nearest other rows of each of ``rows``, by Euclidean distance of standardised features.
+
+    Ties go to the earlier row.
+
+    >>> nearest(np.array([[0.0], [1.0], [3.0]]), np.array([0, 2]), 1).tolist()
+    [[1], [1]]
+    """
+    mean, scale = _moments(X)
+    wanted = _standardised(X[rows], mean, scale)
+    size = max(1, BLOCK_VALUES // max(1, X.shape[1], len(rows)))
+    best = np.full((len(rows), k), np.inf)
+    found = np.full((len(rows), k), -1, dtype=np.int64)
+    for start in range(0, X.shape[0], size):
+        block = _standardised(X[start : start + size], mean, scale)
+        here = np.arange(start, start + len(block))
+        square = (wanted**2).sum(axis=1)[:, None] + (block**2).sum(axis=1) - 2 * wanted @ block.T
+        distance = np.maximum(square, 0.0)
+        distance[rows[:, None] == here] = np.inf
+        both, ids = np.hstack([best, distance]), np.hstack([found, np.tile(here, (len(rows), 1))])
+        order = np.argsort(both, axis=1, kind="stable")[:, :k]
+        best, found = np.take_along_axis(both, order, axis=1), np.take_along_axis(ids, order, axis=1)
+    return found
+
+
+def blank_rows(X: Any) -> npt.NDArray[np.bool_]:
+    """Which rows have nothing but zeros and missing values.
+
+    >>> blank_rows(np.array([[0.0, np.nan], [0.0, 1.0]])).tolist()
+    [True, False]
+    """
+    if not isinstance(X, np.ndarray):
+        told = (X.data != 0) & ~np.isnan(X.data)
+        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        found: npt.NDArray[np.bool_] = np.bincount(row[told], minlength=X.shape[0]) == 0
+        return found
+    found = np.empty(len(X), dtype=np.bool_)
+    size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+    for start in range(0, len(X), size):
+        block = X[start : start + size]
+        found[start : start + size] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
+    return found
+
+
+def ordinal(n: int) -> str:
+    """1st, 2nd, 3rd, 4th.
+
+    >>> [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)]
+    ['1st', '2nd', '3rd', '4th', '11th', '12th', '13th', '21st', '102nd', '111th']
+    """
+    ending = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n}{ending}"
+
+
+def _chosen(table: DoubtTable, n: int | None, rows: npt.ArrayLike | None) -> IntArray:
+    if rows is None:
+        issues = np.flatnonzero(table.is_label_issue)
+        order = issues[np.lexsort((table.row_id[issues], -table.doubt[issues]))]
+        return order if n is None else order[:n]
+    ids = np.atleast_1d(np.asarray(rows))
+    order = np.argsort(table.row_id, kind="stable")
+    at = np.minimum(np.searchsorted(table.row_id[order], ids), len(order) - 1)
+    unknown = table.row_id[order[at]] != ids
+    if unknown.any():
+        raise invalid("rows", "must be row ids of the table", ids[np.argmax(unknown)])
+    return order[at]
+
+
+def _ranking(
+    table: DoubtTable, data: RankingData, scores: npt.ArrayLike | None
+) -> tuple[FloatArray | None, str]:
+    if scores is not None:
+        given = np.asarray(scores, dtype=np.float64)
+        if given.shape != (data.n_docs,):
+            raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {given.shape}")
+        return given, "models"
+    found = table.reasons.get(EXPECTED)
+    return (None if found is None else np.asarray(found)), "forests"
+
+
+def _rank_words(data: RankingData, row: int, scores: FloatArray | None, by: str) -> str:
+    given = f"graded {data.y[row]}"
+    if scores is None:
+        return given
+    q = int(np.searchsorted(data.indptr, row, side="right")) - 1
+    a, b = data.indptr[q], data.indptr[q + 1]
+    mine, grades = scores[row], data.y[a:b]
+    # Alike scores share their ranks: the order among them is that of the file.
+    top, bottom = 1 + int((scores[a:b] > mine).sum()), int((scores[a:b] >= mine).sum())
+    ranked = f"{ordinal(top)} of {b - a}"
+    if top < bottom:
+        ranked = f"{ordinal(top)} to {ordinal(bottom)} of {b - a} (tied)"
+    # The ranks that documents of this grade take when the query is sorted by grade.
+    first, last = 1 + int((grades > data.y[row]).sum()), int((grades >= data.y[row]).sum())
+    link = "and" if first <= bottom and top <= last else "but"
+    return f"{given}, {link} ranked {ranked} by {by} that never saw it"
+
+
+def _neighbour_words(grades: Array) -> str:
+    if len(grades) == 1:
+        return f"its nearest neighbour is graded {grades[0]}"
+    counts = np.bincount(grades)
+    grade = int(counts.argmax())
+    if counts[grade] == len(grades):
+        return f"all {len(grades)} neighbours are graded {grade}"
+    if 2 * counts[grade] > len(grades):
+        return f"{counts[grade]} of {len(grades)} neighbours are graded {grade}"
+    listed = ", ".join(str(g) for g in sorted(grades.tolist())[:-1])
+    return f"its neighbours are graded {listed} and {grades.max()}"
+
+
+def _blank_words(grades: Array, own: int) -> str:
+    """What is known of a row without features: the grades of others like it."""
+    counts = np.bincount(grades)
+    counts[own] -= 1
+    if not counts.any():
+        return "all its features are 0, as in no other row"
+    grade = int(counts.argmax())
+    share = f"{counts[grade] / counts.sum():.0%}"
+    return f"all its features are 0, as in {counts.sum():,} others, {share} of them graded {grade}"
+
+
+def _posterior_words(table: DoubtTable, row: int) -> str:
+    p: list[float] = []
+    while (name := f"{PROBABILITY}{len(p)}") in table.reasons:
+        p.append(float(table.reasons[name][row]))
+    best = int(np.argmax(p))
+    own = int(table.given_label[row])
+    if best == own:
+        return f"with the judgement weighed in, its grade has probability {_share(p[own])}"
+    return (
+        f"with the judgement weighed in, grade {best} has probability {_share(p[best])}, "
+        f"its own {_share(p[own])}"
+    )
+
+
+def _confident_words(table: DoubtTable, row: int) -> str:
+    return f"by its features alone, its grade has probability {_share(1 - table.reasons['confident'][row])}"
+
+
+def _sour_words(table: DoubtTable, row: int) -> str:
+    return f"{table.reasons['sour'][row]:.0%} of the forests rank it where its grade does not belong"
+
+
+def _isolation_words(table: DoubtTable, row: int) -> str:
+    return f"unusual features (isolation score {table.reasons['isolation'][row]:.2f})"
+
+
+def _loss_words(table: DoubtTable, row: int) -> str:
+    return f"mean loss {table.reasons['loss'][row]:.2f} over the run"
+
+
+def _forgotten_words(table: DoubtTable, row: int) -> str:
+    wrong, times = table.reasons["rounds_wrong"][row], int(table.reasons["forgotten"][row])
+    often = {0: "never forgotten", 1: "forgotten once", 2: "forgotten twice"}.get(
+        times, f"forgotten {times} times"
+    )
+    return "never learnt" if wrong == 1 else f"wrong after {wrong:.0%} of the rounds, {often}"
+
+
+def _twin_words(table: DoubtTable, row: int) -> str:
+    twins = int(table.reasons["twins"][row])
+    if not twins:
+        return ""
+    others = round(float(table.reasons["contradiction"][row]) * twins)
+    if twins == 1:
+        return f"its twin (same features) is graded {'otherwise' if others else 'alike'}"
+    return f"{others} of its {twins} twins (same features) are graded otherwise"
+
+
+def _click_words(table: DoubtTable, row: int) -> str:
+    shown, clicks = int(table.reasons["impressions"][row]), int(table.reasons["clicks"][row])
+    if not shown:
+        return ""
+    excess = float(table.reasons["click_rate_excess"][row])
+    than = "more" if excess > 0 else "less"
+    return f"clicked {clicks:,} of {shown:,} times, {than} than its grade and its ranks explain"
+
+
+def _by_grade_words(table: DoubtTable, row: int) -> str:
+    share = table.reasons["by_grade"][row]
+    return f"labels of grade {table.given_label[row]} are wrong in {share:.0%} of cases"
+
+
+def _share(p: float) -> str:
+    """A probability in two digits; what would round to certainty is said as a bound."""
+    if p < SURE:
+        return "< .01"
+    return "> .99" if p > 1 - SURE else f"{p:.2f}".removeprefix("0")
+
+
+def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
+    """Mean and 1 / standard deviation of every column, 0 for a constant one; sparse columns keep their 0."""
+    if not isinstance(X, np.ndarray):
+        n = max(X.shape[0], 1)
+        exact = X.astype(np.float64)
+        mean = np.asarray(exact.sum(axis=0)).ravel() / n
+        square = np.asarray(exact.multiply(exact).sum(axis=0)).ravel() / n
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    else:
+        count, total, square = (np.zeros(X.shape[1]) for _ in range(3))
+        size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
+        shift = np.nan_to_num(X[0].astype(np.float64), posinf=0.0, neginf=0.0) if len(X) else 0.0
+        for start in range(0, X.shape[0], size):
+            # Less the first row: sums of squares of large values would lose the spread.
+            block = X[start : start + size].astype(np.float64) - shift
+            known = np.isfinite(block)
+            block = np.where(known, block, 0.0)
+            count += known.sum(axis=0)
+            total += block.sum(axis=0)
+            square += (block**2).sum(axis=0)
+        count = np.maximum(count, 1)
+        spread = np.sqrt(np.maximum(square / count - (total / count) ** 2, 0.0))
+        mean = total / count + shift
+    flat = spread <= 1e-6 * (1 + abs(mean))
+    mean = mean if isinstance(X, np.ndarray) else np.zeros_like(mean)
+    return mean, np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
+
+
+def _standardised(X: Any, mean: FloatArray, scale: FloatArray) -> FloatArray:
+    dense = X if isinstance(X, np.ndarray) else X.toarray()
+    with np.errstate(invalid="ignore"):
+        found = (dense.astype(np.float64) - mean) * scale
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+SPOKEN: dict[str, tuple[tuple[str, ...], Callable[[DoubtTable, int], str]]] = {
+    "confident": (("confident",), _confident_words),
+    "posterior": ((f"{PROBABILITY}0", f"{PROBABILITY}1"), _posterior_words),
+    "sour": (("sour",), _sour_words),
+    "isolation": (("isolation",), _isolation_words),
+    "loss": (("loss",), _loss_words),
+    "forgetting": (("forgotten", "rounds_wrong"), _forgotten_words),
+    "contradictions": (("contradiction", "twins"), _twin_words),
+    "clicks": (("clicks", "impressions", "click_rate_excess"), _click_words),
+    "by-grade": (("by_grade",), _by_grade_words),
+}

@@ -1,0 +1,77 @@
+"""Isolation forests on the features: outliers that no label explains (Liu et al. 2008).
+
+s(x) = 2^(-E[h(x)] / c(psi)) for the mean depth E[h(x)] at which random trees on psi rows isolate x, and
+c(m) = 2 H(m - 1) - 2 (m - 1) / m; a row with s > 1/2 is an outlier. Iso-lambda-LGBM of Marcuzzi et al. (2022)
+leaves such documents out, of one kind of label or all, before it trains.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cleanrank.errors import invalid
+from cleanrank.issues._outlier_kernels import NEG, POS
+from cleanrank.issues.outliers import KINDS
+from cleanrank.issues.table import DoubtTable
+from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
+
+SEEDS = 2**32
+
+
+def find_isolated(
+    data: RankingData,
+    *,
+    kind: str = "all",
+    contamination: float | str = "auto",
+    sample: int = 256,
+    n_estimators: int = 100,
+    highest_negative: int = 0,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> DoubtTable:
+    """Doubts documents whose features are easy to isolate; labels only decide the kind.
+
+    Args:
+        data: rows with features; a missing value counts as 0.
+        kind: "neg" (not relevant), "pos" (relevant) or "all".
+        contamination: share of outliers, or "auto" for s > 1/2.
+        sample: psi, rows per tree.
+        n_estimators: trees.
+        highest_negative: the highest grade that is not relevant.
+        seed: for the rows and the splits.
+        n_jobs: threads.
+    """
+    from sklearn.ensemble import IsolationForest
+
+    one_of("kind of outlier", kind, KINDS)
+    check_seed(seed)
+    check_n_jobs(n_jobs)
+    for name, value in (("sample", sample), ("n_estimators", n_estimators)):
+        if not is_integer(value) or value < 1:
+            raise invalid(name, "must be a whole number from 1 on", repr(value))
+    share: Any = contamination
+    if share != "auto" and not (isinstance(share, float) and 0 < share <= 0.5):
+        raise invalid("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
+    if not data.n_docs:
+        raise invalid("data", "must have at least one document", "none")
+    X = data.X
+    if isinstance(X, np.ndarray):
+        X = np.nan_to_num(X, nan=0.0) if np.isnan(X).any() else X
+    elif np.isnan(X.data).any():
+        X = X.copy()
+        X.data = np.nan_to_num(X.data, nan=0.0)
+    forest = IsolationForest(
+        n_estimators=n_estimators, max_samples=min(sample, data.n_docs), contamination=contamination,
+        random_state=seed % SEEDS, n_jobs=n_jobs,
+    ).fit(X)  # fmt: skip
+    score: FloatArray = -forest.score_samples(X)
+    relevant = data.y > highest_negative
+    of_kind = np.where(relevant, bool(KINDS[kind] & POS), bool(KINDS[kind] & NEG))
+    issues = (score > -forest.offset_) & of_kind
+    return DoubtTable.of(
+        data,
+        doubt=np.where(of_kind, np.clip(score, 0.0, 1.0), 0.0),
+        is_label_issue=issues,
+        reasons={"isolation": score},
+    )

@@ -1,0 +1,255 @@
+"""Sums of a binary loss over the pairs of padded lists, with memory linear in their length.
+
+Scores s, labels y and weights w are (B, L) tensors with a mask. A list has
+
+    S = sum over its pairs (i, j) of  w_i w_j delta_ij l(sigma (s_i - s_j), 1[y_i > y_j])
+
+and the pairs are (``pairs``)
+
+    strict       y_i > y_j
+    strict_both  y_i != y_j, in both orders
+    all_ordered  i != j, in both orders, ties included: their target is 0
+
+S and dS/ds are computed together, some rows of the n x n table at a time, and dS/ds (B, L) is all that is
+kept for the backward pass. The second derivative is not available. On a processor, mixtures of the logistic
+loss are summed by compiled kernels when numba is there.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from cleanrank.jit import has_numba
+from cleanrank.losses.binary import BinaryLoss, Formula
+from cleanrank.losses.robust import LOGISTIC, Mixture
+from cleanrank.losses.torch.weights import (
+    Swap,
+    gain_change,
+)
+
+# Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
+BLOCK = {"cpu": 1 << 18, "cuda": 1 << 20}
+ROWS = 64
+SMALL = 1 << 16
+PAIRS: dict[str, str] = {
+    "strict": "pairs of different grades, the better document first",
+    "strict_both": "pairs of different grades in both orders",
+    "all_ordered": "all pairs in both orders, ties included",
+}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of padded lists and the loss on them.
+
+    Attributes:
+        labels: (B, L), of the type of the scores; only their order counts.
+        mask: (B, L), False at padding.
+        kind: one of PAIRS.
+        loss: l(logit, target).
+        sigma: factor of score differences.
+        weights: (B, L) or None.
+        swap: delta_ij or None.
+        mixture: the loss as a mixture of logistic losses, for the compiled kernels; None if it is none.
+        block: pairs in memory at a time; None for the default of the device.
+    """
+
+    labels: Tensor
+    mask: Tensor
+    kind: str
+    loss: BinaryLoss
+    sigma: float = 1.0
+    weights: Tensor | None = None
+    swap: Swap | None = None
+    mixture: Mixture | None = None
+    block: int | None = None
+
+
+def applied(function: Any, *arguments: Any) -> Tensor:
+    """A torch ``Function`` applied; the one place that crosses into what torch leaves untyped."""
+    made: Tensor = function.apply(*arguments)
+    return made
+
+
+def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
+    """S of every list (B,).
+
+    >>> from cleanrank.losses.binary import LOSSES
+    >>> s = torch.tensor([[2.0, 1.5, 9.0]])
+    >>> mask = torch.tensor([[True, True, False]])
+    >>> pair_sums(s, Pairs(torch.tensor([[0.0, 1.0, 9.0]]), mask, "strict", LOSSES["hinge"])).tolist()
+    [1.5]
+    """
+    return applied(_PairSums, scores, pairs)
+
+
+class _PairSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> Tensor:
+        compute = compiled_sums if can_be_compiled(scores, pairs) else blocked_sums
+        sums, gradient = compute(scores, pairs, ctx.needs_input_grad[0])
+        if gradient is not None:
+            ctx.save_for_backward(gradient)
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return given[:, None] * gradient, None
+
+
+def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+    """S (B,) and dS/ds (B, L), block by block of rows."""
+    s = scores.masked_fill(~pairs.mask, 0.0)
+    sums = s.new_zeros(len(s))
+    gradient = torch.zeros_like(s) if with_gradient else None
+    for start, stop in row_blocks(s.shape, pairs.block or block_size(s)):
+        left_out, better = choose(pairs, start, stop)
+        weight = _pair_weights(pairs, start, stop, s)
+        logit = pairs.sigma * (s[:, start:stop, None] - s[:, None, :])
+        one, zero = pairs.loss.one, pairs.loss.zero
+        sums += _of_pairs(one.value, zero.value, logit, better, weight, left_out).sum((1, 2))
+        if gradient is not None:
+            slope = _of_pairs(one.slope, zero.slope, logit, better, weight, left_out)
+            gradient[:, start:stop] += slope.sum(2)
+            gradient -= slope.sum(1)
+    return sums, None if gradient is None else gradient.mul_(pairs.sigma)
+
+
+def can_be_compiled(scores: Tensor, pairs: Pairs) -> bool:
+    """Whether a compiled kernel computes these pairs."""
+    known = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
+    plain = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    return known and plain and has_numba()
+
+
+def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
+    """S (B,) and dS/ds (B, L) of a mixture of logistic losses by a compiled kernel, in double precision."""
+    from cleanrank.losses.torch import _pair_kernels
+
+    s = scores.detach().contiguous().numpy()
+    w = np.ones_like(s) if pairs.weights is None else pairs.weights.to(scores.dtype).contiguous().numpy()
+    lengths = pairs.mask.sum(1).numpy()
+    sums, gradient = np.zeros(len(s)), np.zeros_like(s)
+    mix = np.array(_pair_mixture(pairs))
+    with _threads(s.size * s.shape[1]):
+        if pairs.swap is None:
+            y = pairs.labels.masked_fill(~pairs.mask, -torch.inf)
+            order = y.argsort(dim=1, descending=True, stable=True).numpy()
+            _pair_kernels.plain_sums(s, y.numpy(), w, lengths, order, pairs.sigma, mix, sums, gradient)
+        else:
+            gain, discount = (c.contiguous().numpy() for c in pairs.swap.columns)
+            order = pairs.swap.order.numpy()
+            _pair_kernels.swapped_sums(s, w, gain, discount, lengths, order, pairs.sigma, mix, sums, gradient)
+    return torch.from_numpy(sums).to(scores.dtype), torch.from_numpy(gradient) if with_gradient else None
+
+
+@contextmanager
+def _threads(cells: int) -> Iterator[None]:
+    """As many threads for compiled kernels as torch has; for a small batch one, as waking more costs more.
+
+    Kernels and torch may share an OpenMP runtime, so torch's own number is put back afterwards.
+    """
+    from cleanrank.jit import threads
+
+    before = torch.get_num_threads()
+    try:
+        with threads(before if cells > SMALL else 1):
+            yield
+    finally:
+        if torch.get_num_threads() != before:
+            torch.set_num_threads(before)
+
+
+def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
+    """(a, c) of pairs of different grades and of ties, as ``list_pairs`` reads them."""
+    (one_f, one_b), (zero_f, zero_b) = pairs.mixture or LOGISTIC
+    if pairs.kind == "strict":
+        return one_f + one_b, one_b, 0.0, 0.0
+    tie = zero_f + zero_b if pairs.kind == "all_ordered" else 0.0
+    return one_f + one_b + zero_f + zero_b, one_b + zero_f, 2.0 * tie, tie
+
+
+def row_blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:
+    """Cuts L rows into blocks of at most about ``most`` pairs over all B lists.
+
+    >>> list(row_blocks((2, 5), 20))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    lists, length = shape
+    rows = max(1, most // max(1, lists * length))
+    for start in range(0, length, rows):
+        yield start, min(start + rows, length)
+
+
+def block_size(scores: Tensor) -> int:
+    """The pairs in memory at a time; on an accelerator some whole rows at least, as each start costs time."""
+    kind = scores.device.type
+    return BLOCK["cpu"] if kind == "cpu" else max(BLOCK["cuda"], ROWS * scores.numel())
+
+
+def choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
+    """Which pairs of rows start..stop-1 do not count, and which have target 1; None if all that count."""
+    y, mask = pairs.labels, pairs.mask
+    better = y[:, start:stop, None] > y[:, None, :]
+    inside = mask[:, start:stop, None] & mask[:, None, :]
+    if pairs.kind == "strict":
+        return inside.logical_and_(better).logical_not_(), None
+    if pairs.kind == "strict_both":
+        inside.logical_and_(y[:, start:stop, None] != y[:, None, :])
+    else:
+        rows = torch.arange(start, stop, device=y.device)
+        inside[:, rows - start, rows] = False
+    return inside.logical_not_(), better
+
+
+def _pair_weights(pairs: Pairs, start: int, stop: int, like: Tensor) -> Tensor | None:
+    found = None if pairs.swap is None else pairs.swap.rows(start, stop)
+    if pairs.weights is not None:
+        w = pairs.weights.to(like.dtype)
+        both = w[:, start:stop, None] * w[:, None, :]
+        found = both if found is None else found.mul_(both)
+    return found
+
+
+def _of_pairs(
+    one: Formula, zero: Formula, logit: Tensor, better: Tensor | None, weight: Tensor | None, left_out: Tensor
+) -> Tensor:
+    """A curve at the pairs of a block, times their weights; 0 where a pair does not count."""
+    found: Tensor = one(logit) if better is None else torch.where(better, one(logit), zero(logit))
+    if weight is not None:
+        found = found * weight
+    # Not a product with the mask: a pair that does not count may have an infinite value.
+    return found.masked_fill_(left_out, 0.0)
+
+
+class _Elementwise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
+        if ctx.needs_input_grad[0]:
+            ctx.save_for_backward(loss.gradient(logit, target))
+        found: Tensor = loss.value(logit, target)
+        return found
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+        (gradient,) = ctx.saved_tensors
+        return given * gradient, None, None
+
+
+def elementwise(logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
+    """l(logit, target) whose backward pass uses the loss's own gradient.
+
+    >>> from cleanrank.losses.binary import LOSSES
+    >>> elementwise(torch.tensor([0.25]), torch.tensor([1.0]), LOSSES["hinge"]).tolist()
+    [0.75]
+    """
+    return applied(_Elementwise, logit, target, loss)

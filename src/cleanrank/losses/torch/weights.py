@@ -1,0 +1,399 @@
+"""What a measure gains or loses when two documents of a ranking change places, in torch.
+
+Lists are rows of (B, L) tensors with a mask; the documents of a list are ranked by descending score, ties by
+index, padding last. r is a rank from 1 on and k the cut-off: what stands beyond it counts 0. For a pair let
+*upper* be the document that stands higher and *lower* the other one. Every change is a formula of a few
+numbers per document, so that a block of pairs needs no more memory than the block:
+
+    dcg, ndcg          |G_i - G_j| |D(r_i) - D(r_j)| / Z, Z = 1 or the ideal DCG
+    precision, recall  the same with G = relevant or not, D = 1, Z = k or the number R of relevant documents
+    map                (c(r_upper) / r_upper + H(between) - c(r_lower) / r_lower) / R, where c counts the
+                       relevant documents down to a rank, the moved one included, and H sums 1 / r over those
+                       that stand between
+    mrr                the difference of 1 / (rank of the first relevant document)
+    err                |p_i - p_j| |A_upper - B_lower / (1 - p_upper)|, p the probability to stop
+    auc                |r_i - r_j| / (n1 n0), with micro weighting / n^2
+
+The change is 0 for padding and, in binary measures, when both documents are relevant or both are not. A list
+shorter than the cut-off is ranked as it is, whatever the measure's convention says of short lists.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from cleanrank.errors import invalid
+from cleanrank.losses.robust import grade_noise
+from cleanrank.metrics.measure import Measure
+from cleanrank.validation import one_of
+
+Columns: TypeAlias = "Sequence[Tensor]"
+
+
+@dataclass(frozen=True)
+class Swap:
+    """|change| of a pair as a formula of numbers of its two documents.
+
+    Attributes:
+        columns: (B, L) tensors.
+        formula: |change| from the columns of the first document and those of the second, broadcast.
+        order: (B, L), the documents of every list, best first.
+    """
+
+    columns: tuple[Tensor, ...]
+    formula: Callable[[Columns, Columns], Tensor]
+    order: Tensor
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        """(B, stop - start, L): the pairs of documents start..stop-1 with every document."""
+        return self.formula(
+            [c[:, start:stop, None] for c in self.columns], [c[:, None, :] for c in self.columns]
+        )
+
+    def at(self, i: Tensor, j: Tensor) -> Tensor:
+        """The pairs (i, j) of documents counted through all lists, i = list L + document."""
+        flat = [c.reshape(-1) for c in self.columns]
+        return self.formula([c[i] for c in flat], [c[j] for c in flat])
+
+
+def gain_change(i: Columns, j: Columns) -> Tensor:
+    """|G_i - G_j| |D_i - D_j|; the gains carry the factor 1 / Z."""
+    return (i[0] - j[0]).abs_().mul_((i[1] - j[1]).abs_())
+
+
+def place_change(i: Columns, j: Columns) -> Tensor:
+    """|p_i - p_j| |u_upper + x_upper v_lower| of columns p, rank, u, x, v."""
+    change = torch.where(i[1] < j[1], i[2] + i[3] * j[4], j[2] + j[3] * i[4]).abs_()
+    return change.mul_((i[0] - j[0]).abs_())
+
+
+def first_change(i: Columns, j: Columns) -> Tensor:
+    """|u_upper - max(m_upper, v_lower)| of columns relevant, rank, u, m, v; 0 unless one is relevant."""
+    here, there = i[2] - torch.maximum(i[3], j[4]), j[2] - torch.maximum(j[3], i[4])
+    return torch.where(i[1] < j[1], here, there).abs_().mul_((i[0] - j[0]).abs_())
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Lists in their ranking: (B, L) tensors of floats, in the order of ranks."""
+
+    measure: Measure
+    labels: Tensor
+    mask: Tensor
+    gains: Tensor | None
+    order: Tensor
+
+    @property
+    def inverse_rank(self) -> Tensor:
+        """1 / r where r counts, 0 beyond the cut-off and at padding."""
+        r = torch.arange(1, self.labels.shape[1] + 1, device=self.labels.device, dtype=self.labels.dtype)
+        return self.counted(1.0 / r)
+
+    @property
+    def relevant(self) -> Tensor:
+        """1 for a relevant document, else 0."""
+        return ((self.labels >= (self.measure.relevant or 1)) & self.mask).to(self.labels.dtype)
+
+    def counted(self, values: Tensor) -> Tensor:
+        """Values by rank (L,) for every list, 0 beyond the cut-off and at padding."""
+        if self.measure.cutoff is not None:
+            values = values.clone()
+            values[self.measure.cutoff :] = 0.0
+        return values * self.mask
+
+    def unsorted(self, values: Tensor) -> Tensor:
+        """Values by rank as values by document."""
+        return torch.empty_like(values).scatter_(1, self.order, values)
+
+
+def ranking(scores: Tensor, mask: Tensor) -> Tensor:
+    """The documents of every list, best first, ties by index, padding last.
+
+    >>> ranking(torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[True, True, False]])).tolist()
+    [[1, 0, 2]]
+    """
+    key = scores.detach().masked_fill(~mask, -torch.inf)
+    # A score of -inf must not end up behind padding, so padding goes last in a sort of its own.
+    order = key.argsort(dim=1, descending=True, stable=True)
+    behind = (~mask).gather(1, order).to(torch.uint8).argsort(dim=1, stable=True)
+    return order.gather(1, behind)
+
+
+def discounts(name: str, length: int, like: Tensor) -> Tensor:
+    """The discount of ranks 1..length.
+
+    >>> discounts("log2", 3, torch.ones(1)).tolist()
+    [1.0, 0.630..., 0.5]
+    """
+    r = torch.arange(1, length + 1, device=like.device, dtype=torch.float64)
+    found = 1.0 / torch.log2(r + 1.0) if name == "log2" else 1.0 / torch.log2(r.clamp(min=2.0))
+    return found.to(like.dtype)
+
+
+def gains_of(labels: Tensor, gain: str | None) -> Tensor:
+    """2^y - 1 or y.
+
+    >>> gains_of(torch.tensor([0.0, 2.0]), "exp").tolist()
+    [0.0, 3.0]
+    """
+    return torch.exp2(labels) - 1.0 if gain == "exp" else labels
+
+
+def swap_of(
+    measure: Measure, scores: Tensor, labels: Tensor, mask: Tensor, gains: Tensor | None = None
+) -> Swap:
+    """The changes of a measure under the ranking of these scores.
+
+    >>> s, y = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.0, 1.0]])
+    >>> swap_of(Measure("ndcg"), s, y, torch.ones(1, 2, dtype=torch.bool)).rows(0, 2)[0, 0].tolist()
+    [0.0, 0.369...]
+    """
+    one_of("measure for lambdarank", measure.name, SWAPS)
+    if gains is not None and measure.name not in ("ndcg", "dcg"):
+        raise invalid("gains", "belong to ndcg and dcg alone", str(measure))
+    order = ranking(scores, mask)
+    y = labels.to(scores.dtype).masked_fill(~mask, 0.0)
+    lists = Ranked(
+        measure,
+        y.gather(1, order),
+        mask.gather(1, order),
+        None if gains is None else gains.to(scores.dtype).masked_fill(~mask, 0.0).gather(1, order),
+        order,
+    )
+    return SWAPS[measure.name](lists)
+
+
+def _inverse(values: Tensor) -> Tensor:
+    """1 / x, 0 for 0."""
+    return torch.where(values > 0, 1.0 / values.clamp(min=torch.finfo(values.dtype).tiny), 0.0)
+
+
+def _rank(lists: Ranked) -> Tensor:
+    r = torch.arange(1, lists.labels.shape[1] + 1, device=lists.labels.device, dtype=lists.labels.dtype)
+    return lists.unsorted(r.expand_as(lists.labels).contiguous())
+
+
+def _gain_swap(lists: Ranked) -> Swap:
+    m = lists.measure
+    gain = gains_of(lists.labels, m.gain) * lists.mask if lists.gains is None else lists.gains
+    discount = lists.counted(discounts(m.discount or "log2", gain.shape[1], gain))
+    if m.name == "ndcg":
+        best = gain.sort(dim=1, descending=True).values
+        gain = gain * _inverse((best * discount).sum(1, keepdim=True))
+    return Swap((lists.unsorted(gain), lists.unsorted(discount)), gain_change, lists.order)
+
+
+def _share_swap(lists: Ranked) -> Swap:
+    relevant = lists.relevant
+    counted = relevant if lists.measure.name == "recall" else lists.mask.to(relevant.dtype)
+    scale = _inverse(counted.sum(1, keepdim=True))
+    if lists.measure.name == "precision" and lists.measure.cutoff is not None:
+        scale = torch.full_like(scale, 1.0 / lists.measure.cutoff)
+    inside = lists.counted(torch.ones_like(relevant[0]))
+    return Swap((lists.unsorted(relevant * scale), lists.unsorted(inside)), gain_change, lists.order)
+
+
+def _map_swap(lists: Ranked) -> Swap:
+    relevant, inverse = lists.relevant, lists.inverse_rank
+    count = relevant.cumsum(1)
+    between = (relevant * inverse).cumsum(1)
+    up = (count + 1.0 - relevant) * inverse - between
+    low = between - (relevant + count) * inverse
+    worth = relevant * _inverse(count[:, -1:])
+    up, one, low = (lists.unsorted(c) for c in (up, torch.ones_like(up), low))
+    return Swap((lists.unsorted(worth), _rank(lists), up, one, low), place_change, lists.order)
+
+
+def _mrr_swap(lists: Ranked) -> Swap:
+    relevant, inverse = lists.relevant, lists.inverse_rank
+    count = relevant.cumsum(1)
+    first = (inverse * relevant * (count == 1)).sum(1, keepdim=True)
+    second = (inverse * relevant * (count == 2)).sum(1, keepdim=True)
+    is_first, is_before = (relevant > 0) & (count == 1), count == 0
+    u = torch.where(is_first | is_before, inverse, 1.0)
+    m = torch.where(is_first, second, torch.where(is_before, first, 1.0))
+    places = (lists.unsorted(c) for c in (u, m, inverse))
+    return Swap((lists.unsorted(relevant), _rank(lists), *places), first_change, lists.order)
+
+
+def _err_swap(lists: Ranked) -> Swap:
+    inverse = lists.inverse_rank
+    stop = gains_of(lists.labels, "exp") * lists.mask / 2.0 ** (lists.measure.max_grade or 4)
+    go = 1.0 - stop
+    if bool((go <= 0).any()):
+        raise invalid("labels", f"must not exceed max_grade={lists.measure.max_grade}", "a higher grade")
+    reach = torch.cat((torch.ones_like(go[:, :1]), go.cumprod(1)[:, :-1]), 1)
+    term = stop * reach * inverse
+    total = term.cumsum(1)
+    up = reach * inverse + total / go
+    low = total - term + reach * inverse
+    places = (lists.unsorted(c) for c in (up, -1.0 / go, low))
+    return Swap((lists.unsorted(stop), _rank(lists), *places), place_change, lists.order)
+
+
+def _auc_swap(lists: Ranked) -> Swap:
+    relevant, rank = lists.relevant, _rank(lists)
+    n, n1 = lists.mask.to(relevant.dtype).sum(1, keepdim=True), relevant.sum(1, keepdim=True)
+    scale = _inverse(n * n if lists.measure.weighting == "micro" else n1 * (n - n1))
+    return Swap(
+        (lists.unsorted(relevant * scale), rank, rank, -torch.ones_like(rank), rank),
+        place_change,
+        lists.order,
+    )
+
+
+SWAPS: dict[str, Callable[[Ranked], Swap]] = {
+    "ndcg": _gain_swap,
+    "dcg": _gain_swap,
+    "map": _map_swap,
+    "mrr": _mrr_swap,
+    "err": _err_swap,
+    "precision": _share_swap,
+    "recall": _share_swap,
+    "auc": _auc_swap,
+}
+
+
+WEIGHTINGS: dict[str, str] = {
+    "macro": "mean over pairs of a list, then mean over lists with pairs",
+    "micro": "sum over pairs / n^2, then mean over lists",
+    "prevalence": "as macro, with the pairs the list would have without noise; needs the noise matrix",
+    "pooled": "mean over all pairs of the batch",
+    "sum": "sum over pairs, then mean over lists",
+}
+
+
+def coefficients(weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: Tensor | None) -> Tensor:
+    """The factor c of every list (B,).
+
+    >>> coefficients("micro", torch.tensor([2.0, 0.0]), torch.tensor([3.0, 1.0]), None).tolist()
+    [0.0555..., 0.5]
+    """
+    present = (n_docs > 0).to(n_pairs.dtype)
+    lists = present.sum().clamp(min=1.0)
+    if weighting == "sum":
+        return present / lists
+    if weighting == "macro":
+        return _divide(1.0, n_pairs) / (n_pairs > 0).sum().clamp(min=1)
+    if weighting == "pooled":
+        return torch.ones_like(n_pairs) * _divide(1.0, n_pairs.sum())
+    square = n_docs * n_docs
+    if weighting == "prevalence" and clean_share is not None:
+        square = square * clean_share
+    return _divide(1.0, square) / lists
+
+
+def _divide(a: float, b: Tensor) -> Tensor:
+    """The quotient, 0 where b = 0."""
+    return torch.where(b > 0, a / torch.where(b > 0, b, 1.0), 0.0)
+
+
+def pair_weight(kind: str, labels: Tensor, weights: Tensor) -> Tensor:
+    """N of every list; ``weights`` (B, L) are 0 at padding.
+
+    >>> pair_weight("strict", torch.tensor([[2.0, 1.0, 1.0]]), torch.ones(1, 3)).tolist()
+    [2.0]
+    """
+    total = weights.sum(1)
+    if kind == "all_ordered":
+        return (total * total - (weights * weights).sum(1)).clamp(min=0.0)
+    ordered, by = labels.sort(dim=1)
+    upto = torch.cat((torch.zeros_like(total[:, None]), weights.gather(1, by).cumsum(1)), 1)
+    below = torch.searchsorted(ordered, labels.contiguous(), right=False)
+    strict = (weights * upto.gather(1, below)).sum(1)
+    return strict if kind == "strict" else 2.0 * strict
+
+
+def clean_pair_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
+    """h: the share of pairs (y_i > y_j of all n^2) that a list would have without noise, estimated.
+
+    The shares of the given grades are multiplied by the inverse of the noise matrix P(given | true) and put
+    back among the shares; h is at least that of one document against all others.
+
+    >>> y, w = torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.ones(1, 4)
+    >>> clean_pair_share(y, w, torch.eye(2)).tolist()
+    [0.1875]
+    """
+    n = weights.sum(1).clamp(min=1.0)
+    grades = torch.arange(len(noise), device=labels.device)
+    given = torch.stack([(weights * (labels == g)).sum(1) / n for g in grades], 1)
+    if bool(((given.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
+        raise invalid(
+            "noise",
+            f"must cover every label, the grades 0..{len(noise) - 1}",
+            f"labels up to {labels.max():g}",
+        )
+    true: Tensor = torch.linalg.solve(noise.T.to(given.dtype), given.T).T.clamp(min=0.0)
+    true = true / true.sum(1, keepdim=True).clamp(min=torch.finfo(true.dtype).tiny)
+    return (0.5 * (1.0 - (true * true).sum(1))).clamp(min=0.0).maximum((n - 1.0) / (n * n))
+
+
+def noise_matrix(noise: object) -> Tensor:
+    """A (C, C) matrix P(given | true), also from the two keep probabilities (gamma0, gamma1).
+
+    >>> noise_matrix((0.9, 0.8)).tolist()
+    [[0.9, 0.0999...], [0.1999..., 0.8]]
+    """
+    return torch.as_tensor(grade_noise(noise))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded lists as the losses read them: floats of one type, zeros at padding."""
+
+    scores: Tensor
+    labels: Tensor
+    mask: Tensor
+    weights: Tensor
+    weighted: bool
+    gains: Tensor | None
+
+
+def read_batch(
+    scores: Tensor, labels: Tensor, mask: Tensor | None, weights: Tensor | None, gains: Tensor | None
+) -> Batch:
+    """Checks the shapes of a batch and fills its padding.
+
+    >>> read_batch(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([[True, False]]), None, None).scores
+    tensor([[1., 0.]])
+    """
+    named = {"labels": labels, "mask": mask, "weights": weights, "gains": gains}
+    for name, tensor in {"scores": scores, **named}.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise invalid(
+                name, "must be a torch tensor", type(tensor).__name__, remedy="torch.as_tensor makes one."
+            )
+    if not scores.is_floating_point():
+        raise invalid("scores", "must be of a floating type", scores.dtype)
+    for name, tensor in named.items():
+        if scores.ndim != 2 or (tensor is not None and tensor.shape != scores.shape):
+            found = tuple(scores.shape) if scores.ndim != 2 or tensor is None else tuple(tensor.shape)
+            raise invalid(f"scores and {name}", "must be of one shape (lists, documents)", found)
+    inside = torch.ones_like(labels, dtype=torch.bool) if mask is None else mask.bool()
+    s = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+    def filled(tensor: Tensor) -> Tensor:
+        return tensor.to(s.dtype).masked_fill(~inside, 0.0)
+
+    return Batch(
+        s.masked_fill(~inside, 0.0),
+        filled(labels),
+        inside,
+        inside.to(s.dtype) if weights is None else filled(weights),
+        weights is not None,
+        None if gains is None else filled(gains),
+    )
+
+
+def refuse_gains(name: str, batch: Batch) -> None:
+    """Refuses gains where a loss would not read them."""
+    if batch.gains is not None:
+        raise invalid(
+            "gains",
+            f"have no meaning for {name}",
+            "a tensor",
+            remedy="Pass them as labels: their order counts.",
+        )

@@ -1,0 +1,1 @@
+"""Gradients of ranking losses for boosted trees, compiled, over ragged queries."""

@@ -1,0 +1,461 @@
+"""How measures are computed: compiled, one ranking a query shared by all measures.
+
+Each query is ranked once. If every measure looks only at the first few ranks and ties are stable, the top
+is selected in one pass; else the whole query is sorted.
+
+Symbols of one query: n documents; ``code[d]`` the place of the grade of d on the scale of C grades;
+``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r.
+A measure comes as one row of ``plan``; the columns and codes are those of ``cleanrank.metrics._encoding``.
+"""
+
+import numpy as np
+
+from cleanrank.jit import kernel, prange
+from cleanrank.metrics._encoding import (
+    AUC,
+    AVERAGE,
+    CODE,
+    CUTOFF,
+    DCG,
+    DISCOUNT,
+    EMPTY,
+    EMPTY_ONE,
+    EMPTY_SKIP,
+    ERR,
+    GAIN,
+    MACRO,
+    MAP,
+    MAX_GRADE,
+    MICRO,
+    MRR,
+    NDCG,
+    PAIRACC,
+    PRECISION,
+    RELEVANT,
+    SHORT_ZERO,
+    STABLE,
+    TAU,
+    TIES,
+    WEIGHTING,
+    WORST,
+)
+from cleanrank.metrics._sorting import rank_all, rank_top, sort_keys, tie_ends, worst_order
+from cleanrank.types import Array
+
+MANY_GRADES = 64
+
+
+@kernel()
+def _copy(source: Array, target: Array, n: int) -> None:
+    # Assigning slices would compile a check and its message into every kernel.
+    for d in range(n):
+        target[d] = source[d]
+
+
+@kernel()
+def _from(counts: Array, lowest: int) -> int:
+    """Documents with a code of at least ``lowest``."""
+    total = 0
+    for c in range(lowest, len(counts)):
+        total += counts[c]
+    return total
+
+
+@kernel()
+def _dcg(gain: Array, discount: Array, rank: Array, end: Array, cut: int, average: bool) -> float:
+    total = 0.0
+    if not average:
+        for r in range(cut):
+            total += gain[rank[r]] * discount[r]
+        return total
+    r = 0
+    while r < cut:
+        stop = end[r]
+        gains = 0.0
+        for i in range(r, stop):
+            gains += gain[rank[i]]
+        weights = 0.0
+        for i in range(r, min(stop, cut)):
+            weights += discount[i]
+        total += gains / (stop - r) * weights
+        r = stop
+    return total
+
+
+@kernel()
+def _ideal_by_count(counts: Array, gain_of: Array, discount: Array, cut: int) -> float:
+    total = 0.0
+    r = 0
+    for c in range(len(counts) - 1, -1, -1):
+        stop = min(r + counts[c], cut)
+        while r < stop:
+            total += gain_of[c] * discount[r]
+            r += 1
+    return total
+
+
+@kernel()
+def _ideal_by_sort(gain: Array, discount: Array, n: int, cut: int) -> float:
+    ordered = np.empty(n, np.float64)
+    _copy(gain, ordered, n)
+    # Numbers that are not negative sort as their bits do.
+    sort_keys(ordered.view(np.uint64), np.empty(n, np.uint64), n)
+    total = 0.0
+    for r in range(cut):
+        total += ordered[n - 1 - r] * discount[r]
+    return total
+
+
+@kernel()
+def _found(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """Relevant documents in the first ``cut`` ranks."""
+    total = 0.0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        total += inside * ((min(stop, cut) - r) / (stop - r))
+        r = stop
+    return total
+
+
+@kernel()
+def _precision_sum(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """The precision at each relevant document, summed over ``cut`` ranks (ties: McSherry and Najork 2008)."""
+    total = 0.0
+    before = 0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        size = stop - r
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        if inside > 0:
+            each = (inside - 1.0) / (size - 1.0) if size > 1 else 0.0
+            share = inside / size
+            for j in range(min(stop, cut) - r):
+                total += share * (before + 1.0 + j * each) / (r + j + 1.0)
+        before += inside
+        r = stop
+    return total
+
+
+@kernel()
+def _reciprocal(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+    """1 / rank of the first relevant document; its rank among ties is hypergeometric."""
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        size = stop - r
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        if inside > 0:
+            total = 0.0
+            none_yet = 1.0
+            for j in range(min(stop, cut) - r):
+                here = none_yet * inside / (size - j)
+                total += here / (r + j + 1.0)
+                none_yet *= (size - j - inside) / (size - j)
+            return total
+        r = stop
+    return 0.0
+
+
+@kernel()
+def _err(
+    stop_at: Array, code: Array, rank: Array, end: Array, cut: int, average: bool, scale: float
+) -> float:
+    """Expected reciprocal rank; among ties E[prod (1 - R)] over j of them is a mean of products.
+
+    E_j, the mean of the products of j of the first i factors x, follows from
+    E_j <- (i - j)/i E_j + j/i x_i E_(j-1): convex, so nothing cancels.
+    """
+    total = 0.0
+    reach = 1.0
+    r = 0
+    while r < cut:
+        stop = end[r] if average else r + 1
+        if stop == r + 1:
+            p = stop_at[code[rank[r]]] * scale
+            total += reach * p / (r + 1.0)
+            reach *= 1.0 - p
+            r = stop
+            continue
+        size = stop - r
+        ranks = min(stop, cut) - r
+        mean = np.zeros(ranks + 1)
+        mean[0] = 1.0
+        for i in range(1, size + 1):
+            x = 1.0 - stop_at[code[rank[r + i - 1]]] * scale
+            for j in range(min(i, ranks), 0, -1):
+                mean[j] = (i - j) / i * mean[j] + j / i * x * mean[j - 1]
+        for j in range(ranks):
+            total += reach * (mean[j] - mean[j + 1]) / (r + j + 1.0)
+        reach *= mean[ranks]
+        r = stop
+    return total
+
+
+@kernel()
+def _right_of_two(code: Array, rank: Array, end: Array, n: int, relevant: int, ties: int) -> float:
+    """Pairs (relevant, not relevant) in the right order."""
+    total = 0.0
+    seen = 0
+    r = 0
+    while r < n:
+        stop = r + 1 if ties == STABLE else end[r]
+        inside = 0
+        for i in range(r, stop):
+            inside += code[rank[i]] >= relevant
+        others = stop - r - inside
+        total += seen * others
+        if ties == AVERAGE:
+            total += 0.5 * inside * others
+        seen += inside
+        r = stop
+    return total
+
+
+@kernel()
+def _above(tree: Array, size: int, c: int, seen: int) -> int:
+    """Of the ``seen`` codes counted in the Fenwick tree, those above c."""
+    below = 0
+    i = c + 1
+    while i > 0:
+        below += tree[i]
+        i -= i & -i
+    return seen - below
+
+
+@kernel()
+def _right_of_many(code: Array, rank: Array, end: Array, n: int, size: int, ties: int) -> tuple[float, float]:
+    """(pairs of different grades in the right order, pairs of different grades that tie in score)."""
+    tree = np.zeros(size + 1, np.int64)
+    within = np.zeros(size, np.int64)
+    total = 0.0
+    tied = 0.0
+    seen = 0
+    r = 0
+    while r < n:
+        stop = r + 1 if ties == STABLE else end[r]
+        for i in range(r, stop):
+            total += _above(tree, size, code[rank[i]], seen)
+        m = stop - r
+        same = 0
+        for i in range(r, stop):
+            c = code[rank[i]]
+            same += within[c]
+            within[c] += 1
+            j = c + 1
+            while j <= size:
+                tree[j] += 1
+                j += j & -j
+        for i in range(r, stop):
+            within[code[rank[i]]] = 0
+        tied += m * (m - 1) // 2 - same
+        seen += m
+        r = stop
+    if ties == AVERAGE:
+        total += 0.5 * tied
+    return total, tied
+
+
+@kernel()
+def _pairs_within(counts: Array) -> float:
+    """Pairs of equal grades."""
+    total = 0.0
+    for c in counts:
+        total += 0.5 * c * (c - 1.0)
+    return total
+
+
+@kernel()
+def _tau(code: Array, rank: Array, end: Array, n: int, counts: Array) -> float:
+    right, tied = _right_of_many(code, rank, end, n, len(counts), WORST)
+    every = 0.5 * n * (n - 1.0)
+    graded = every - _pairs_within(counts)
+    scored = every
+    r = 0
+    while r < n:
+        m = end[r] - r
+        scored -= 0.5 * m * (m - 1.0)
+        r = end[r]
+    if graded == 0.0 or scored == 0.0:
+        return np.nan
+    return float((2.0 * right - (graded - tied)) / (np.sqrt(graded) * np.sqrt(scored)))
+
+
+@kernel()
+def _pair_value(right: float, every: float, n: int, weighting: int) -> tuple[float, float]:
+    if weighting == MICRO:
+        return (right / (float(n) * n), 1.0) if n > 0 else (np.nan, 0.0)
+    value = right / every if every > 0.0 else np.nan
+    return value, 1.0 if weighting == MACRO else every
+
+
+@kernel()
+def _when_empty(empty: int) -> float:
+    if empty == EMPTY_SKIP:
+        return np.nan
+    return 1.0 if empty == EMPTY_ONE else 0.0
+
+
+@kernel()
+def _binary_value(p: Array, code: Array, rank: Array, end: Array, counts: Array, n: int, cut: int) -> float:
+    relevant, average = p[RELEVANT], p[TIES] == AVERAGE
+    all_relevant = _from(counts, relevant)
+    if all_relevant == 0:
+        return _when_empty(p[EMPTY])
+    if p[CODE] == MRR:
+        return _reciprocal(code, rank, end, cut, relevant, average)
+    if p[CODE] == MAP:
+        return _precision_sum(code, rank, end, cut, relevant, average) / all_relevant
+    found = _found(code, rank, end, cut, relevant, average)
+    if p[CODE] == PRECISION:
+        return found / (p[CUTOFF] if p[CUTOFF] > 0 else n)
+    return found / all_relevant
+
+
+@kernel()
+def _gain_value(
+    p: Array, gain: Array, given: bool, gain_of: Array, discount: Array, rank: Array, end: Array,
+    counts: Array, n: int, cut: int,
+) -> float:  # fmt: skip
+    if given or len(counts) > MANY_GRADES:
+        ideal = _ideal_by_sort(gain, discount, n, cut)
+    else:
+        ideal = _ideal_by_count(counts, gain_of, discount, cut)
+    if not ideal > 0.0:
+        return _when_empty(p[EMPTY])
+    if p[SHORT_ZERO] and n < p[CUTOFF]:
+        return 0.0
+    dcg = _dcg(gain, discount, rank, end, cut, p[TIES] == AVERAGE)
+    return dcg if p[CODE] == DCG else dcg / ideal
+
+
+@kernel()
+def _value(
+    p: Array, code: Array, gain: Array, given: bool, gain_of: Array, discounts: Array, rank: Array,
+    end: Array, counts: Array, n: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Value and weight of one measure on one ranked query; ``rank`` is already that of its ties."""
+    kind = p[CODE]
+    cut = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
+    if kind in (NDCG, DCG):
+        value = _gain_value(
+            p, gain, given, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut
+        )
+    elif kind == ERR:
+        if _from(counts, p[RELEVANT]) == 0:
+            value = _when_empty(p[EMPTY])
+        else:
+            value = _err(gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE])
+    elif kind == AUC:
+        positive = float(_from(counts, p[RELEVANT]))
+        right = _right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
+        value, weight = _pair_value(right, positive * (n - positive), n, p[WEIGHTING])
+        return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
+    elif kind == PAIRACC:
+        right, _ = _right_of_many(code, rank, end, n, len(counts), p[TIES])
+        every = 0.5 * n * (n - 1.0) - _pairs_within(counts)
+        value, weight = _pair_value(right, every, n, p[WEIGHTING])
+        return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
+    elif kind == TAU:
+        value = _tau(code, rank, end, n, counts)
+        value = _when_empty(p[EMPTY]) if np.isnan(value) else value
+    else:
+        value = _binary_value(p, code, rank, end, counts, n, cut)
+    return value, 1.0
+
+
+@kernel()
+def _query_values(
+    plan: Array, code: Array, gains: Array, given: bool, gain_of: Array, discounts: Array, top: int,
+    score: Array, bits: Array, keys: Array, spare: Array, rank: Array, other: Array, end: Array,
+    gain: Array, counts: Array, values: Array, weights: Array, q: int,
+) -> None:  # fmt: skip
+    """All measures of query q, into values[:, q] and weights[:, q]."""
+    n = len(code)
+    for c in range(len(counts)):
+        counts[c] = 0
+    for d in range(n):
+        counts[code[d]] += 1
+    tied = False
+    if 0 < top < n:
+        rank_top(score, other_scores(keys), rank, n, top)
+    else:
+        rank_all(score, bits, keys, spare, rank, n)
+        tied = tie_ends(score, rank, end, n)
+    for m in range(len(plan)):
+        p = plan[m]
+        gained = p[CODE] in (NDCG, DCG)
+        if gained and given:
+            _copy(gains, gain, n)
+        elif gained:
+            _look_up(gain_of[p[GAIN]], code, gain)
+        use = rank
+        if tied and p[TIES] == WORST and p[CODE] not in (AUC, PAIRACC):
+            if not gained:
+                _copy(code, gain, n)
+            worst_order(rank, end, gain, other, n)
+            use = other
+        values[m, q], weights[m, q] = _value(p, code, gain, given, gain_of, discounts, use, end, counts, n)
+
+
+@kernel()
+def other_scores(keys: Array) -> Array:
+    """The key buffer read as scores, so that the selection of the top needs no buffer of its own."""
+    return keys.view(np.float64)
+
+
+@kernel()
+def _look_up(table: Array, code: Array, out: Array) -> None:
+    for d in range(len(code)):
+        out[d] = table[code[d]]
+
+
+@kernel()
+def _chunk(
+    plan: Array, scores: Array, code: Array, indptr: Array, first: int, last: int, gains: Array,
+    gain_of: Array, discounts: Array, top: int, values: Array, weights: Array,
+) -> None:  # fmt: skip
+    """The queries first..last - 1, with buffers of their own."""
+    longest = discounts.shape[1]
+    score = np.empty(longest, np.float64)
+    bits = score.view(np.uint64)
+    keys = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    rank = np.empty(longest, np.int64)
+    other = np.empty(longest, np.int64)
+    end = np.empty(longest, np.int64)
+    gain = np.empty(longest, np.float64)
+    counts = np.empty(gain_of.shape[1], np.int64)
+    for q in range(first, last):
+        start, stop = indptr[q], indptr[q + 1]
+        for d in range(start, stop):
+            score[d - start] = np.float64(scores[d]) + 0.0  # -0.0 and 0.0 tie
+        _query_values(
+            plan, code[start:stop], gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of,
+            discounts, top, score, bits, keys, spare, rank, other, end, gain, counts, values, weights, q,
+        )  # fmt: skip
+
+
+@kernel(parallel=True)
+def query_measures(
+    plan: Array, scores: Array, code: Array, indptr: Array, bounds: Array, gains: Array, gain_of: Array,
+    discounts: Array, top: int, values: Array, weights: Array,
+) -> None:  # fmt: skip
+    """All measures of all queries into values and weights (M, Q); ``bounds`` cut the queries into chunks.
+
+    ``gains`` may be empty: then gains come from ``gain_of`` (exponential, linear). ``top`` > 0 says that no
+    measure looks beyond that rank.
+    """
+    for b in prange(len(bounds) - 1):
+        _chunk(
+            plan, scores, code, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top, values,
+            weights,
+        )  # fmt: skip

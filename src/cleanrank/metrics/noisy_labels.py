@@ -1,0 +1,424 @@
+"""Measures of the true labels, estimated from noisy ones with a known noise matrix.
+
+T[i, j] is the probability that a document of true grade i was labelled j, independently of all others. With
+h = T^-1 g the mean of h[label] over the noise is g[true grade], whatever that is (Natarajan et al. 2013). A
+measure allows this correction if it is a sum over documents of (a weight from the scores) x (a number from
+the grade), or over pairs of documents likewise:
+
+* DCG, precision: sum_d w_d g[y_d], with w the discount at the rank of d, or 1/k;
+* AUC and pairwise accuracy, ``micro``: sum over i != j of K_ij G[y_i, y_j] / n^2, with K = 1 where i ranks
+  above j and 1/2 where they tie, and G[a, b] = 1 where grade a should rank above b. Corrected, G becomes
+  T^-1 G T^-T. Unbiased, because the noise of i and j is independent;
+* ``pooled``: a ratio of two such sums; consistent in the number of queries, not unbiased.
+
+Symbols: C grades; ``stats`` (Q, S) hold, per query, the sums of weights by label (S = C) or by pair of
+labels (S = C^2), so that every value is ``stats @ coefficients``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import InvalidInputError, invalid
+from cleanrank.metrics import significance
+from cleanrank.metrics._encoding import discount
+from cleanrank.metrics.evaluation import aligned, checked_scores
+from cleanrank.metrics.measure import MAX_EXP_GRADE, Measure, MeasureLike, as_measures, describe_parts
+from cleanrank.metrics.significance import checked_count
+from cleanrank.ragged import query_of_row, rank_order, ranks
+from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
+
+MOST_CONDITION = 1e4
+ROW_SUM_SLACK = 1e-6
+
+REFUSED: dict[str, str] = {
+    "ndcg": "the ideal DCG depends on the labels too, so the effect of noise depends on how many of each "
+    "there are (Haddad 2022). Use dcg",
+    "map": "it is quadratic in the labels. Use auc:micro or precision",
+    "mrr": "it depends on a product over documents, not a sum. Use dcg or precision",
+    "err": "it depends on a product over documents, not a sum. Use dcg",
+    "recall": "it divides by the number of relevant documents of the query, which the noise changes. "
+    "Use precision",
+    "tau": "it divides by the number of untied pairs of the query, which the noise changes. "
+    "Use pairacc:micro",
+    "auc": "with macro weighting the effect of noise depends on the share of relevant documents of each "
+    "query. "
+    "Use auc:micro or auc:pooled",
+    "pairacc": "with macro weighting the effect of noise depends on the grades of each query. "
+    "Use pairacc:micro or pairacc:pooled",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Corrected:
+    """Corrected means with intervals, beside what the noisy labels say.
+
+    Attributes:
+        measures: what was measured.
+        means: (M,) corrected.
+        low: (M,) lower ends of the intervals.
+        high: (M,) upper ends.
+        noisy: (M,) the means on the labels as they are.
+        by_query: (M, Q) corrected values; their mean is ``means`` except for pooled measures.
+        level: of the intervals.
+    """
+
+    measures: tuple[Measure, ...]
+    means: FloatArray
+    low: FloatArray
+    high: FloatArray
+    noisy: FloatArray
+    by_query: FloatArray
+    level: float
+
+    def __repr__(self) -> str:
+        rows = [("measure", "corrected", f"{100 * self.level:g}% interval", "as labelled", "convention")]
+        for m, measure in enumerate(self.measures):
+            rows.append(
+                (str(measure), f"{self.means[m]:.4f}", f"[{self.low[m]:.4f}, {self.high[m]:.4f}]",
+                 f"{self.noisy[m]:.4f}", describe_parts(measure))
+            )  # fmt: skip
+        return aligned(rows)
+
+
+def corrected(
+    scores: npt.ArrayLike,
+    data: RankingData,
+    measures: "MeasureLike | Iterable[MeasureLike]" = "dcg@10",
+    noise: Any = None,
+    level: float = 0.95,
+    seed: int = 0,
+    matrix_draws: npt.ArrayLike | None = None,
+    resamples: int = 10_000,
+) -> Corrected:
+    """Estimates measures of the true labels from noisy ones.
+
+    Args:
+        scores: one per row.
+        data: with noisy grades.
+        measures: dcg, precision, auc and pairacc with micro or pooled weighting; others are refused.
+        noise: T (C, C) with rows that sum to 1, or an object with a ``matrix``.
+        level: of the bootstrap intervals over queries.
+        seed: of the bootstrap.
+        matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty. Those of
+            ``noise`` itself (``noise.draws``) when it has some and none are given.
+        resamples: of the bootstrap.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 1], qid=[1, 1, 2, 2])
+    >>> found = corrected([2, 1, 2, 1], data, "precision@1", noise=[[0.9, 0.1], [0.2, 0.8]])
+    >>> found.noisy.round(3).tolist(), found.means.round(3).tolist()
+    ([0.5], [0.571])
+    """
+    significance.check_level(level)
+    wanted = as_measures(measures)
+    resamples = significance.checked_count("resamples", resamples)
+    matrix = noise_matrix(noise, data)
+    drawn = _draws(getattr(noise, "draws", None) if matrix_draws is None else matrix_draws, matrix)
+    found = checked_scores(scores, data.n_docs, data)
+    columns: list[list[Any]] = [[], [], [], [], []]
+    for m in wanted:
+        check_correctable(m, data, len(matrix))
+        stats, units = query_stats(m, found, data, len(matrix))
+        value = coefficients(m, matrix)
+        total = stats @ value
+        size = units @ base_coefficients(m, matrix)
+        plain = coefficients(m, np.eye(len(matrix)))
+        plain_size = units @ base_coefficients(m, np.eye(len(matrix)))
+        low, high = _interval(m, stats, units, drawn, level, seed, resamples)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            by_query = total / (size if m.weighting == "pooled" else 1.0)
+            row = (total.sum() / size.sum(), low, high, (stats @ plain).sum() / plain_size.sum(), by_query)
+        for column, entry in zip(columns, row, strict=True):
+            column.append(entry)
+    means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in columns)
+    return Corrected(wanted, means, lows, highs, noisy, values, level)
+
+
+def noise_matrix(noise: Any, data: RankingData) -> FloatArray:
+    """A checked T that can be inverted."""
+    given = getattr(noise, "matrix", noise)
+    if given is None:
+        raise invalid("noise", "must be a matrix of label probabilities", "none", remedy="Give noise=T.")
+    try:
+        T = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        remedy = (
+            "A named family becomes one with cleanrank.noise.profiles.read_noise('uniform:0.1', n_grades)."
+        )
+        raise invalid(
+            "noise", "must be a matrix of label probabilities", repr(given)[:80], remedy=remedy
+        ) from None
+    if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < data.n_grades:
+        rule = f"must be a square matrix for at least the {data.n_grades} grades of the data"
+        raise invalid("noise", rule, f"shape {T.shape}")
+    _check_stochastic(T)
+    condition = float(np.linalg.cond(T))
+    if not condition < MOST_CONDITION:
+        raise invalid(
+            "noise",
+            f"must leave the grades apart (condition number below {MOST_CONDITION:g})",
+            f"condition number {condition:.3g}",
+            remedy="Merge grades that the labels hardly tell apart.",
+        )
+    return T
+
+
+def _check_stochastic(T: FloatArray) -> None:
+    bad = ~(T >= 0).all(axis=-1) | ~(np.abs(T.sum(axis=-1) - 1.0) <= ROW_SUM_SLACK)
+    if bad.any():
+        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        rule = "must have rows of probabilities that sum to 1"
+        raise invalid("noise", rule, T[at].tolist(), at=f"row {int(at[-1])}")
+
+
+def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray:
+    if matrix_draws is None:
+        return matrix[None]
+    drawn = np.asarray(matrix_draws, dtype=np.float64)
+    if drawn.ndim != 3 or drawn.shape[1:] != matrix.shape:
+        raise invalid("matrix_draws", f"must have the shape (draws, *{matrix.shape})", drawn.shape)
+    _check_stochastic(drawn)
+    worst = float(np.linalg.cond(drawn).max())
+    if not worst < MOST_CONDITION:
+        raise invalid("matrix_draws", "must all be well conditioned", f"condition number {worst:.3g}",
+                    remedy="Estimate the matrix from more labels.")  # fmt: skip
+    return drawn
+
+
+def check_correctable(m: Measure, data: RankingData, n_grades: int) -> None:
+    """Refuses what cannot be corrected, with the reason."""
+    reason = REFUSED.get(m.name) if m.weighting in (None, "macro") else None
+    if reason:
+        raise InvalidInputError(f"{str(m)!r} cannot be corrected for label noise: {reason}.")
+    if m.empty == "skip":
+        rule = "must keep all queries, for noisy labels decide which are left out"
+        raise invalid(f"{str(m)!r}", rule, "empty=skip", remedy="Leave the convention out.")  # fmt: skip
+    if m.ties == "worst":
+        raise invalid(f"{str(m)!r}", "must not break ties by noisy labels", "ties=worst",
+                    remedy="Use ties=average.")  # fmt: skip
+    if m.name == "dcg" and data.gains is not None:
+        raise invalid("data", "must have no gains of their own, for grades are what is noisy", "gains",
+                    remedy="Use data.with_labels(data.y).")  # fmt: skip
+    if m.gain == "exp" and n_grades - 1 > MAX_EXP_GRADE:
+        raise invalid("grades", f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1", n_grades - 1)
+
+
+def grade_values(m: Measure, n_grades: int) -> FloatArray:
+    """What a document of each true grade contributes, (C,); for pairs of documents (C, C)."""
+    grades = np.arange(n_grades, dtype=np.float64)
+    if m.name == "dcg":
+        return np.exp2(grades) - 1.0 if m.gain == "exp" else grades
+    relevant = (grades >= (m.relevant or 1)).astype(np.float64)
+    if m.name == "precision":
+        return relevant
+    if m.name == "auc":
+        return np.outer(relevant, 1.0 - relevant)
+    return (grades[:, None] > grades[None, :]).astype(np.float64)
+
+
+def coefficients(m: Measure, T: FloatArray) -> FloatArray:
+    """What a label (or pair of labels) contributes, so that its mean over the noise is the true value.
+
+    >>> coefficients(Measure("precision", 1), np.array([[0.9, 0.1], [0.1, 0.9]])).round(4).tolist()
+    [-0.125, 1.125]
+    """
+    inverse = np.linalg.inv(T)
+    g = grade_values(m, len(T))
+    return inverse @ g if g.ndim == 1 else (inverse @ g @ inverse.T).ravel()
+
+
+def base_coefficients(m: Measure, T: FloatArray) -> FloatArray:
+    """The same for the denominator: 1 per query, or the pairs that should be in order."""
+    return coefficients(m, T) if m.weighting == "pooled" else np.ones(1)
+
+
+def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
+    """The weight w of each document (N,), from the ranking alone."""
+    lengths = np.repeat(data.lengths, data.lengths)
+    longest = int(data.lengths.max(initial=1))
+    cut = m.cutoff or longest
+    if m.name == "precision":
+        table = np.ones(longest)
+        scale = 1.0 / (np.full(data.n_docs, m.cutoff) if m.cutoff else lengths)
+    else:
+        table = discount(m.discount or "log2", longest)
+        scale = np.where((lengths < cut) & (m.short == "zero") & (m.cutoff is not None), 0.0, 1.0)
+    table[cut:] = 0.0
+    weights = table[ranks(scores, data.indptr) - 1] * scale
+    if m.ties != "average":
+        return np.asarray(weights, dtype=np.float64)
+    order = rank_order(scores, data.indptr)
+    new = np.ones(data.n_docs, dtype=bool)
+    s, q = np.asarray(scores)[order], query_of_row(data.indptr)[order]
+    new[1:] = (s[1:] != s[:-1]) | (q[1:] != q[:-1])
+    group = np.cumsum(new) - 1
+    means = np.bincount(group, weights=weights[order]) / np.bincount(group)
+    averaged = np.empty(data.n_docs)
+    averaged[order] = means[group]
+    return averaged
+
+
+def query_stats(m: Measure, scores: Array, data: RankingData, n_grades: int) -> tuple[FloatArray, FloatArray]:
+    """(numerator stats (Q, S), denominator stats (Q, S'))."""
+    if m.name in ("dcg", "precision"):
+        cell = query_of_row(data.indptr) * n_grades + data.y
+        sums = np.bincount(cell, weights=rank_weights(m, scores, data), minlength=data.n_queries * n_grades)
+        return sums.astype(np.float64).reshape(-1, n_grades), np.ones((data.n_queries, 1))
+    right = np.empty((data.n_queries, n_grades, n_grades))
+    every = np.empty_like(right)
+    for q, (start, stop) in enumerate(pairwise(data.indptr)):
+        labels = np.eye(n_grades)[data.y[start:stop]]
+        right[q] = labels.T @ _beaten(m, scores[start:stop].astype(np.float64), labels)
+        counts = labels.sum(axis=0)
+        every[q] = np.outer(counts, counts) - np.diag(counts)
+    if m.weighting == "pooled":
+        return right.reshape(data.n_queries, -1), every.reshape(data.n_queries, -1)
+    squares = np.maximum(data.lengths.astype(np.float64) ** 2, 1.0)
+    return right.reshape(data.n_queries, -1) / squares[:, None], np.ones((data.n_queries, 1))
+
+
+def _beaten(m: Measure, s: FloatArray, labels: FloatArray) -> FloatArray:
+    """(n, C): for each document, the documents of each label below it, ties half; itself left out."""
+    order = np.argsort(s, kind="stable")
+    if m.ties == "stable":
+        order = np.argsort(-s, kind="stable")[::-1]
+        s = np.argsort(order).astype(np.float64)
+    ordered = s[order]
+    below = np.concatenate((np.zeros((1, labels.shape[1])), np.cumsum(labels[order], axis=0)))
+    strictly = below[np.searchsorted(ordered, s, side="left")]
+    weakly = below[np.searchsorted(ordered, s, side="right")]
+    beaten: FloatArray = strictly + 0.5 * (weakly - strictly - labels)
+    return beaten
+
+
+def _interval(
+    m: Measure, stats: FloatArray, units: FloatArray, drawn: FloatArray, level: float, seed: int,
+    resamples: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Percentile interval over queries; resample b takes the matrix draw b modulo their number."""
+    up = np.stack([coefficients(m, T) for T in drawn])
+    down = np.stack([base_coefficients(m, T) for T in drawn])
+    if len(drawn) == 1:
+        stats, units, up, down = stats @ up.T, units @ down.T, np.ones((1, 1)), np.ones((1, 1))
+    sums = significance.resampled_sums(np.concatenate((stats, units), axis=1), resamples, seed)
+    which = np.arange(resamples) % len(drawn)
+    width = stats.shape[1]
+    top = (sums[:, :width] * up[which]).sum(axis=1)
+    low, high = significance.quantiles((top / (sums[:, width:] * down[which]).sum(axis=1))[:, None], level)
+    return float(low[0]), float(high[0])
+
+
+OVER = ("queries", "labels")
+BLOCK = 512
+
+
+def order_probability(
+    scores_a: npt.ArrayLike,
+    scores_b: npt.ArrayLike,
+    data: RankingData,
+    measure: MeasureLike = "dcg@10",
+    noise: Any = None,
+    over: str = "queries",
+    seed: int = 0,
+    resamples: int = 10_000,
+) -> float:
+    """The probability that the corrected order of two systems is the true one.
+
+    Args:
+        scores_a: of one system.
+        scores_b: of the other.
+        data: with noisy grades.
+        measure: one that can be corrected, see ``corrected``.
+        noise: T (C, C), or an object with a ``matrix``.
+        over: "queries": for the population that the queries come from, by bootstrap over queries (the noise
+            of their labels included). "labels": for these very queries, where only the labels are in doubt:
+            Phi(|D| / sd), with the standard deviation of D over the noise.
+            Both take every true difference as equally likely beforehand; between systems that are known to be
+            nearly equal, they are too sure.
+        seed: of the bootstrap.
+        resamples: of the bootstrap.
+
+    Equal systems give 1/2.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[1.0]] * 40, [1, 0] * 20, qid=[i // 2 for i in range(40)])
+    >>> good, bad = [1, 0] * 20, [0, 1] * 20
+    >>> order_probability(good, bad, data, "dcg@1", noise=[[0.9, 0.1], [0.1, 0.9]], over="labels") > 0.99
+    True
+    """
+    one_of("over", over, OVER)
+    resamples = checked_count("resamples", resamples)
+    m = as_measures(measure)[0]
+    T = noise_matrix(noise, data)
+    check_correctable(m, data, len(T))
+    a, b = (checked_scores(s, data.n_docs, data) for s in (scores_a, scores_b))
+    # The denominator of a pooled measure is that of both systems, so the numerators decide.
+    stats = query_stats(m, a, data, len(T))[0] - query_stats(m, b, data, len(T))[0]
+    change = stats @ coefficients(m, T)
+    observed = float(change.sum())
+    if over == "queries":
+        sums = significance.resampled_sums(change[:, None], resamples, seed)[:, 0] * np.sign(observed)
+        return float(((sums > 0).sum() + 0.5 * (sums == 0).sum()) / resamples)
+    return _normal(abs(observed), max(label_variance(m, a, b, data, T), 0.0))
+
+
+def _normal(size: float, variance: float) -> float:
+    if variance == 0.0:
+        return 1.0 if size > 0.0 else 0.5
+    from scipy import special
+
+    return float(special.ndtr(size / np.sqrt(variance)))
+
+
+def label_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatArray) -> float:
+    """The variance over the noise of the corrected difference (a sum over queries), without bias."""
+    if m.name in ("dcg", "precision"):
+        weights = rank_weights(m, a, data) - rank_weights(m, b, data)
+        g = grade_values(m, len(T))
+        spread = np.linalg.solve(T, T @ np.linalg.solve(T, g) ** 2 - g**2)
+        return float((weights**2) @ spread[data.y])
+    return _pair_variance(m, a, b, data, T)
+
+
+def _pair_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatArray) -> float:
+    """With K_ji = 1 - K_ij the difference is sum_(i<j) dK_ij e_i' A e_j, A = G - G', e the corrected one-hot.
+
+    To first order each document i adds b_i' cov(e_i) b_i, b_i = sum_j dK_ij A e_j. The estimate of b_i holds
+    the noise of the e_j, which counts each pair twice more; each pair's own product belongs there once.
+    """
+    inverse = np.linalg.inv(T)
+    g = grade_values(m, len(T))
+    A = g - g.T
+    one_hot = np.stack([np.diag(e) for e in np.eye(len(T))])
+    true_spread = np.einsum("yj,ja,jb->yab", T, inverse, inverse) - one_hot
+    spread = np.einsum("ly,yab->lab", inverse, true_spread)
+    turned = np.einsum("ab,lbc,dc->lad", A, spread, A)
+    product = np.einsum("lab,mab->lm", spread, turned)
+    total = 0.0
+    scale = np.ones(data.n_queries) if m.weighting == "pooled" else 1.0 / np.maximum(data.lengths, 1) ** 4.0
+    for q, (start, stop) in enumerate(pairwise(data.indptr)):
+        y = data.y[start:stop]
+        first = second = 0.0
+        for low in range(0, stop - start, BLOCK):
+            rows = slice(low, low + BLOCK)
+            step = _above(m, a[start:stop], rows) - _above(m, b[start:stop], rows)
+            pull = step @ (inverse[y] @ A.T)
+            first += float(np.einsum("ia,iab,ib->", pull, spread[y[rows]], pull))
+            second += 0.5 * float((step**2 * product[np.ix_(y[rows], y)]).sum())
+        total += (first - second) * scale[q]
+    return total
+
+
+def _above(m: Measure, s: Array, rows: slice) -> FloatArray:
+    """K (rows, n): 1 where a row ranks above a document, 1/2 where they tie (by row if ties are stable)."""
+    mine, place = s[rows, None], np.arange(len(s))
+    above: FloatArray = (mine > s).astype(np.float64)
+    equal = mine == s
+    tied: FloatArray = equal & (place[rows, None] < place) if m.ties == "stable" else 0.5 * equal
+    return above + tied

@@ -1,0 +1,251 @@
+"""Corrupts labels on purpose, and remembers the truth."""
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import cleanrank
+from cleanrank.data.files import written_whole
+from cleanrank.errors import invalid
+from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
+from cleanrank.ragged import query_of_row
+from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
+
+
+def corrupt(
+    data: RankingData,
+    profile: str | NoiseProfile = "uniform",
+    rate: float | None = None,
+    *,
+    seed: int = 0,
+    n_grades: int | None = None,
+    spread: float = 0.0,
+    options: Mapping[str, Any] | None = None,
+) -> Corruption:
+    """Draws every document's given grade from the profile, independently.
+
+    Args:
+        data: clean data; it stays untouched.
+        profile: the name of a family (with ``rate``) or a NoiseProfile.
+        rate: probability that a grade changes.
+        seed: same seed, same draws.
+        n_grades: grades of the scale, when the highest does not occur in ``data``.
+        spread: with a named profile, draws a rate for every query from a Beta distribution with mean ``rate``
+            and variance ``spread`` * rate * (1 - rate); 0 gives all queries the same rate.
+        options: further arguments of the family, such as ``{"rho": 0.3}``; with ``row_weights`` the
+            proportions are those of ``data`` unless given.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    >>> corrupt(data, rate=0.0).changed.tolist()
+    [False, False, False, False]
+    """
+    if isinstance(profile, NoiseProfile):
+        if rate is not None or options or spread:
+            raise invalid("rate, spread and options", "must not be given with a matrix", "both")
+        return profile.apply(data, seed)
+    one_of("noise profile", profile, PROFILES)
+    C = max(2, data.n_grades if n_grades is None else n_grades)
+    chosen = dict(options or {})
+    if "row_weights" in chosen:
+        chosen.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())
+    if spread == 0:
+        return make_profile(profile, rate, C, chosen).apply(data, seed)
+    return _by_query(data, profile, rate, C, spread, seed, chosen)
+
+
+def _by_query(
+    data: RankingData,
+    name: str,
+    rate: float | None,
+    n_grades: int,
+    spread: float,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Corruption:
+    """Rates of queries ~ Beta(m s, (1 - m) s) with mean m = rate and s = 1 / spread - 1."""
+    if not 0 < spread < 1:
+        raise invalid("spread", "must lie in [0, 1)", spread)
+    if rate is None or not 0 < rate < 1:
+        raise invalid("noise rate", "must lie strictly between 0 and 1 when it varies over queries", rate)
+    rng = np.random.default_rng(seed)
+    size = 1 / spread - 1
+    rates = rng.beta(rate * size, (1 - rate) * size, size=data.n_queries)
+    mean = make_profile(name, rate, n_grades, options)
+    # Every family is linear in its rate, T(rate) = I + rate D, so rows with rates of their own need no matrix
+    # of their own. The highest rate is the one that could break a rule (row rates above 1).
+    make_profile(name, float(rates.max(initial=0.0)), n_grades, options)
+    direction = (mean.matrix - np.eye(n_grades)) / rate
+    given = _sample_rows(data.y, direction, np.repeat(rates, data.lengths), rng)
+    return Corruption(data.with_labels(given), data.y, given != data.y, mean, seed, rates)
+
+
+def _sample_rows(
+    y: npt.NDArray[np.int32], direction: FloatArray, rates: FloatArray, rng: np.random.Generator
+) -> npt.NDArray[np.int32]:
+    """Draws given grades from I + rates[i] * direction, row by row."""
+    still, moved = np.cumsum(np.eye(len(direction)), axis=1)[:, :-1], np.cumsum(direction, axis=1)[:, :-1]
+    given = np.empty(len(y), dtype=np.int32)
+    for start in range(0, len(y), BLOCK):
+        block = y[start : start + BLOCK]
+        steps = still[block] + rates[start : start + BLOCK, None] * moved[block]
+        # Rounding may leave the last step just below 1.
+        steps[steps > 1 - 1e-12] = 1.0
+        given[start : start + BLOCK] = (rng.random(len(block))[:, None] >= steps).sum(axis=1)
+    return given
+
+
+TRUTHS = ("csv", "parquet")
+PACKED = (".gz", ".xz", ".bz2", ".zst")
+
+
+def side_files(path: str | os.PathLike[str], truth: str = "csv") -> tuple[Path, Path]:
+    """Where the record and the truth of a corrupted file lie.
+
+    >>> [p.name for p in side_files("noisy.txt")]
+    ['noisy.txt.noise.json', 'noisy.txt.truth.csv']
+    """
+    one_of("kind of truth file", truth, TRUTHS)
+    out = Path(path)
+    return out.with_name(f"{out.name}.noise.json"), out.with_name(f"{out.name}.truth.{truth}")
+
+
+def refuse_overwriting(*paths: Path, force: bool = False) -> None:
+    """Raises when one of the files is there, unless forced."""
+    for path in paths:
+        if path.exists() and not force:
+            raise invalid(
+                "output", "must not be there yet", repr(str(path)), remedy="Overwrite with --force."
+            )
+
+
+def write_corruption(
+    found: Corruption,
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    truth: str = "csv",
+    force: bool = False,
+) -> dict[str, Any]:
+    """Writes the noisy data (Parquet, CSV or LETOR by suffix), the record and the truth; returns the record.
+
+    Args:
+        found: from ``corrupt``.
+        path: OUT.
+        source: the clean file, for its name and checksum.
+        settings: how it was made: profile, rate, spread, options, n_grades.
+        truth: "csv" or "parquet".
+        force: overwrite files that are there; the source is never overwritten.
+    """
+    out = Path(path)
+    record_file, truth_file = side_files(out, truth)
+    if source is not None and out.exists() and out.samefile(source):
+        raise invalid("output", "must differ from the clean file", repr(str(out)))
+    refuse_overwriting(out, record_file, truth_file, force=force)
+    record = record_of(found, out.name, source, settings)
+    # The data go last: while any part can still fail, nothing is in place.
+    with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
+        record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        frame = truth_frame(found)
+        frame.to_parquet(truth_part) if truth == "parquet" else frame.to_csv(truth_part, index=False)
+        write_data(found.data, out)
+    return record
+
+
+def write_data(data: RankingData, path: Path) -> None:
+    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; a packed suffix packs CSV and LETOR."""
+    from cleanrank.data.frames import write_csv, write_parquet
+    from cleanrank.data.letor import write_letor
+
+    kinds = [s for s in path.suffixes if s not in PACKED]
+    kind = kinds[-1] if kinds else ""
+    if kind in (".parquet", ".pq"):
+        write_parquet(data, path)
+    elif kind == ".csv":
+        write_csv(data, path)
+    else:
+        write_letor(data, path)
+
+
+def truth_frame(found: Corruption) -> Any:
+    """True and given grade of every row, as a pandas table."""
+    import pandas as pd
+
+    data = found.data
+    return pd.DataFrame(
+        {
+            "row": np.arange(data.n_docs),
+            "row_id": data.row_ids,
+            "query_id": data.query_ids[query_of_row(data.indptr)],
+            "true_grade": found.true_labels,
+            "given_grade": data.y,
+        }
+    )
+
+
+def record_of(
+    found: Corruption,
+    output: str = "",
+    source: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """All that is needed to make a corruption again, and what it did."""
+    C = found.profile.n_grades
+    counts = np.zeros((C, C), dtype=np.int64)
+    np.add.at(counts, (found.true_labels, found.data.y), 1)
+    chosen = dict(settings or {})
+    return {
+        "cleanrank": cleanrank.__version__,
+        "numpy": np.__version__,
+        "input": None if source is None else Path(source).name,
+        "input_sha256": None if source is None else checksum(source),
+        "output": output,
+        "name": found.profile.name,
+        "matrix": found.profile.matrix.tolist(),
+        "seed": found.seed,
+        **chosen,
+        "documents": found.data.n_docs,
+        "queries": found.data.n_queries,
+        "changed": int(found.changed.sum()),
+        "realised_rate": found.rate,
+        "counts": counts.tolist(),
+        "per_grade": [
+            {"grade": g, "documents": int(row.sum()), "changed": int(row.sum() - row[g])}
+            for g, row in enumerate(counts)
+        ],
+        "command": _command(found, output, source, chosen),
+    }
+
+
+def checksum(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _command(
+    found: Corruption, output: str, source: str | os.PathLike[str] | None, settings: Mapping[str, Any]
+) -> str | None:
+    """The command line that makes the same file again."""
+    if found.seed is None or source is None:
+        return None
+    words = ["cleanrank", "corrupt", Path(source).name]
+    if settings.get("profile") is None:
+        words += ["--matrix", f"{output}.noise.json"]
+    else:
+        words += ["--profile", settings["profile"]]
+        for name in ("rate", "spread", "n_grades"):
+            if settings.get(name) is not None:
+                words += [f"--{name.replace('_', '-')}", repr(settings[name])]
+        for name, value in (settings.get("options") or {}).items():
+            words += ["--option", f"{name}={json.dumps(value)}"]
+    return shlex.join([*words, "--seed", str(found.seed), "-o", output])

@@ -1,0 +1,352 @@
+"""Gold sheets as files: what a judge fills in, and how the answers are read back.
+
+A CSV sheet has the columns row_id, query_id, doc_id (when known) and true_grade (empty, to be filled in).
+The given grade is left out by default: a judge who sees it leans towards it. A LETOR sheet holds the rows
+themselves with ``?`` in place of the grade and ``# row_id = ...`` at the end. ``stratum_share`` appears in
+sheets drawn by doubt.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.noise.estimate import NoiseEstimate
+from cleanrank.noise.gold import GoldSheet, from_gold
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
+
+FORMS = {"csv": "a table for a spreadsheet", "letor": "LETOR text with ? in place of the grade"}
+UNANSWERED = {"", "?"}
+SHOWN = 10
+LETOR_LINE = re.compile(r"^(?P<grade>\S+)\s+qid:(?P<query>\S+).*#.*?row_id\s*=\s*(?P<row>\S+)")
+LETOR_SHARE = re.compile(r"stratum_share\s*=\s*(\S+)")
+
+
+@dataclass(frozen=True, eq=False)
+class GoldAnswers:
+    """The answers of a sheet, one per row.
+
+    Attributes:
+        row_ids: rows that were answered.
+        true_grades: the answers.
+        shares: what ``from_gold`` takes as ``shares``.
+        unanswered: lines of the sheet without an answer.
+    """
+
+    row_ids: IntArray
+    true_grades: IntArray
+    shares: FloatArray
+    unanswered: tuple[int, ...] = ()
+
+    def estimate(
+        self,
+        data: RankingData,
+        *,
+        n_grades: int | None = None,
+        level: float = 0.95,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> NoiseEstimate:
+        """The noise matrix that these answers give for ``data``; arguments as in ``from_gold``."""
+        return from_gold(
+            data,
+            self.row_ids,
+            self.true_grades,
+            shares=self.shares,
+            n_grades=n_grades,
+            level=level,
+            draws=draws,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    line: int
+    row: str
+    query: str
+    grade: str
+    share: str
+
+
+def write_sheet(
+    sheet: GoldSheet,
+    path: str | PathLike[str],
+    *,
+    data: RankingData | None = None,
+    form: str | None = None,
+    show_given: bool = False,
+) -> None:
+    """Writes a sheet to fill in, whole or not at all.
+
+    Args:
+        sheet: the rows.
+        path: where to.
+        data: the data they were drawn from; a LETOR sheet needs it for the features.
+        form: one of FORMS; by default what the file's name says.
+        show_given: adds the given grade, which sways the judge.
+    """
+    target = Path(path)
+    form = ("csv" if target.suffix in (".csv", ".tsv") else "letor") if form is None else form
+    one_of("form of a sheet", form, FORMS)
+    if form == "letor" and data is None:
+        raise invalid("data", "must be given for a LETOR sheet", "none")
+    with written_whole(target) as part, part.open("w", encoding="utf-8", newline="") as out:
+        if form == "csv":
+            _write_csv(sheet, out, "\t" if target.suffix == ".tsv" else ",", show_given)
+        elif data is not None:
+            _write_letor(sheet, data, out, show_given)
+
+
+def read_sheet(
+    path: str | PathLike[str],
+    data: RankingData,
+    *,
+    n_grades: int | None = None,
+    allow_unanswered: bool = False,
+) -> GoldAnswers:
+    """Reads the answers of a filled-in sheet; everything wrong is named with its line.
+
+    Args:
+        path: the sheet.
+        data: the data it was drawn from.
+        n_grades: grades of the scale; those of the data when not given.
+        allow_unanswered: leaves rows without an answer out. Rows that a judge skips are often the hard
+            ones, so the noise of the others is too low.
+    """
+    file = existing_file(path)
+    C = max(data.n_grades, 2) if n_grades is None else n_grades
+    query_of = _queries(data)
+    wrong: list[tuple[int, str]] = []
+    found: dict[int, tuple[int, int, float]] = {}
+    unanswered: list[int] = []
+    for entry in _entries(file):
+        row = _whole(entry.row)
+        query = None if row is None else query_of(row)
+        if row is None or query is None:
+            rule = f"must be a row of the data (0 to {int(data.row_ids.max(initial=0))})"
+            wrong.append((entry.line, error_text("row_id", rule, repr(entry.row))))
+        elif entry.query and entry.query != query:
+            rule = f"must be {query!r}, the query of row {row} in the data"
+            remedy = "Is this the file the sheet was drawn from?"
+            wrong.append((entry.line, error_text("query_id", rule, repr(entry.query), remedy=remedy)))
+        elif entry.grade in UNANSWERED:
+            unanswered.append(entry.line)
+        elif (grade := _whole(entry.grade)) is None or not 0 <= grade < C:
+            rule = f"must be a grade from 0 to {C - 1}"
+            remedy = "A longer scale goes into n_grades (--grades)."
+            wrong.append((entry.line, error_text("true_grade", rule, repr(entry.grade), remedy=remedy)))
+        elif row in found and found[row][1] != grade:
+            rule = f"must have one true grade, and line {found[row][0]} says {found[row][1]}"
+            wrong.append((entry.line, error_text(f"row {row}", rule, grade)))
+        else:
+            found.setdefault(row, (entry.line, grade, _share(entry, wrong)))
+    if unanswered and not allow_unanswered:
+        rule = f"must be filled in; {len(unanswered)} are empty"
+        remedy = "Fill them in, or leave them out with allow_unanswered (--allow-unanswered)."
+        wrong.append((unanswered[0], error_text("true_grade", rule, "nothing", remedy=remedy)))
+    _refuse(file, wrong, bool(found))
+    rows = np.array(list(found), dtype=np.int64)
+    return GoldAnswers(
+        rows,
+        np.array([found[row][1] for row in rows.tolist()], dtype=np.int64),
+        np.array([found[row][2] for row in rows.tolist()], dtype=np.float64),
+        tuple(unanswered),
+    )
+
+
+def _queries(data: RankingData) -> Callable[[int], str | None]:
+    """The query of a row id, None for a row that is not there; without a table of all rows."""
+    order = np.argsort(data.row_ids, kind="stable")
+
+    def query_of(row: int) -> str | None:
+        place = int(np.searchsorted(data.row_ids, row, sorter=order))
+        if place >= data.n_docs or data.row_ids[order[place]] != row:
+            return None
+        return str(data.query_ids[int(np.searchsorted(data.indptr, order[place], side="right")) - 1])
+
+    return query_of
+
+
+def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) -> None:
+    columns: dict[str, list[object]] = {
+        "row_id": sheet.row_ids.tolist(),
+        "query_id": sheet.query_ids.tolist(),
+    }
+    if sheet.doc_ids is not None:
+        columns["doc_id"] = sheet.doc_ids.tolist()
+    if show_given:
+        columns["given_grade"] = sheet.given.tolist()
+    if sheet.strategy == "doubt":
+        columns["stratum_share"] = [repr(round(share, 9)) for share in sheet.shares.tolist()]
+    columns["true_grade"] = [""] * len(sheet)
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_letor(sheet: GoldSheet, data: RankingData, out: TextIO, show_given: bool) -> None:
+    chosen = data.X[sheet.rows]
+    features = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+    for i, values in enumerate(features):
+        cells = " ".join(f"{j}:{v}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
+        notes = [f"row_id = {sheet.row_ids[i]}"]
+        if sheet.doc_ids is not None:
+            notes.append(f"docid = {sheet.doc_ids[i]}")
+        if show_given:
+            notes.append(f"given_grade = {sheet.given[i]}")
+        if sheet.strategy == "doubt":
+            notes.append(f"stratum_share = {sheet.shares[i]:.9g}")
+        out.write(f"? qid:{sheet.query_ids[i]} {cells} # {' '.join(notes)}\n")
+
+
+def _entries(file: Path) -> Iterator[_Entry]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadFileError(f"{file} must be UTF-8 text; got other bytes ({error}).", str(file)) from None
+    first = text.lstrip().split("\n", 1)[0]
+    yield from (_letor_entries(file, text) if " qid:" in first else _csv_entries(file, text))
+
+
+def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
+    header = text.split("\n", 1)[0]
+    # Spreadsheets of many countries write semicolons.
+    delimiter = max(",;\t", key=header.count)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    names = [name.strip() for name in reader.fieldnames or []]
+    for needed in ("row_id", "true_grade"):
+        if needed not in names:
+            rule = f"must have the column {needed}"
+            found = ", ".join(names) or "nothing"
+            raise BadFileError(error_text(f"sheet {file}", rule, found, at="line 1"), str(file), 1)
+    reader.fieldnames = names
+    for row in reader:
+        cells = {
+            k: (v or "").strip() for k, v in row.items() if isinstance(k, str) and not isinstance(v, list)
+        }
+        if any(cells.values()):
+            yield _Entry(
+                reader.line_num,
+                cells["row_id"],
+                cells.get("query_id", ""),
+                cells["true_grade"],
+                cells.get("stratum_share", ""),
+            )
+
+
+def _letor_entries(file: Path, text: str) -> Iterator[_Entry]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        match = LETOR_LINE.match(line.strip())
+        if match is None:
+            rule = "must read 'grade qid:ID ... # row_id = ...'"
+            message = error_text(
+                "a line of a LETOR sheet", rule, repr(line[:60]), at=f"{file}, line {number}"
+            )
+            raise BadFileError(message, str(file), number)
+        share = LETOR_SHARE.search(line)
+        yield _Entry(number, match["row"], match["query"], match["grade"], share[1] if share else "")
+
+
+def _whole(text: str) -> int | None:
+    """A whole number, also when a spreadsheet wrote it as 2.0."""
+    match = re.fullmatch(r"(\d+)(?:[.,]0*)?", text)
+    return int(match[1]) if match else None
+
+
+def _share(entry: _Entry, wrong: list[tuple[int, str]]) -> float:
+    if not entry.share:
+        return 1.0
+    try:
+        share = float(entry.share)
+    except ValueError:
+        share = float("nan")
+    if not 0 < share <= 1:
+        wrong.append((entry.line, error_text("stratum_share", "must lie in (0, 1]", repr(entry.share))))
+        return 1.0
+    return share
+
+
+def _refuse(file: Path, wrong: list[tuple[int, str]], any_answer: bool) -> None:
+    if not wrong and not any_answer:
+        wrong = [(1, error_text("a sheet", "must hold at least one answer", "none"))]
+    if wrong:
+        wrong.sort(key=lambda each: each[0])
+        lines = [f"{file}, line {number}: {message}" for number, message in wrong[:SHOWN]]
+        more = f"\n... and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise BadFileError("\n".join(lines) + more, str(file), wrong[0][0])
+
+
+def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
+    """Rows of known true grade as answers, whatever way they were given.
+
+    Args:
+        gold: the answers of a gold sheet; a pair (row ids, true grades) or a triple with the ``shares`` of
+            ``from_gold``; a mapping from row id to true grade; or a grade per row, -1 where it is not known.
+        data: the rows meant.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 1], qid=[1, 1, 1])
+    >>> gold_answers([-1, -1, 0], data).row_ids.tolist(), gold_answers({2: 0}, data).true_grades.tolist()
+    ([2], [0])
+    """
+    if gold is None:
+        return None
+    shares = None
+    if isinstance(gold, GoldAnswers):
+        rows, grades, shares = gold.row_ids, gold.true_grades, gold.shares
+    elif isinstance(gold, Mapping):
+        rows, grades = np.array(list(gold)), np.array(list(gold.values()))
+    elif isinstance(gold, tuple) and len(gold) in (2, 3):
+        rows, grades = np.asarray(gold[0]), np.asarray(gold[1])
+        shares = None if len(gold) == 2 else np.asarray(gold[2], dtype=np.float64)
+    else:
+        column = np.asarray(gold)
+        if column.shape != (data.n_docs,) or column.dtype.kind not in "iu":
+            rule = f"must be answers, (row ids, grades), or a whole grade per row ({data.n_docs}), -1 unknown"
+            raise invalid("gold", rule, f"{column.dtype}, shape {column.shape}")
+        rows = np.flatnonzero(column >= 0)
+        grades = column[rows]
+    if not rows.size:
+        return None
+    _check_gold(rows, grades, data)
+    return GoldAnswers(rows, grades, np.ones(len(rows)) if shares is None else shares)
+
+
+def _check_gold(rows: Array, grades: Array, data: RankingData) -> None:
+    if rows.ndim != 1 or rows.shape != grades.shape:
+        rule = "must name one true grade for every row"
+        raise invalid("gold", rule, f"rows of shape {rows.shape}, grades of shape {grades.shape}")
+    for name, values in (("row ids of gold", rows), ("true grades of gold", grades)):
+        if values.dtype.kind not in "iu" or (values < 0).any():
+            first = values[0] if values.dtype.kind not in "iu" else values[np.argmax(values < 0)]
+            raise invalid(name, "must be whole numbers from 0 on", repr(first.item()))
+    outside = ~np.isin(rows, data.row_ids)
+    if outside.any():
+        raise invalid("row ids of gold", "must be rows of the data", int(rows[np.argmax(outside)]))
+    ids, times = np.unique(rows, return_counts=True)
+    if (times > 1).any():
+        twice = int(ids[np.argmax(times > 1)])
+        said = ", ".join(str(g) for g in grades[rows == twice].tolist()[:5])
+        raise invalid("gold", "must name every row once", f"row {twice} as {said}")
+
+
+def known_grades(data: RankingData, answers: GoldAnswers | None) -> IntArray | None:
+    """The true grade of every row of the data, -1 where it is not known."""
+    if answers is None:
+        return None
+    order = np.argsort(answers.row_ids, kind="stable")
+    place = np.minimum(np.searchsorted(answers.row_ids, data.row_ids, sorter=order), len(order) - 1)
+    found = answers.row_ids[order[place]] == data.row_ids
+    return np.where(found, answers.true_grades[order[place]], -1).astype(np.int64)

@@ -1,1 +1,0 @@
-"""A detector, a cleaner and a ranker put together."""

@@ -1,0 +1,360 @@
+"""Which labels to buy: the ways compared, one recommended with its reasons, and what would change that."""
+
+import json
+import math
+import os
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.diagnosis.advice import Advice
+from cleanrank.diagnosis.diagnose import WIDTH, table
+from cleanrank.diagnosis.fragility import FAMILIES, TURNING_POINT
+from cleanrank.errors import invalid
+from cleanrank.noise.profiles import proportions_of
+from cleanrank.planning.advice import caveats_of, reasons_of
+from cleanrank.planning.candidates import Option, Order, options_of
+from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    pass
+
+WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
+SCALES = (2, 3, 5)
+REPEATS = (1, 3, 5)
+ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What would be recommended if one thing were otherwise."""
+
+    what: str
+    recommended: str
+    changed: bool
+    signal_left: float
+    effective_pairs: float
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What ``plan`` found; prints as a table with reasons.
+
+    Attributes:
+        order: what was asked.
+        options: all ways to buy labels, the best first.
+        recommended: the name of the way to take; empty if none can be had.
+        reasons: why, each with its figures.
+        caveats: what the comparison takes for granted.
+        changes: what would be recommended if one thing were otherwise.
+        by_error: the recommendation at several error rates per step; empty where errors were given by scale.
+    """
+
+    order: Order
+    options: tuple[Option, ...]
+    recommended: str
+    reasons: tuple[Advice, ...]
+    caveats: tuple[str, ...]
+    changes: tuple[Change, ...]
+    by_error: tuple[Change, ...]
+
+    def __getitem__(self, name: str) -> Option:
+        names = [o.name for o in self.options]
+        return self.options[names.index(one_of("option", name, names))]
+
+    def __repr__(self) -> str:
+
+        return report(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        from cleanrank.report.tables import plain
+
+        values: dict[str, Any] = plain(asdict(self))
+        return values
+
+    def to_json(self) -> str:
+        """Everything as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a page of one file that needs no network."""
+        from cleanrank.report.diagnosis import write_plan
+
+        return write_plan(self.to_dict(), path)
+
+
+def plan(
+    budget: float,
+    *,
+    cost: float = 1.0,
+    documents: int = 50,
+    proportions: Sequence[float] | None = None,
+    prevalence: float | None = None,
+    error: float | Mapping[int, float | npt.ArrayLike] = 0.1,
+    scales: Sequence[int] = SCALES,
+    repeats: Sequence[int] = REPEATS,
+    top_k: int | None = 10,
+    pair_cost: float | None = None,
+    pair_error: float | None = None,
+    screen_cost: float | None = None,
+    pool: int = 1000,
+    shared: float = 0.0,
+    profile: str = "geometric",
+    queries: int | None = None,
+    seed: int = 0,
+) -> Plan:
+    """Compares ways to spend a budget on relevance labels.
+
+    Args:
+        budget: in the unit of ``cost``.
+        cost: of one judgement of one document.
+        documents: labels per query.
+        proportions: of the true grades among the documents one would judge, finest scale first to last;
+            web-search proportions (MSLR) unless given.
+        prevalence: instead, the share of documents above grade 0; they spread over grades 1 to 4 as in MSLR.
+        error: the rate at which a judge errs at each step of a scale, which is the error rate on two grades;
+            or the error rate (or matrix) by number of grades.
+        scales: numbers of grades to compare; those finer than the truth are left out.
+        repeats: judgements per label to compare, odd; the median counts.
+        top_k: rank the best k by comparing pairs; None leaves this out.
+        pair_cost: of one comparison; ``cost`` unless given.
+        pair_error: the error rate of a comparison; that of two grades unless given.
+        screen_cost: of one look by a screener who finds documents of a wanted grade; without it, balanced
+            sampling relies on the judges' own labels.
+        pool: documents a query has to choose from.
+        shared: the share of cases in which repeated judgements repeat one another's answer.
+        profile: the family that spreads error rates given by scale.
+        queries: the most queries there are.
+        seed: of the simulated top-k judging.
+
+    >>> found = plan(5000, cost=0.1, documents=50, error=0.1)
+    >>> found.recommended
+    '3 grades, natural, judged once'
+    """
+    order = _order(locals())
+    found = options_of(order)
+    best = choose(found)
+    return Plan(
+        order,
+        found,
+        best.name if best else "",
+        reasons_of(order, found, best),
+        caveats_of(order),
+        changes_of(order, best),
+        by_error_of(order, best),
+    )
+
+
+def choose(options: Sequence[Option]) -> Option | None:
+    """The option with most effective pairs among those whose pNoise stays below the turning point.
+
+    Beyond it rankers were seen to fall fast, so mere numbers of bad pairs are not trusted; if all options lie
+    beyond it, the one with most effective pairs is taken all the same.
+    """
+    there = [o for o in options if not o.problem]
+    sound = [o for o in there if o.pnoise < TURNING_POINT]
+    return max(sound or there, key=lambda o: o.effective_pairs, default=None)
+
+
+def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
+    """The recommendation under other assumptions, one at a time."""
+    if best is None:
+        return ()
+    cases: dict[str, Order] = {}
+    if not isinstance(order.error, Mapping):
+        cases[f"judges err half as often ({order.error / 2:.3g})"] = _with_error(order, order.error / 2)
+        if order.error * 2 < 0.5:
+            cases[f"judges err twice as often ({order.error * 2:.3g})"] = _with_error(order, order.error * 2)
+    cases["half of repeated judgements repeat the first"] = replace(order, shared=max(order.shared, 0.5))
+    cases["a comparison costs a quarter of a judgement"] = replace(order, pair_cost=order.cost / 4)
+    if order.screen_cost is None:
+        cases["a screener finds relevant documents at a tenth of the cost"] = replace(
+            order, screen_cost=order.cost / 10
+        )
+    else:
+        cases["nobody screens: balance by the judges' own labels"] = replace(order, screen_cost=None)
+    rarer = _rarer(order.proportions)
+    cases[f"relevant documents are five times rarer ({1 - rarer[0]:.1%})"] = replace(order, proportions=rarer)
+    cases[f"half as many documents a query ({order.documents // 2})"] = replace(
+        order, documents=max(2, order.documents // 2)
+    )
+    cases[f"twice as many documents a query ({order.documents * 2})"] = replace(
+        order, documents=order.documents * 2
+    )
+    return tuple(_change(what, each, best) for what, each in cases.items())
+
+
+def by_error_of(order: Order, best: Option | None) -> tuple[Change, ...]:
+    """The recommendation along the error rate per step."""
+    if best is None or isinstance(order.error, Mapping):
+        return ()
+    return tuple(_change(f"{e:g}", _with_error(order, e), best) for e in ERRORS)
+
+
+def _change(what: str, order: Order, before: Option) -> Change:
+    now = choose(options_of(order))
+    if now is None:
+        return Change(what, "", True, 0.0, 0.0)
+    return Change(what, now.name, now.name != before.name, now.signal_left, now.effective_pairs)
+
+
+def _with_error(order: Order, error: float) -> Order:
+    """Another error rate per step; comparisons err as often as before in relation to it."""
+    ratio = order.pair_error / order.error if isinstance(order.error, float) and order.error else 1.0
+    return replace(order, error=error, pair_error=min(0.5, ratio * error))
+
+
+def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
+    relevant = [p / times for p in proportions[1:]]
+    return (1 - sum(relevant), *relevant)
+
+
+def _order(given: Mapping[str, Any]) -> Order:
+    """Checks the arguments of ``plan`` and fills in what was left out."""
+    for name in ("budget", "cost", "pair_cost"):
+        if given[name] is not None and not (0 < given[name] < math.inf):
+            raise invalid(name, "must be above 0", given[name])
+    if given["screen_cost"] is not None and not (0 <= given["screen_cost"] < math.inf):
+        raise invalid("screen_cost", "must not be negative", given["screen_cost"])
+    for name, least in (("documents", 2), ("pool", 2), ("queries", 1), ("top_k", 1)):
+        if given[name] is not None and given[name] < least:
+            raise invalid(name, f"must be at least {least}", given[name])
+    if not 0 <= given["shared"] <= 1:
+        raise invalid("shared", "must lie in [0, 1]", given["shared"])
+    one_of("noise profile", given["profile"], FAMILIES)
+    shares = _truth(given["proportions"], given["prevalence"])
+    scales = tuple(sorted({int(s) for s in given["scales"] if s <= len(shares)}))
+    if not scales or min(scales) < 2:
+        rule = f"must lie between 2 and the grades of the truth ({len(shares)})"
+        raise invalid("scales", rule, list(given["scales"]))
+    error = given["error"]
+    error = dict(error) if isinstance(error, Mapping) else _rate("error", error)
+    pair_error = given["pair_error"]
+    if pair_error is None:
+        pair_error = error if isinstance(error, float) else _two_grade_rate(error)
+    return Order(
+        budget=float(given["budget"]),
+        cost=float(given["cost"]),
+        documents=int(given["documents"]),
+        proportions=shares,
+        error=error,
+        scales=scales,
+        repeats=tuple(sorted({int(r) for r in given["repeats"]})),
+        top_k=given["top_k"],
+        pair_cost=float(given["cost"] if given["pair_cost"] is None else given["pair_cost"]),
+        pair_error=_rate("pair_error", pair_error),
+        screen_cost=given["screen_cost"],
+        pool=int(given["pool"]),
+        shared=float(given["shared"]),
+        profile=given["profile"],
+        queries=given["queries"],
+        seed=int(given["seed"]),
+    )
+
+
+def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
+    if proportions is not None and prevalence is not None:
+        raise invalid("proportions", "and prevalence must not both be given", "both")
+    if prevalence is not None:
+        if not 0 < prevalence < 1:
+            raise invalid("prevalence", "must lie between 0 and 1", prevalence)
+        relevant = proportions_of(WEB_SEARCH[1:]) * prevalence
+        return (1 - prevalence, *(float(s) for s in relevant))
+    shares = proportions_of(WEB_SEARCH if proportions is None else proportions)
+    if len(shares) < 2 or (shares > 0).sum() < 2:
+        raise invalid("proportions", "must hold at least two grades", list(shares))
+    return tuple(float(s) for s in shares)
+
+
+def _rate(name: str, value: float) -> float:
+    if not 0 <= value <= 0.5:
+        raise invalid(name, "must lie in [0, 1/2]", value, remedy="Above 1/2 a judge is worse than a coin.")
+    return float(value)
+
+
+def _two_grade_rate(error: Mapping[int, float | npt.ArrayLike]) -> float:
+    given = error.get(2)
+    if given is None:
+        raise invalid("pair_error", "must be given when error has no rate for two grades", "none")
+    if isinstance(given, int | float):
+        return float(given)
+    matrix = np.asarray(given, dtype=np.float64)
+    return float((matrix[0, 1] + matrix[1, 0]) / 2)
+
+
+HEAD = (
+    "way to judge",
+    "judgements",
+    "cost",
+    "queries",
+    "pairs",
+    "pNoise",
+    "floor",
+    "signal left",
+    "effective pairs",
+    "of best",
+    "",
+)
+
+
+def report(found: "Plan") -> str:
+    """The whole report."""
+    parts = [_table(found), _reasons(found), _changes(found), _by_error(found), _caveats(found)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(found: "Plan") -> str:
+    best = max((o.effective_pairs for o in found.options if o.name == found.recommended), default=0.0)
+    rows = [
+        (
+            ("> " if o.name == found.recommended else "  ") + o.name,
+            f"{o.judgements:,.0f}",
+            f"{o.query_cost:,.2f}",
+            f"{o.queries:,}",
+            f"{o.pairs:,.0f}",
+            f"{o.pnoise:.3f}",
+            f"{o.floor:.3f}",
+            f"{o.signal_left:.0%}",
+            f"{o.effective_pairs:,.0f}",
+            f"{o.effective_pairs / best:.2f}" if best and not o.problem else "",
+            o.problem,
+        )
+        for o in found.options
+    ]
+    note = "judgements, cost and pairs are per query; effective pairs = all pairs x signal left squared"
+    return table(("  " + HEAD[0], *HEAD[1:]), rows, left=(0, 10)) + f"\n{note}"
+
+
+def _reasons(found: "Plan") -> str:
+    head = f"Recommended: {found.recommended}" if found.recommended else "Nothing to recommend"
+    return "\n".join([head, *(_filled(r.text) for r in found.reasons)])
+
+
+def _changes(found: "Plan") -> str:
+    if not found.changes:
+        return ""
+    rows = [
+        (c.what, c.recommended if c.changed else "the same", f"{c.signal_left:.0%}") for c in found.changes
+    ]
+    return table(("if", "then take", "signal left"), rows, left=(0, 1))
+
+
+def _by_error(found: "Plan") -> str:
+    if not found.by_error:
+        return ""
+    rows = [(c.what, c.recommended, f"{c.signal_left:.0%}") for c in found.by_error]
+    return table(("error per step", "take", "signal left"), rows, left=(0, 1))
+
+
+def _caveats(found: "Plan") -> str:
+    return "\n".join(["Taken for granted:", *(_filled(c) for c in found.caveats)])
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ")

@@ -1,0 +1,1 @@
+"""Networks that rank, and the one loop that trains them."""

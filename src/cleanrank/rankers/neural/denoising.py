@@ -1,0 +1,188 @@
+"""Co-teaching: two networks, each shown the pairs that the other finds easy (Han et al. 2018).
+
+In epoch T each network marks, among the strict pairs of a batch, the share
+
+    R(T) = 1 - forget min(T / ramp, 1)
+
+with the smallest losses, and the other one learns from them. Wrong pairs have large losses before a network
+has learnt them by heart; two networks do not share the same mistakes.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cleanrank.errors import invalid
+from cleanrank.losses.torch.pair_sums import elementwise
+from cleanrank.rankers.neural.inputs import batch_of, bucketed
+from cleanrank.rankers.neural.loop import Forward, train
+from cleanrank.rankers.neural.model import Task, on_device, score_all
+from cleanrank.rankers.neural.networks import build_network
+from cleanrank.rankers.neural.objective import PAIRED
+from cleanrank.rankers.neural.ranker import NeuralRanker, _mean
+from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import is_integer
+
+# What the second network's seed differs by.
+OTHER = 1_000_003
+
+
+def coteach(
+    ranker: NeuralRanker,
+    data: RankingData,
+    validation: RankingData | None = None,
+    *,
+    forget: float = 0.05,
+    ramp: int = 15,
+) -> NeuralRanker:
+    """Trains a NeuralRanker and a second network of its kind on each other's easy pairs; keeps the first.
+
+    Args:
+        ranker: with loss "ranknet", "pairwise" or "direct" on strict pairs, and no robust form.
+        data: training rows.
+        validation: rows by which the first network's best epoch is chosen.
+        forget: share of pairs that is left out in the end; about the share of wrong ones.
+        ramp: epochs until then.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = coteach(NeuralRanker(epochs=2, network_options={"hidden": (8,)}), data, forget=0.2)
+    >>> ranker.predict(data.X).shape == data.y.shape
+    True
+    """
+    _check(ranker, forget, ramp)
+    if data.weights is not None:
+        raise invalid("co-teaching", "takes no sample weights", f"{len(data.weights)} weights")
+    task = Task(ranker, data.X, data.indptr, data.row_ids, data.feature_names)
+    if task.listwise:
+        raise invalid("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
+    seed = (ranker.random_state + OTHER) % 2**31
+    other = build_network(ranker.network, data.X.shape[1], seed=seed, **(ranker.network_options or {}))
+    twins = _Twins(task.network, other)
+    labels = torch.from_numpy(np.array(data.y, dtype=np.float32)).to(task.device)
+    loss, epoch = ranker._aim().base, [0]
+
+    def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
+        batch = on_device(batch_of(data.indptr, queries), task.device)
+        first, second = (batch.pad(each) for each in forward(task.docs.rows(batch.rows)))
+        y = batch.pad(labels[batch.rows])
+        lists, i, j = strict_pairs(y, batch.mask)
+        logits = [s[lists, i] - s[lists, j] for s in (first, second)]
+        losses = [elementwise(d, torch.ones_like(d), loss) for d in logits]
+        # Every list counts the same, as in the mean over lists of the mean over pairs.
+        weight = 1.0 / torch.bincount(lists, minlength=len(y)).clamp(min=1)[lists]
+        keep = math.ceil(kept_share(epoch[0], forget, ramp) * len(lists))
+        found = sum(
+            _mean_of(mine, weight, theirs.detach().topk(keep, largest=False, sorted=False).indices)
+            for mine, theirs in (losses, losses[::-1])
+        )
+        return found if isinstance(found, Tensor) else first.sum() * 0.0
+
+    def batches(rng: np.random.Generator) -> list[IntArray]:
+        epoch[0] += 1
+        return bucketed(data.lengths, ranker.batch_queries, rng)
+
+    validate = None
+    if validation is not None:
+        judged = validation
+        held = task.held(judged)
+
+        def validate(model: nn.Module) -> float:
+            assert isinstance(model, _Twins)
+            return _mean(judged, score_all(model.first, held), ranker.measure)
+
+    ranker.alpha_ = None
+    done = train(twins, step, batches, ranker._training(), validate=validate)
+    return ranker._keep(task, done)
+
+
+def kept_share(epoch: int, forget: float, ramp: int) -> float:
+    """R(T).
+
+    >>> [round(kept_share(t, 0.2, 4), 2) for t in (1, 2, 4, 9)]
+    [0.95, 0.9, 0.8, 0.8]
+    """
+    return 1.0 - forget * min(epoch / ramp, 1.0)
+
+
+def strict_pairs(labels: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(list, better document, worse document) of every strict pair of padded lists.
+
+    >>> [t.tolist() for t in strict_pairs(torch.tensor([[0.0, 1.0]]), torch.ones(1, 2, dtype=torch.bool))]
+    [[0], [1], [0]]
+    """
+    inside = mask[:, :, None] & mask[:, None, :]
+    better = labels[:, :, None] > labels[:, None, :]
+    lists, i, j = (inside & better).nonzero(as_tuple=True)
+    return lists, i, j
+
+
+class _Twins(nn.Module):
+    """Two networks as one module, so that the one loop trains, saves and restores both."""
+
+    def __init__(self, first: nn.Module, second: nn.Module) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        return self.first(X), self.second(X)
+
+
+def _mean_of(losses: Tensor, weight: Tensor, chosen: Tensor) -> Tensor:
+    w = weight[chosen]
+    return (losses[chosen] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+
+
+def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
+    if not 0 <= forget < 1:
+        raise invalid("forget", "must lie in [0, 1)", forget)
+    if not is_integer(ramp) or ramp < 1:
+        raise invalid("ramp", "must be a whole number from 1 on", repr(ramp))
+    if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
+        raise invalid(
+            "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
+            f"loss={ranker.loss!r}, pairs={ranker.pairs!r}",
+        )  # fmt: skip
+    for name in ("robust", "checkpoint", "loss_options"):
+        if getattr(ranker, name):
+            raise invalid("co-teaching", f"takes no {name}=", repr(getattr(ranker, name)))
+
+
+def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
+    """P(given label | features) of every row, from a naive Bayes model on histograms of the same rows.
+
+    Bins hold about equally many rows each; counts start at 1. With many features the product of their
+    likelihoods is over-confident, so the mean of the log-likelihoods per feature is taken times the square
+    root of their number.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.0], [0.1], [0.9], [1.0], [1.0]], [0, 0, 1, 1, 0], group=[5])
+    >>> agreement_weights(data, bins=2).round(2).tolist()
+    [0.7..., 0.7..., 0.5..., 0.5..., 0.4...]
+    """
+    if not is_integer(bins) or bins < 2:
+        raise invalid("bins", "must be a whole number from 2 on", repr(bins))
+    X: Any = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    n, n_features = X.shape
+    labels = int(data.y.max(initial=0)) + 1
+    if not n or labels < 2:
+        return np.ones(n)
+    counts = np.bincount(data.y, minlength=labels).astype(np.float64)
+    log_likelihood = np.zeros((n, labels))
+    for f in range(n_features):
+        column = np.nan_to_num(np.asarray(X[:, f], dtype=np.float64))
+        edges = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
+        edges = edges[edges > column.min()]  # no bin without rows
+        place = np.searchsorted(edges, column, side="right")
+        table = np.bincount(data.y * (len(edges) + 1) + place, minlength=labels * (len(edges) + 1))
+        smoothed = table.reshape(labels, -1) + 1.0
+        log_likelihood += np.log(smoothed / smoothed.sum(axis=1, keepdims=True)).T[place]
+    log_posterior = log_likelihood / max(1.0, n_features**0.5) + np.log((counts + 1) / (n + labels))
+    log_posterior -= log_posterior.max(axis=1, keepdims=True)
+    posterior = np.exp(log_posterior)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    found: FloatArray = posterior[np.arange(n), data.y]
+    return found

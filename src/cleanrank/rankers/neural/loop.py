@@ -1,0 +1,298 @@
+"""The one training loop: epochs of batches, an optimiser, validation, checkpoints.
+
+What is trained and on what is up to the caller. ``batches`` gives an epoch's batches, each an array of whole
+numbers that mean queries, pairs or rows; ``step`` turns one into a loss, the mean over its members. Under
+torchrun the members of a batch are shared out and the gradients averaged, so that the number of processes
+changes nothing but rounding.
+"""
+
+import contextlib
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from cleanrank.errors import invalid
+from cleanrank.rankers.neural.checkpoint import (
+    Progressed,
+    Weights,
+    check_place,
+    load_state,
+    save_state,
+)
+from cleanrank.rankers.neural.device import (
+    PRECISIONS,
+    Processes,
+    device_of,
+    joined,
+    own_streams,
+    seed_streams,
+    settings,
+)
+from cleanrank.types import IntArray, Progress
+from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
+
+# The model as a step calls it: with the precision of the training, results in single precision.
+Forward: TypeAlias = Callable[..., Any]
+Step: TypeAlias = Callable[[Forward, IntArray, torch.Generator], Tensor]
+Batches: TypeAlias = Callable[[np.random.Generator], Sequence[IntArray]]
+Watcher: TypeAlias = Callable[[int, nn.Module], None]
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adagrad": torch.optim.Adagrad,
+    "sgd": torch.optim.SGD,
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained.
+
+    Attributes:
+        epochs: passes over the data at the most.
+        optimizer: one of OPTIMIZERS.
+        learning_rate: its step.
+        weight_decay: of the optimiser; AdamW's is apart from the gradient.
+        clip_norm: the norm that gradients are cut down to; None leaves them.
+        patience: epochs without gain on validation data before it stops; 0 never stops.
+        precision: one of PRECISIONS.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        deterministic: the same bits in every run on a GPU too; on a CPU they are the same anyway.
+        seed: for the order of batches and everything random in a step.
+        n_jobs: threads; None or -1 leaves torch's number.
+    """
+
+    epochs: int = 50
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    clip_norm: float | None = 5.0
+    patience: int = 0
+    precision: str = "float32"
+    device: str = "auto"
+    deterministic: bool = False
+    seed: int = 0
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+        one_of("precision", self.precision, PRECISIONS)
+        check_seed(self.seed)
+        check_n_jobs(self.n_jobs)
+        for name, least in (("epochs", 1), ("patience", 0)):
+            value = getattr(self, name)
+            if not is_integer(value) or value < least:
+                raise invalid(name, f"must be a whole number from {least} on", repr(value))
+        if not (_finite(self.learning_rate) and self.learning_rate > 0):
+            raise invalid("learning_rate", "must be positive", repr(self.learning_rate))
+        if not (_finite(self.weight_decay) and self.weight_decay >= 0):
+            raise invalid("weight_decay", "must not be negative", repr(self.weight_decay))
+        if self.clip_norm is not None and not (_finite(self.clip_norm) and self.clip_norm > 0):
+            raise invalid("clip_norm", "must be positive or None", repr(self.clip_norm))
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
+
+
+def train(
+    model: nn.Module,
+    step: Step,
+    batches: Batches,
+    training: Training,
+    *,
+    validate: Callable[[nn.Module], float] | None = None,
+    observer: Watcher | None = None,
+    progress: Progress | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    identity: Mapping[str, Any] | None = None,
+) -> Progressed:
+    """Trains a model in place and leaves it with the weights of its best epoch, without validation the last.
+
+    Args:
+        model: what is trained.
+        step: called with (forward, batch, generator); returns the mean loss of the batch. ``forward`` stands
+            for the model, ``generator`` for whatever the step draws.
+        batches: called with a NumPy generator once per epoch.
+        training: how.
+        validate: called with the model in evaluation mode after each epoch; more is better.
+        observer: called with (epoch, model) after each epoch, the model in evaluation mode.
+        progress: called with (epoch, epochs).
+        checkpoint: a file that is rewritten after each epoch. If it exists the training goes on from it, to
+            the same weights as without the break; observers see only what is left.
+        identity: what makes two trainings the same; a checkpoint of another one is refused.
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> x = torch.linspace(-1, 1, 8)[:, None]
+    >>> def step(forward, rows, generator):
+    ...     return ((forward(x[rows]) - 3 * x[rows]) ** 2).mean()
+    >>> done = train(model, step, lambda rng: [rng.permutation(8)], Training(200, learning_rate=0.1))
+    >>> done.epoch, round(model.weight.item(), 2)
+    (200, 3.0)
+    """
+    device = device_of(training.device)
+    tf32 = training.precision == "tf32"
+    with (
+        settings(n_jobs=training.n_jobs, deterministic=training.deterministic, tf32=tf32),
+        own_streams(device),
+        joined(device) as processes,
+    ):
+        run = _Run(model.to(device), step, training, processes, device)
+        path = None if checkpoint is None else Path(checkpoint)
+        if path is not None:
+            run.restore(path, identity or {})
+        while run.goes_on():
+            run.epoch(batches)
+            run.judge(validate)
+            if processes.first:
+                run.show(observer, progress)
+                if path is not None:
+                    save_state(path, model, run.optimizer, run.done, run.best, identity or {})
+            processes.wait()
+        if run.best is not None:
+            model.load_state_dict(run.best)
+    model.eval()
+    return run.done
+
+
+class _Run:
+    """A training under way."""
+
+    def __init__(
+        self, model: nn.Module, step: Step, training: Training, processes: Processes, device: torch.device
+    ) -> None:
+        self.model, self.training, self.processes, self.device = model, training, processes, device
+        kind = OPTIMIZERS[training.optimizer]
+        options: dict[str, Any] = {"lr": training.learning_rate, "weight_decay": training.weight_decay}
+        if device.type == "cuda" and training.optimizer in ("adam", "adamw"):
+            options["fused"] = True
+        self.optimizer = kind(model.parameters(), **options)
+        loss: nn.Module = _Loss(model, step, training.precision == "bfloat16", device)
+        self.loss = DistributedDataParallel(loss) if processes.world > 1 else loss
+        self.done, self.best = Progressed(), None
+        self.total, self.threads = training.epochs, torch.get_num_threads()
+
+    best: Weights | None
+
+    def restore(self, path: Path, identity: Mapping[str, Any]) -> None:
+        if not path.exists():
+            # Learnt now, not when the first epoch is over.
+            check_place(path)
+            return
+        self.done, self.best = load_state(path, self.model, self.optimizer, identity)
+        if self.done.epoch > self.total:
+            raise invalid(
+                f"checkpoint {str(path)!r}",
+                f"must have no more than the {self.total} epochs asked for",
+                self.done.epoch,
+                remedy="Ask for more epochs, name another file, or remove this one to start anew.",
+            )
+
+    def goes_on(self) -> bool:
+        done, patience = self.done, self.training.patience
+        waited = done.epoch - done.best_epoch
+        return done.epoch < self.total and not (patience and done.best_epoch and waited >= patience)
+
+    def hold_threads(self) -> None:
+        """Puts torch's number of threads back: numba's kernels share OpenMP's and may have changed it."""
+        if torch.get_num_threads() != self.threads:
+            torch.set_num_threads(self.threads)
+
+    def epoch(self, batches: Batches) -> None:
+        """One pass over the data; its randomness depends on the seed and its number alone."""
+        number, processes = self.done.epoch + 1, self.processes
+        order, here = np.random.SeedSequence([self.training.seed, number]).spawn(2)
+        mine = here.spawn(processes.world)[processes.rank]
+        first, second = (int(word) for word in mine.generate_state(2, np.uint64))
+        seed_streams(first, self.device)
+        generator = torch.Generator(self.device).manual_seed(second)
+        self.model.train()
+        losses, size = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        for batch in batches(np.random.default_rng(order)):
+            part, weight = processes.share(batch)
+            self.optimizer.zero_grad(set_to_none=True)
+            self.hold_threads()
+            loss = self.loss(part, generator) * weight
+            self.hold_threads()
+            loss.backward()
+            if self.training.clip_norm is not None:
+                nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip_norm)
+            self.optimizer.step()
+            losses += loss.detach() * len(batch)
+            size += len(batch)
+        if processes.world > 1:
+            torch.distributed.all_reduce(losses)
+        mean = float(losses.item()) / max(size * processes.world, 1)
+        if not math.isfinite(mean):
+            raise invalid(
+                "the loss",
+                "must stay finite",
+                mean,
+                at=f"epoch {number}",
+                remedy="Lower learning_rate or clip_norm, or choose a bounded loss.",
+            )
+        self.done.epoch = number
+        self.done.history.append({"epoch": number, "loss": mean})
+
+    def judge(self, validate: Callable[[nn.Module], float] | None) -> None:
+        """Asks for the value on validation data and keeps the best weights."""
+        self.model.eval()
+        if validate is None:
+            return
+        found = validate(self.model) if self.processes.first else 0.0
+        value = self.processes.agree(found, self.device)
+        if math.isnan(value):
+            raise invalid(
+                "the value on validation data",
+                "must be a number",
+                value,
+                at=f"epoch {self.done.epoch}",
+                remedy="Validation data need queries that the measure counts.",
+            )
+        self.done.history[-1]["value"] = value
+        if value > self.done.best_value or self.done.best_epoch == 0:
+            self.done.best_value, self.done.best_epoch = value, self.done.epoch
+            self.best = copy.deepcopy(self.model.state_dict())
+
+    def show(self, observer: Watcher | None, progress: Progress | None) -> None:
+        if observer is not None:
+            observer(self.done.epoch, self.model)
+        if progress is not None:
+            progress(self.done.epoch, self.total)
+
+
+class _Loss(nn.Module):
+    """A step as a module, so that DistributedDataParallel can wrap whatever the step does with the model."""
+
+    def __init__(self, model: nn.Module, step: Step, half: bool, device: torch.device) -> None:
+        super().__init__()
+        self.model, self.step, self.half_precision, self.kind = model, step, half, device.type
+
+    def forward(self, batch: IntArray, generator: torch.Generator) -> Tensor:
+        return self.step(self._call, batch, generator)
+
+    def _call(self, *arguments: Any, **named: Any) -> Any:
+        return cast(self.model, self.half_precision, self.kind)(*arguments, **named)
+
+
+def cast(model: nn.Module, half: bool, kind: str) -> Forward:
+    """The model with matrix products in 16 bits if asked for, and results in single precision."""
+
+    def forward(*arguments: Any, **named: Any) -> Any:
+        within = torch.autocast(kind, dtype=torch.bfloat16) if half else contextlib.nullcontext()
+        with within:
+            found = model(*arguments, **named)
+        return found.float() if isinstance(found, Tensor) else tuple(each.float() for each in found)
+
+    return forward

@@ -1,0 +1,369 @@
+"""A trained network with the scale of its features: predicts, and lives in one safetensors file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from cleanrank.data.arrays import row_order
+from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.metrics.measure import Measure
+from cleanrank.rankers.base import QID, feature_matrix, is_frame
+from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
+from cleanrank.rankers.neural.device import device_of, settings
+from cleanrank.rankers.neural.inputs import SCALINGS, Batch, Scaling, batch_of, chunks, fit_scaling
+from cleanrank.rankers.neural.loop import Forward, cast
+from cleanrank.rankers.neural.networks import Network, build_network
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import one_of
+
+FORMAT = "cleanrank network"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class NeuralModel:
+    """A trained network.
+
+    Attributes:
+        network: the module, in evaluation mode.
+        kind: one of NETWORKS.
+        options: what it was built with.
+        scaling: the scale of the features, learnt on training rows.
+        best_epoch: the epoch whose weights it has.
+        validation_value: the measure on validation data there; None without validation data.
+        record: how it was trained, as plain values.
+        feature_names: of the columns it was trained on; a data frame is read by them. None if they had none.
+    """
+
+    network: Network
+    kind: str
+    options: Mapping[str, Any]
+    scaling: Scaling
+    best_epoch: int
+    validation_value: float | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Columns that the network was trained on."""
+        return len(self.scaling.shift)
+
+    @property
+    def listwise(self) -> bool:
+        """Whether scores depend on the other documents of the query."""
+        return bool(getattr(self.network, "listwise", False))
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        device: str = "auto",
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """Scores of rows, in input order.
+
+        Args:
+            X: features; a column "qid" of a data frame names the queries. Columns of a data frame may come
+                in any order if the network was trained on named ones.
+            qid: the query of every row; read by networks that see whole lists, which need it.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            device: where it runs.
+            n_jobs: threads; None leaves torch's number.
+        """
+        if is_frame(X):
+            if qid is None and group is None and QID in X.columns:
+                qid = np.asarray(X[QID])
+            X = feature_matrix(self._columns(X))
+        scaled = self.scaling.apply(X)
+        n = len(scaled)
+        if not self.listwise:
+            order, indptr = np.arange(n), np.array([0, n])
+        elif qid is None and group is None:
+            raise invalid(
+                f"network {self.kind!r}",
+                "sees whole lists and must know the query of every row",
+                "no qid",
+                remedy="Give qid= or group=.",
+            )
+        else:
+            order, indptr, _ = row_order(n, qid, group)
+        where = device_of(device)
+        scores = np.empty(n)
+        with settings(n_jobs=n_jobs):
+            found = documents(scaled[order] if self.listwise else scaled, indptr, where)
+            scores[order] = score_all(self.network.to(where), found)
+        return scores
+
+    def _columns(self, frame: Any) -> Any:
+        """The columns that it was trained on, in that order."""
+        if self.feature_names is None:
+            return frame
+        there = {str(name): name for name in frame.columns}
+        absent = [name for name in self.feature_names if name not in there]
+        if absent:
+            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+            raise invalid(
+                "X",
+                "must have the columns that the model was trained on",
+                f"none named {absent[0]!r}{more}",
+                remedy="An array is read by the place of its columns.",
+            )
+        return frame[[there[name] for name in self.feature_names]]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes weights and scales as safetensors, with what rebuilds the network in its metadata."""
+        tensors = {f"network/{k}": v.detach().cpu().numpy() for k, v in self.network.state_dict().items()}
+        tensors |= {"scaling/shift": self.scaling.shift, "scaling/factor": self.scaling.factor}
+        metadata = {
+            "format": FORMAT,
+            "version": VERSION,
+            "network": self.kind,
+            "options": dict(self.options),
+            "scaling": self.scaling.kind,
+            "best_epoch": self.best_epoch,
+            "validation_value": self.validation_value,
+            "record": dict(self.record),
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+        }
+        write_tensors(path, tensors, metadata)
+
+
+def load_network(path: str | PathLike[str]) -> NeuralModel:
+    """Reads a network that ``NeuralModel.save`` wrote."""
+    tensors, metadata = read_tensors(path)
+    if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
+        found = f"{metadata.get('format')!r} {metadata.get('version')}"
+        wanted = f"must hold a {FORMAT} of version {VERSION}"
+        raise BadFileError(error_text(f"model file {str(path)!r}", wanted, found), str(path))
+    try:
+        shift, factor = tensors["scaling/shift"], tensors["scaling/factor"]
+        if shift.ndim != 1 or shift.shape != factor.shape:
+            raise ValueError(f"scales have shapes {shift.shape} and {factor.shape}")
+        scaling = Scaling(one_of("scaling", metadata["scaling"], SCALINGS), shift, factor)
+        network = build_network(metadata["network"], len(scaling.shift), **metadata["options"])
+        weights = {
+            name.removeprefix("network/"): torch.from_numpy(values)
+            for name, values in tensors.items()
+            if name.startswith("network/")
+        }
+        network.load_state_dict(weights)
+        names = metadata.get("feature_names")
+        return NeuralModel(
+            network.eval(),
+            metadata["network"],
+            metadata["options"],
+            scaling,
+            int(metadata["best_epoch"]),
+            metadata["validation_value"],
+            dict(metadata["record"]),
+            None if names is None else tuple(names),
+        )
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise BadFileError(f"model file {str(path)!r} must hold a whole network: {why}.", str(path)) from None
+
+
+# Documents scored at a time outside of training: activations of the usual network then fit a cache.
+CHUNK = 16_384
+# Features stay on a GPU if they take at most this share of what is free.
+RESIDENT = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """Scaled features with their queries.
+
+    Attributes:
+        X: (N, F), on the device, or on the host if they are too many for it.
+        indptr: row offsets of the queries.
+        device: where scores are computed.
+    """
+
+    X: Tensor
+    indptr: IntArray
+    device: torch.device
+
+    def rows(self, rows: Tensor) -> Tensor:
+        """Features of some rows, on the device."""
+        return self.X.index_select(0, rows.to(self.X.device)).to(self.device, non_blocking=True)
+
+
+def documents(X: Array, indptr: IntArray, device: torch.device) -> Documents:
+    """Puts features where they are used."""
+    tensor = torch.from_numpy(X)
+    if device.type == "cuda" and X.nbytes <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
+        tensor = tensor.to(device)
+    return Documents(tensor, indptr, device)
+
+
+@dataclass(frozen=True, eq=False)
+class Padded:
+    """A batch on its device: what goes where when scores are padded.
+
+    Attributes:
+        shape: (B, L).
+        rows: (N,), the documents of the batch.
+        places: (N,), where their scores go among B x L.
+        mask: (B, L), False at padding.
+    """
+
+    shape: tuple[int, int]
+    rows: Tensor
+    places: Tensor
+    mask: Tensor
+
+    def pad(self, flat: Tensor) -> Tensor:
+        """Values of the documents (N, ...) as (B, L, ...); 0 at padding."""
+        B, L = self.shape
+        found = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
+        return found.view(B, L, *flat.shape[1:])
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """The inverse of ``pad``."""
+        return padded.flatten(0, 1).index_select(0, self.places)
+
+
+def on_device(batch: Batch, device: torch.device) -> Padded:
+    """A batch's indices as tensors."""
+    B, L = batch.shape
+    lengths = torch.from_numpy(batch.lengths).to(device, non_blocking=True)
+    mask = torch.arange(L, device=device) < lengths[:, None]
+    rows = torch.from_numpy(batch.rows).to(device, non_blocking=True)
+    return Padded((B, L), rows, torch.from_numpy(batch.places).to(device, non_blocking=True), mask)
+
+
+def padded_scores(forward: Forward, listwise: bool, docs: Documents, batch: Padded) -> Tensor:
+    """Scores (B, L) of a batch."""
+    X = docs.rows(batch.rows)
+    if listwise:
+        found: Tensor = forward(batch.pad(X), batch.mask)
+        return found
+    return batch.pad(forward(X))
+
+
+def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk: int = CHUNK) -> FloatArray:
+    """Scores of all documents, in their order, with the network as it stands in evaluation mode."""
+    network.eval()
+    forward = cast(network, half, docs.device.type)
+    n, found = docs.X.shape[0], []
+    with torch.inference_mode():
+        if getattr(network, "listwise", False):
+            for queries in chunks(docs.indptr, chunk):
+                batch = on_device(batch_of(docs.indptr, queries), docs.device)
+                if batch.shape[1]:
+                    found.append(batch.unpad(padded_scores(forward, True, docs, batch)))
+        else:
+            found = [forward(docs.X[k : k + chunk].to(docs.device)) for k in range(0, n, chunk)]
+        scores = torch.cat(found) if found else torch.zeros(0)
+    return scores.cpu().numpy().astype(np.float64)
+
+
+class Settings(Protocol):
+    """The parameters of a ranker that a task reads."""
+
+    network: str
+    network_options: Mapping[str, Any] | None
+    scaling: str
+    measure: str
+    random_state: int
+    device: str
+
+
+class Task:
+    """What every training of a ranker needs: scaled documents, a fresh network, a device.
+
+    Args:
+        ranker: its parameters.
+        X: features of the training rows.
+        indptr: row offsets of their queries.
+        rows: what the rows are called in messages.
+        names: of the features.
+    """
+
+    def __init__(
+        self,
+        ranker: Settings,
+        X: Any,
+        indptr: IntArray,
+        rows: IntArray | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        Measure.parse(ranker.measure)
+        options = ranker.network_options or {}
+        if not isinstance(options, Mapping):
+            raise invalid("network_options", "must map names to values", repr(options))
+        self.device, self.names = device_of(ranker.device), names
+        self.scaling: Scaling = fit_scaling(X, ranker.scaling, rows=rows)
+        self.network: Network = build_network(ranker.network, X.shape[1], seed=ranker.random_state, **options)
+        self.listwise = bool(getattr(self.network, "listwise", False))
+        self.docs: Documents = documents(self.scaling.apply(X, rows=rows), np.asarray(indptr), self.device)
+
+    def held(self, data: RankingData) -> Documents:
+        """Validation documents on the scale of the training rows, columns by name where both have names."""
+        if not data.n_docs:
+            raise invalid("validation data", "must have documents", "none", remedy="Leave them out.")
+        X, known = data.X, data.feature_names
+        if self.names is not None and known is not None and known != self.names:
+            if set(known) != set(self.names):
+                odd = sorted(set(known) ^ set(self.names))
+                raise invalid("validation data", "must have the columns of the training data", repr(odd[0]))
+            X = X[:, [known.index(name) for name in self.names]]
+        scaled = self.scaling.apply(X, rows=data.row_ids, subject="X of validation data")
+        return documents(scaled, data.indptr, self.device)
+
+
+def label_columns(
+    data: RankingData, device: torch.device, reads: Sequence[str]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Labels, and what else a loss reads of documents, as tensors on a device.
+
+    Args:
+        data: where they come from; weights and gains are read if it has them.
+        device: where they go.
+        reads: "positions" for a loss that weighs by the rank at which a document was shown.
+    """
+
+    def tensor(values: Any) -> Tensor:
+        return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
+
+    given: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
+    if "positions" in reads:
+        if data.positions is None:
+            raise invalid(
+                "training data", "must have positions for a loss that weighs by rank", "none",
+                remedy="Give position= the rank at which each row was shown.",
+            )  # fmt: skip
+        given["positions"] = data.positions
+    return tensor(data.y), {name: tensor(values) for name, values in given.items() if values is not None}
+
+
+def checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
+    """Pairs of rows (better, worse) of n documents, as whole numbers.
+
+    >>> checked_preferences([[0, 1]], 2).tolist()
+    [[0, 1]]
+    """
+    found = np.asarray(preferences)
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu" or not len(found):
+        raise invalid(
+            "preferences", "must be rows (better document, worse document)", f"{found.dtype} {found.shape}"
+        )
+    outside = (found < 0) | (found >= n)
+    if outside.any():
+        at = f"pair {int(np.argmax(outside.any(axis=1)))}"
+        raise invalid("preferences", f"must name rows from 0 to {n - 1}", int(found[outside][0]), at=at)
+    same = found[:, 0] == found[:, 1]
+    if same.any():
+        raise invalid(
+            "preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}"
+        )
+    return found.astype(np.int64)

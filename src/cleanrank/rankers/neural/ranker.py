@@ -1,0 +1,410 @@
+"""Neural rankers in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters one can search.
+
+NumPy and torch are all it needs, so that it runs on a bare GPU machine. Rows come in any order and scores go
+back in it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from cleanrank.errors import invalid
+from cleanrank.metrics.evaluation import evaluate
+from cleanrank.rankers.base import QID, Estimator, feature_matrix, is_frame, training_data, validation_data
+from cleanrank.rankers.neural.checkpoint import Progressed, fingerprint, plain_values
+from cleanrank.rankers.neural.inputs import batch_of, bucketed
+from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
+from cleanrank.rankers.neural.model import (
+    NeuralModel,
+    Task,
+    checked_preferences,
+    label_columns,
+    load_network,
+    on_device,
+    padded_scores,
+    score_all,
+)
+from cleanrank.rankers.neural.objective import Aim, list_loss, preference_loss, robust_words
+from cleanrank.theory.peer import Alpha
+from cleanrank.types import FloatArray, IntArray, Progress, RankingData
+from cleanrank.validation import is_integer
+
+# (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
+Observer: TypeAlias = Callable[[int, FloatArray], None]
+
+# What may change between the parts of an interrupted training.
+PASSING = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
+
+
+class NeuralRanker(Estimator):
+    """A network that ranks.
+
+    Args:
+        loss: a name of ``aims.LOSSES``, or a callable with the arguments of ``losses.ranking``.
+        pairs: "strict", "strict_both" or "all_ordered"; which pairs a pairwise loss sees.
+        robust: None, a robust form such as "peer", "symmetrize" or {"name": "gce", "q": .5}, or several.
+        alpha: weight of peers, or "auto": what ``noise`` asks for.
+        noise: a matrix P(given grade | true grade), a NoiseProfile or a NoiseEstimate; read by "auto".
+        peers: "expected" (no variance) or "sampled" (as published).
+        binary: the loss of "pairwise" and "pointwise"; "hinge" on pairs with network="linear" is SVMRank.
+        loss_options: further arguments of ``ranking_loss``, such as sigma, weighting, measure.
+        network: one of NETWORKS.
+        network_options: its options, such as hidden, dropout, activation.
+        epochs: passes over the data at the most.
+        early_stopping_rounds: epochs without gain on validation data before it stops; 0 or None never stops.
+        measure: what early stopping looks at; the best epoch is kept.
+        optimizer: "adam", "adamw", "adagrad" or "sgd".
+        learning_rate: its step.
+        weight_decay: of the optimiser.
+        clip_norm: the norm that gradients are cut down to; None leaves them.
+        batch_queries: queries of a step.
+        scaling: "zscore", "minmax" (to [-1, 1]) or "none"; learnt on training rows.
+        precision: "float32", "tf32" or "bfloat16".
+        random_state: for everything random.
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        deterministic: the same bits in every run on a GPU too.
+        checkpoint: a file that is rewritten after each epoch and from which a broken training goes on.
+        n_jobs: threads; None leaves torch's number. Sums may round otherwise for another number.
+
+    Attributes:
+        model_: the trained NeuralModel.
+        alpha_: the weight of peers in use, a number that says whether it is exact and why; None without.
+        history_: per epoch its number, mean loss and value on validation data.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = NeuralRanker(epochs=2, network_options={"hidden": (8,)})
+    >>> ranker.fit(data.X, data.y, qid=data.qid).predict(data.X).shape == data.y.shape
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "ranknet",
+        *,
+        pairs: str = "strict",
+        robust: Any = None,
+        alpha: float | str = 0.1,
+        noise: Any = None,
+        peers: str = "expected",
+        binary: Any = "logistic",
+        loss_options: Mapping[str, Any] | None = None,
+        network: str = "mlp",
+        network_options: Mapping[str, Any] | None = None,
+        epochs: int = 50,
+        early_stopping_rounds: int | None = 10,
+        measure: str = "ndcg@10",
+        optimizer: str = "adam",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        clip_norm: float | None = 5.0,
+        batch_queries: int = 64,
+        scaling: str = "zscore",
+        precision: str = "float32",
+        random_state: int = 0,
+        device: str = "auto",
+        deterministic: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.pairs = pairs
+        self.robust = robust
+        self.alpha = alpha
+        self.noise = noise
+        self.peers = peers
+        self.binary = binary
+        self.loss_options = loss_options
+        self.network = network
+        self.network_options = network_options
+        self.epochs = epochs
+        self.early_stopping_rounds = early_stopping_rounds
+        self.measure = measure
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.clip_norm = clip_norm
+        self.batch_queries = batch_queries
+        self.scaling = scaling
+        self.precision = precision
+        self.random_state = random_state
+        self.device = device
+        self.deterministic = deterministic
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        position: npt.ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on rows in any order.
+
+        Args:
+            X: features; a column "qid" of a data frame names the queries.
+            y: grades.
+            qid: the query of every row.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            sample_weight: how many copies a row stands for.
+            position: the rank at which a row was shown; read by losses of ``rankers.debias``.
+            eval_set: (X, y) of validation rows, or a list with that one pair.
+            eval_qid: their queries.
+            progress: called with (epoch, epochs).
+            observer: called with (epoch, scores of the rows of X) after each epoch.
+        """
+        data = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
+
+        def in_input_order(epoch: int, scores: FloatArray) -> None:
+            back = np.empty_like(scores)
+            back[data.row_ids] = scores
+            assert observer is not None
+            observer(epoch, back)
+
+        seen = None if observer is None else in_input_order
+        return self.fit_data(data, validation_data(eval_set, eval_qid), progress=progress, observer=seen)
+
+    def fit_data(
+        self,
+        data: RankingData,
+        validation: RankingData | None = None,
+        *,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on a RankingData; the observer sees scores in the order of its rows."""
+        if not data.n_docs:
+            raise invalid("training data", "must have documents", "none")
+        training = self._training()
+        loss, self.alpha_ = list_loss(self._aim(), data)
+        if self.checkpoint is not None and not getattr(loss, "resumable", True):
+            raise invalid(
+                "checkpoint", "must be None with a loss that learns weights of its own", str(self.checkpoint),
+                remedy="Train in one go: what debiasing has learnt is no part of a checkpoint.",
+            )  # fmt: skip
+        task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
+        reads: Sequence[str] = getattr(loss, "reads", ())
+        if self.checkpoint is not None and reads:
+            raise invalid(
+                "checkpoint",
+                "must be None with a loss that learns beside the ranker: what it learnt is not in the file",
+                repr(self.loss),
+            )
+        labels, extra = label_columns(data, task.device, reads)
+
+        def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
+            batch = on_device(batch_of(data.indptr, queries), task.device)
+            scores = padded_scores(forward, task.listwise, task.docs, batch)
+            given = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
+            found: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **given)
+            return found
+
+        def batches(rng: np.random.Generator) -> list[IntArray]:
+            return bucketed(data.lengths, self.batch_queries, rng)
+
+        read = (data.y, data.indptr, data.gains, data.weights, data.positions)
+        return self._train(task, step, batches, training, read, validation, progress, observer)
+
+    def fit_preferences(
+        self,
+        X: Any,
+        preferences: npt.ArrayLike,
+        *,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        batch_pairs: int = 1024,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Self:
+        """Trains on judged pairs, as top-k judging yields them: which of two documents is better.
+
+        Args:
+            X: features of the documents.
+            preferences: (P, 2), rows of X: the better document, the worse one.
+            eval_set: (X, y) of judged validation rows, or a list with that one pair.
+            eval_qid: their queries.
+            batch_pairs: preferences of a step.
+            progress: called with (epoch, epochs).
+            observer: called with (epoch, scores of the rows of X) after each epoch.
+        """
+        names = tuple(str(name) for name in X.columns if name != QID) if is_frame(X) else None
+        features = feature_matrix(X)
+        features = features if hasattr(features, "shape") else np.asarray(features)
+        pairs = checked_preferences(preferences, features.shape[0])
+        if not is_integer(batch_pairs) or batch_pairs < 1:
+            raise invalid("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
+        training = self._training()
+        loss, self.alpha_ = preference_loss(self._aim())
+        task = Task(self, features, np.array([0, features.shape[0]]), None, names)
+        if task.listwise:
+            raise invalid("preferences", "train networks that score documents one by one", repr(self.network))
+
+        def step(forward: Forward, chosen: IntArray, generator: torch.Generator) -> Tensor:
+            rows, place = np.unique(pairs[chosen], return_inverse=True)
+            scores = forward(task.docs.rows(torch.from_numpy(rows)))
+            stated = np.pad(place.reshape(-1, 2), ((0, 0), (1, 0)))
+            found: Tensor = loss.on_preferences(
+                scores[None], torch.from_numpy(stated).to(task.device), None, generator
+            )
+            return found
+
+        def batches(rng: np.random.Generator) -> list[IntArray]:
+            cuts = range(batch_pairs, len(pairs), batch_pairs)
+            return np.split(rng.permutation(len(pairs)), cuts)
+
+        held = validation_data(eval_set, eval_qid)
+        return self._train(task, step, batches, training, (pairs,), held, progress, observer)
+
+    def predict(
+        self, X: Any, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
+    ) -> FloatArray:
+        """One score per row, in input order; networks that see whole lists need the queries."""
+        return self._model().predict(X, qid=qid, group=group, device=self.device, n_jobs=self.n_jobs)
+
+    def score(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+    ) -> float:
+        """The mean of ``measure`` over the queries of judged rows."""
+        data = training_data(X, y, qid=qid, group=group)
+        scores = self._model().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
+        return _mean(data, scores, self.measure)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes a safetensors file; ``load`` reads it."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """A fitted ranker from a file; its parameters are the usual ones but for the network's."""
+        model = load_network(path)
+        found = cls(network=model.kind, network_options=model.options)
+        found.model_, found.alpha_, found.history_ = model, None, []
+        return found
+
+    def _model(self) -> NeuralModel:
+        if not hasattr(self, "model_"):
+            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+        model: NeuralModel = self.model_
+        return model
+
+    def _aim(self) -> Aim:
+        return Aim(
+            self.loss,
+            self.binary,
+            self.pairs,
+            self.robust,
+            self.alpha,
+            self.noise,
+            self.peers,
+            self.loss_options,
+        )
+
+    def _training(self) -> Training:
+        return Training(
+            epochs=self.epochs,
+            optimizer=self.optimizer,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            clip_norm=self.clip_norm,
+            patience=self.early_stopping_rounds or 0,
+            precision=self.precision,
+            device=self.device,
+            deterministic=self.deterministic,
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+
+    def _train(
+        self,
+        task: Task,
+        step: Step,
+        batches: Batches,
+        training: Training,
+        read: Sequence[Any],
+        validation: RankingData | None,
+        progress: Progress | None,
+        observer: Observer | None,
+    ) -> Self:
+        half = self.precision == "bfloat16"
+        validate = None
+        if validation is not None:
+            judged = validation
+            held = task.held(judged)
+
+            def validate(network: nn.Module) -> float:
+                return _mean(judged, score_all(network, held, half=half), self.measure)
+
+            read = (*read, judged.X, judged.y, judged.indptr)
+
+        def watch(epoch: int, network: nn.Module) -> None:
+            assert observer is not None
+            observer(epoch, score_all(network, task.docs, half=half))
+
+        done = train(
+            task.network,
+            step,
+            batches,
+            training,
+            validate=validate,
+            observer=None if observer is None else watch,
+            progress=progress,
+            checkpoint=self.checkpoint,
+            identity=None if self.checkpoint is None else self._identity(task, read),
+        )
+        return self._keep(task, done)
+
+    def _identity(self, task: Task, read: Sequence[Any]) -> dict[str, Any]:
+        return {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()}
+
+    def _keep(self, task: Task, done: Progressed) -> Self:
+        judged = done.best_epoch > 0
+        self.history_ = done.history
+        self.model_ = NeuralModel(
+            task.network,
+            self.network,
+            dict(self._settings()["network_options"] or {}),
+            task.scaling,
+            done.best_epoch if judged else done.epoch,
+            done.best_value if judged else None,
+            self._record(self.alpha_),
+            task.names,
+        )
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that decide the weights, as JSON gives them back."""
+        chosen = {name: value for name, value in self.get_params().items() if name not in PASSING}
+        return plain_values(chosen)
+
+    def _record(self, alpha: Alpha | None) -> dict[str, Any]:
+        found = self._settings()
+        found["robust"] = robust_words(self._aim().steps) or None
+        found["alpha"] = None if alpha is None else float(alpha)
+        return found
+
+
+def _mean(data: RankingData, scores: FloatArray, measure: str) -> float:
+    found = evaluate(scores, data, [measure])
+    return float(next(iter(found.means.values())))
+
+
+# The name under which co-teaching knows it.
+_Task = Task

@@ -1,0 +1,1 @@
+"""Rankers that find and repair their own training labels."""

@@ -1,0 +1,341 @@
+"""The trial behind order preservation: queries, scorers of known quality, and many draws of label noise.
+
+Symbols: Q queries with N documents in all; C grades, y the true ones; S scorers, scores (S, N); D draws of
+the noise, labels (D, N). A risk is linear in weights that depend on the labels alone, so it is enough to
+average these weights over the draws: the mean over D draws costs one evaluation of the loss.
+
+    points  sum_i l(s_i, t_i) / (n Q)                t_i = y_i / (C - 1)
+    pairs   sum_ij w_ij l(s_i - s_j, 1)              w_ij = 0 unless y_i > y_j
+
+with the pair weights w_ij of a query
+
+    macro       1 / (number of its pairs), mean over queries that have pairs (the risk of Haddad 2022)
+    micro       1 / n^2, mean over queries
+    prevalence  1 / (number of its pairs of *true* labels), mean over queries: macro with its repair
+    gain        (2^y_i - 2^y_j) / n^2, mean over queries: micro for grades
+    lambdarank  |delta NDCG@10| of the pair in the ranking by these very scores
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cleanrank.errors import invalid
+from cleanrank.jit import kernel, prange
+from cleanrank.losses.binary import BinaryLoss
+from cleanrank.metrics.evaluation import query_values, weighted_means
+from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
+from cleanrank.ragged import indptr_of, query_of_row, ranks
+from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import check_seed, is_integer, one_of
+
+WEIGHTINGS: dict[str, str] = {
+    "macro": "mean over the pairs of a query, then over queries",
+    "micro": "pair sum / n^2, mean over queries",
+    "prevalence": "pair sum / pairs of true labels, mean over queries",
+    "gain": "pair sum weighted by the difference of gains / n^2, mean over queries",
+    "lambdarank": "pair sum weighted by |delta NDCG@10|, mean over queries",
+}
+CUTOFF = 10
+LOUDEST = 4.0
+TILT = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What all losses and measures are tried on.
+
+    Attributes:
+        y: (N,) true grades.
+        indptr: (Q + 1,) row offsets.
+        n_grades: C.
+        scores: (S, N).
+        labels: (D, N) noisy grades.
+    """
+
+    y: Array
+    indptr: IntArray
+    n_grades: int
+    scores: FloatArray
+    labels: Array
+
+
+def make_labels(
+    prevalence: FloatArray, n_docs: int, rng: np.random.Generator, n_grades: int = 2
+) -> tuple[Array, IntArray]:
+    """True grades of queries with these shares of relevant documents; each has a grade 0 and a higher one.
+
+    >>> y, indptr = make_labels(np.array([0.2, 0.8]), 50, np.random.default_rng(0))
+    >>> np.add.reduceat(y, indptr[:-1]).tolist()
+    [10, 40]
+    """
+    relevant = np.clip(np.rint(prevalence * n_docs).astype(int), 1, n_docs - 1)
+    y = (np.arange(n_docs) < relevant[:, None]).astype(np.int32)
+    if n_grades > 2:
+        y *= rng.integers(1, n_grades, size=y.shape, dtype=np.int32)
+    return y.ravel(), indptr_of(np.full(len(prevalence), n_docs))
+
+
+def shares(y: Array, indptr: IntArray) -> FloatArray:
+    """The share of relevant documents of every query."""
+    counts = np.bincount(query_of_row(indptr), weights=y > 0, minlength=len(indptr) - 1)
+    found: FloatArray = counts / np.maximum(np.diff(indptr), 1)
+    return found
+
+
+def even_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """f_j = a_j ((2t - 1) + sd_j N(0, 1)): equally good on all queries; every second one scaled by 10."""
+    target = 2.0 * y / (n_grades - 1) - 1.0
+    loud = np.linspace(0.1, LOUDEST, n)[:, None]
+    scale = np.where(np.arange(n) % 2 == 1, 10.0, 1.0)[:, None]
+    scores: FloatArray = scale * (target + loud * rng.standard_normal((n, len(y))))
+    return scores
+
+
+def tilted_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """As ``even_scorers``, but each better on some queries: balanced or lopsided ones, of low or high p.
+
+    sd_jq = sd_j exp(1.5 (u_j b_q + v_j c_q)), u_j and v_j uniform on [-1, 1], b_q and c_q the places in
+    [-1, 1] of p_q (1 - p_q) and of p_q among all queries.
+    """
+    p = shares(y, indptr)
+    traits = np.stack([_place(p * (1.0 - p)), _place(p)])
+    target = 2.0 * y / (n_grades - 1) - 1.0
+    tilt = np.exp(TILT * (rng.uniform(-1.0, 1.0, (n, 2)) @ traits))[:, query_of_row(indptr)]
+    loud = np.linspace(0.1, LOUDEST, n)[rng.permutation(n), None] * tilt
+    scale = np.where(np.arange(n) % 2 == 1, 10.0, 1.0)[:, None]
+    scores: FloatArray = scale * (target + loud * rng.standard_normal((n, len(y))))
+    return scores
+
+
+def _place(values: FloatArray) -> FloatArray:
+    found: FloatArray = 2.0 * (values - values.min()) / max(float(np.ptp(values)), 1e-12) - 1.0
+    return found
+
+
+def draw_labels(
+    y: Array, indptr: IntArray, matrices: FloatArray, draws: int, rng: np.random.Generator
+) -> Array:
+    """(D, N) noisy grades; ``matrices`` (Q, C, C), one for every query."""
+    steps = np.cumsum(matrices, axis=2)[query_of_row(indptr), y][:, :-1]
+    labels = np.empty((draws, len(y)), dtype=np.int32)
+    for d in range(draws):
+        labels[d] = (rng.random(len(y))[:, None] >= steps).sum(axis=1)
+    return labels
+
+
+def point_risks(trial: Trial, loss: BinaryLoss) -> tuple[FloatArray, FloatArray]:
+    """Clean and mean noisy risk of every scorer, (S,) each."""
+    top = trial.n_grades - 1
+    lengths = np.diff(trial.indptr)
+    weight = np.repeat(1.0 / (np.maximum(lengths, 1) * len(lengths)), lengths)
+    # A loss is linear in its target, so the mean over draws is the loss at the mean label.
+    targets = trial.y / top, trial.labels.mean(axis=0) / top
+    one, zero = (loss.value(trial.scores, t) for t in (1.0, 0.0))
+    clean, noisy = ((t * one + (1.0 - t) * zero) @ weight for t in targets)
+    return clean, noisy
+
+
+def pair_risks(trial: Trial, loss: BinaryLoss, weighting: str) -> tuple[FloatArray, FloatArray]:
+    """As ``point_risks`` for pairs under a weighting of WEIGHTINGS."""
+    clean = pair_weights(trial, trial.y[None], weighting)
+    noisy = pair_weights(trial, trial.labels, weighting)
+    found = np.zeros((2, len(trial.scores)))
+    start = 0
+    for low, high in pairwise(trial.indptr):
+        stop = start + (high - low) ** 2
+        both = np.stack((clean[start:stop], noisy[start:stop]))
+        for s, scores in enumerate(trial.scores[:, low:high]):
+            values = loss.value((scores[:, None] - scores[None, :]).ravel(), 1.0)
+            if weighting == "lambdarank":
+                values = values * _discount_steps(scores)
+            found[:, s] += both @ values
+        start = stop
+    return found[0], found[1]
+
+
+def pair_weights(trial: Trial, labels: Array, weighting: str) -> FloatArray:
+    """Weights of all ordered pairs, query by query, averaged over draws."""
+    Q, C = len(trial.indptr) - 1, trial.n_grades
+    lengths = np.diff(trial.indptr).astype(np.float64)
+    grades = np.arange(C)
+    counts = np.stack([np.add.reduceat(labels == g, trial.indptr[:-1], axis=1) for g in grades], axis=2)
+    table = (grades[:, None] > grades[None, :]).astype(np.float64)
+    if weighting in ("gain", "lambdarank"):
+        table = np.maximum(np.exp2(grades)[:, None] - np.exp2(grades)[None, :], 0.0)
+    with np.errstate(divide="ignore"):
+        if weighting in ("micro", "gain"):
+            scale = np.tile(1.0 / lengths**2, (len(labels), 1))
+        elif weighting == "prevalence":
+            true = np.stack([np.add.reduceat(trial.y == g, trial.indptr[:-1]) for g in grades], axis=1)
+            scale = np.tile(1.0 / _pairs(true), (len(labels), 1))
+        elif weighting == "macro":
+            scale = 1.0 / _pairs(counts)
+        else:
+            scale = 1.0 / _ideal(counts)
+    scale[~np.isfinite(scale)] = 0.0
+    kept = (
+        (_pairs(counts) > 0).sum(axis=1) if weighting in ("macro", "lambdarank") else np.full(len(labels), Q)
+    )
+    scale /= np.maximum(kept, 1)[:, None] * len(labels)
+    found: FloatArray = mean_pair_weights(labels, trial.indptr, table, scale)
+    return found
+
+
+def _pairs(counts: Array) -> FloatArray:
+    """Pairs of different grades from counts of each grade (..., C)."""
+    n = counts.sum(axis=-1).astype(np.float64)
+    found: FloatArray = (n**2 - (counts.astype(np.float64) ** 2).sum(axis=-1)) / 2.0
+    return found
+
+
+def _discounts(n: int) -> FloatArray:
+    found: FloatArray = np.where(np.arange(n) < CUTOFF, 1.0 / np.log2(np.arange(n) + 2.0), 0.0)
+    return found
+
+
+def _ideal(counts: Array) -> FloatArray:
+    """The ideal DCG@10 from counts of each grade (D, Q, C)."""
+    upto = np.concatenate(([0.0], np.cumsum(_discounts(int(counts.sum(axis=-1).max(initial=1))))))
+    above = np.cumsum(counts[..., ::-1], axis=-1)
+    gained = upto[above] - upto[above - counts[..., ::-1]]
+    found: FloatArray = gained @ (np.exp2(np.arange(counts.shape[-1]))[::-1] - 1.0)
+    return found
+
+
+def _discount_steps(scores: FloatArray) -> FloatArray:
+    at = _discounts(len(scores))[ranks(scores, np.array([0, len(scores)])) - 1]
+    steps: FloatArray = np.abs(at[:, None] - at[None, :]).ravel()
+    return steps
+
+
+def measure_values(trial: Trial, measures: tuple[Measure, ...]) -> tuple[FloatArray, FloatArray]:
+    """Clean and mean noisy values, (M, S) each; queries that a measure leaves out are left out by draw."""
+    S, Q = len(trial.scores), len(trial.indptr) - 1
+    rows = np.concatenate(([0], (trial.indptr[1:] + len(trial.y) * np.arange(S)[:, None]).ravel()))
+    scores = np.ascontiguousarray(trial.scores.ravel())
+
+    def means(labels: Array) -> FloatArray:
+        values, weights = query_values(measures, np.tile(labels, S), scores, rows)
+        flat = weighted_means(values.reshape(-1, Q), weights.reshape(-1, Q))
+        return flat.reshape(len(measures), S)
+
+    noisy = np.zeros((len(measures), S))
+    for labels in trial.labels:
+        noisy += means(labels)
+    return means(trial.y), noisy / len(trial.labels)
+
+
+SCORERS: dict[str, Callable[..., FloatArray]] = {"even": even_scorers, "tilted": tilted_scorers}
+
+
+def make_trial(
+    y: Array, indptr: IntArray, matrices: FloatArray, *, scorers: str, n_scorers: int, draws: int, seed: Any
+) -> Trial:
+    """Scorers and noisy labels for given true grades."""
+    make = SCORERS[one_of("scorers", scorers, SCORERS)]
+    rng = np.random.default_rng(seed)
+    n_grades = matrices.shape[-1]
+    scores = make(y, indptr, n_grades, n_scorers, rng)
+    return Trial(y, indptr, n_grades, scores, draw_labels(y, indptr, matrices, draws, rng))
+
+
+@kernel()
+def _one_query(labels: Array, table: Array, scale: Array, out: Array) -> None:
+    draws, n = labels.shape
+    for d in range(draws):
+        if scale[d] == 0.0:
+            continue
+        for i in range(n):
+            a = labels[d, i]
+            for j in range(n):
+                out[i * n + j] += scale[d] * table[a, labels[d, j]]
+
+
+@kernel(parallel=True)
+def mean_pair_weights(labels: Array, indptr: Array, table: Array, scale: Array) -> Array:
+    """For every ordered pair (i, j) of a query: sum over draws d of scale[d, q] table[label_di, label_dj]."""
+    n_queries = len(indptr) - 1
+    starts = np.zeros(n_queries + 1, np.int64)
+    for q in range(n_queries):
+        starts[q + 1] = starts[q] + (indptr[q + 1] - indptr[q]) ** 2
+    out = np.zeros(starts[-1], np.float64)
+    for q in prange(n_queries):
+        rows = labels[:, indptr[q] : indptr[q + 1]]
+        _one_query(rows, table, scale[:, q], out[starts[q] : starts[q + 1]])
+    return out
+
+
+def order_kept(
+    measures: "MeasureLike | Iterable[MeasureLike]" = ("auc", "dcg@10", "ndcg@10"),
+    gamma: float = 0.9,
+    *,
+    prevalence: float = 0.3,
+    n_docs: int = 50,
+    issues: int = 1,
+    loudness: tuple[float, float] = (1.0, 2.0),
+    n_scorers: int = 20,
+    draws: int = 200,
+    seed: int = 0,
+) -> dict[str, float]:
+    """The share of pairs of scorers that the noisy values of one query put in the order of the clean ones.
+
+    Args:
+        measures: what scorers are ordered by.
+        gamma: the probability that a label is kept.
+        prevalence: share of relevant documents.
+        n_docs: labels of an issue.
+        issues: how many times the same list is labelled; values are means over them.
+        loudness: least and largest standard deviation of the scorers' errors; labels are 2 apart.
+        n_scorers: how many.
+        draws: repetitions.
+        seed: of scorers and noise.
+
+    >>> short, long = (order_kept("auc", n_docs=n, draws=40)["auc"] for n in (20, 500))
+    >>> short < long
+    True
+    """
+    wanted = as_measures(measures)
+    for name, value in (("n_docs", n_docs), ("issues", issues), ("n_scorers", n_scorers), ("draws", draws)):
+        least = 2 if name in ("n_docs", "n_scorers") else 1
+        if not is_integer(value) or value < least:
+            raise invalid(name, f"must be a whole number from {least} on", repr(value))
+    check_seed(seed)
+    if not 0 <= gamma <= 1:
+        raise invalid("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
+    if not 0 < prevalence < 1:
+        raise invalid("prevalence", "must lie strictly between 0 and 1", prevalence)
+    if len(loudness) != 2 or not 0 < loudness[0] <= loudness[1] < math.inf:
+        raise invalid("loudness", "must be two positive numbers, the least first", loudness)
+    rng = np.random.default_rng(seed)
+    y, indptr = make_labels(np.array([prevalence]), n_docs, rng)
+    loud = np.linspace(*loudness, n_scorers)[:, None]
+    scores = (2.0 * y - 1.0 + loud * rng.standard_normal((n_scorers, n_docs))).ravel()
+    rows = np.arange(n_scorers + 1) * n_docs
+
+    def values(labels: FloatArray) -> FloatArray:
+        return query_values(wanted, np.tile(labels, n_scorers), scores, rows)[0]
+
+    clean = _signs(values(y))
+    T = np.array([[[gamma, 1 - gamma], [1 - gamma, gamma]]])
+    right = np.zeros(len(wanted))
+    for _ in range(draws):
+        drawn = [values(labels) for labels in draw_labels(y, indptr, T, issues, rng)]
+        right += _agreement(clean, _signs(np.nanmean(drawn, axis=0)))
+    return {str(m): float(r / draws) for m, r in zip(wanted, right, strict=True)}
+
+
+def _signs(values: FloatArray) -> FloatArray:
+    first, second = np.triu_indices(values.shape[1], 1)
+    return np.sign(np.nan_to_num(values[:, first] - values[:, second]))
+
+
+def _agreement(clean: FloatArray, noisy: FloatArray) -> FloatArray:
+    """Of the pairs that differ on clean labels, those in the same order; ties count half."""
+    differ = clean != 0
+    same: FloatArray = np.where(differ, 0.5 + 0.5 * clean * noisy, 0.0).sum(axis=1) / differ.sum(axis=1)
+    return same

@@ -1,0 +1,103 @@
+import inspect
+
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from cleanrank.errors import CleanrankError
+from cleanrank.issues.auto import find_auto
+from cleanrank.issues.find import DETECTORS, options_of
+from cleanrank.issues.sour import Growing
+from cleanrank.losses.trees.peer import Peers
+
+QUICK = {"start": 5, "end": 15, "params": {"num_leaves": 7, "min_data_in_leaf": 5}}
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return cr.corrupt(cr.make_ranking(60, 8, docs_per_query=25, signal=0.95, seed=0), rate=0.1, seed=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"rule": "reference"},
+        {"evidence": "score"},
+        {"folds": 3},
+        {"peers": 0.1},
+        {"peers": Peers(0.1, seed=2)},
+        {"objective": "builtin"},
+        {"min_frequency": 0.5, "kind": "neg"},
+        {"include_f0": True, "start": 0},
+    ],
+)
+def test_every_way_gives_a_table_of_all_rows_twice_the_same(noisy, options):
+    one, two = (cr.find_label_issues(noisy.data, "sour", **{**QUICK, **options}) for _ in range(2))
+    np.testing.assert_array_equal(one.row_id, noisy.data.row_ids)
+    assert one.doubt.tobytes() == two.doubt.tobytes()
+    assert 0 < one.n_issues < len(one)
+    assert (one.suggested_label[one.is_label_issue] != one.given_label[one.is_label_issue]).all()
+    assert (one.suggested_label[~one.is_label_issue] == one.given_label[~one.is_label_issue]).all()
+
+
+def test_a_saved_model_gives_what_training_gives(noisy, tmp_path):
+    trained = cr.find_label_issues(noisy.data, "sour", **QUICK)
+    model = Growing(params=QUICK["params"]).train(noisy.data, rounds=15)
+    model.save(tmp_path / "model.txt")
+    for given in (model, tmp_path / "model.txt", str(tmp_path / "model.txt")):
+        saved = cr.find_label_issues(noisy.data, "sour", model=given, start=5, end=15)
+        np.testing.assert_array_equal(saved.doubt, trained.doubt)
+        np.testing.assert_array_equal(saved.suggested_label, trained.suggested_label)
+
+
+def test_out_of_fold_forests_excuse_fewer_flipped_labels():
+    # Grade 0 judged 4, as in the robustness test of the paper: a forest that never saw the flips finds more.
+    clean = cr.make_ranking(120, 10, docs_per_query=40, signal=0.95, seed=2)
+    noisy = cr.corrupt(clean, "one-way", 0.1, seed=3)
+    options = {"kind": "pos", "start": 20, "end": 40}
+    inside = cr.find_label_issues(noisy.data, "sour", **options).quality(noisy)["grade 4"]
+    outside = cr.find_label_issues(noisy.data, "sour", folds=4, **options).quality(noisy)["grade 4"]
+    assert outside["average_precision"] > inside["base_rate"]
+    assert outside["recall"] > inside["recall"]
+
+
+def test_last_sour_stops_on_validation_data(noisy):
+    validation = cr.make_ranking(20, 8, docs_per_query=25, seed=9)
+    found = cr.find_label_issues(noisy.data, "last-sour", end=10, validation=validation)
+    assert set(np.unique(found.doubt)) <= {0.0, 1.0}
+    np.testing.assert_array_equal(found.is_label_issue, found.doubt == 1.0)
+
+
+def test_mistakes_are_named(noisy):
+    with pytest.raises(CleanrankError, match="Did you mean 'sour'"):
+        cr.find_label_issues(noisy.data, "sourr")
+    with pytest.raises(CleanrankError, match="unknown option of detector 'isolation' 'start'"):
+        cr.find_label_issues(noisy.data, "isolation", start=3)
+    with pytest.raises(CleanrankError, match="folds must be 0 with a model"):
+        cr.find_label_issues(noisy.data, "sour", model="m.txt", folds=3)
+    with pytest.raises(CleanrankError, match="noise goes with the detectors 'auto', 'posterior', 'by-grade'"):
+        cr.find_label_issues(noisy.data, "sour", noise=noisy.profile)
+    with pytest.raises(CleanrankError, match="detector 'posterior' needs noise="):
+        cr.find_label_issues(noisy.data, "posterior")
+    with pytest.raises(CleanrankError, match="detector 'clicks' needs clicks="):
+        cr.find_label_issues(noisy.data, "clicks")
+
+
+def test_the_default_is_auto_and_takes_noise(noisy):
+    found = cr.find_label_issues(noisy.data, seed=3)
+    np.testing.assert_array_equal(found.doubt, find_auto(noisy.data, seed=3).doubt)
+    told = cr.find_label_issues(noisy.data, noise=noisy.profile, seed=3)
+    np.testing.assert_array_equal(told.doubt, find_auto(noisy.data, noise=noisy.profile.matrix, seed=3).doubt)
+
+
+def test_the_default_beats_sour_and_isolation(noisy):
+    auto = cr.find_label_issues(noisy.data).average_precision(noisy)
+    for name, options in (("sour", QUICK), ("isolation", {})):
+        assert auto > cr.find_label_issues(noisy.data, name, **options).average_precision(noisy) + 0.1
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_options_are_those_of_the_detector(name):
+    assert set(options_of(name)) == set(inspect.signature(DETECTORS[name]).parameters) - {"data"}
+    assert "seed" in options_of(name)

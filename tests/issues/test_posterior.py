@@ -1,0 +1,274 @@
+"""Posterior doubt against Bayes' rule by hand, other solvers and known truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cleanrank as cr
+from cleanrank.issues import posterior as posterior_module
+from cleanrank.issues.posterior import (
+    bayes,
+    find_posterior,
+    posterior,
+    posterior_of,
+    posterior_table,
+    table_probabilities,
+    true_probabilities,
+)
+from cleanrank.issues.table import read_doubts
+from cleanrank.noise.profiles import NoiseProfile, make_profile, uniform
+
+T = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6]])
+
+
+def by_hand(q, m):
+    joint = [q[l] * T[l, m] for l in range(3)]
+    return [each / sum(joint) for each in joint]
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_the_posterior_is_bayes_rule_by_hand(seed):
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.ones(3), size=20)
+    y = rng.integers(0, 3, size=20)
+    found = posterior(q @ T, y, NoiseProfile(T))
+    assert found == pytest.approx(np.array([by_hand(*each) for each in zip(q, y, strict=True)]), abs=1e-6)
+
+
+def test_a_worked_row():
+    # q = (.5, .3, .2): P(given 1) = .5*.15 + .3*.6 + .2*.2 = .295.
+    q = np.array([[0.5, 0.3, 0.2]])
+    assert (q @ T)[0, 1] == pytest.approx(0.295)
+    assert posterior(q @ T, [1], T)[0] == pytest.approx([0.075 / 0.295, 0.18 / 0.295, 0.04 / 0.295])
+
+
+def test_without_noise_the_given_grade_is_certain():
+    p = np.random.default_rng(0).dirichlet(np.ones(3), size=5)
+    assert posterior(p, [0, 1, 2, 1, 0], np.eye(3)).argmax(axis=1).tolist() == [0, 1, 2, 1, 0]
+    assert posterior(p, [0, 1, 2, 1, 0], np.eye(3)).max(axis=1) == pytest.approx(1.0)
+
+
+def test_outside_the_simplex_the_closest_mixture_is_found():
+    from scipy.optimize import minimize
+
+    p = np.array([[0.97, 0.02, 0.01], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
+    found = true_probabilities(p, T)
+    assert found.min() >= 0
+    assert found.sum(axis=1) == pytest.approx(1)
+    for row, q in zip(p, found, strict=True):
+
+        def divergence(z, row=row):
+            mixed = (np.exp(z) / np.exp(z).sum()) @ T
+            return -(row * np.log(mixed)).sum()
+
+        best = min(minimize(divergence, start, method="BFGS").fun for start in np.eye(3))
+        assert -(row * np.log(q @ T)).sum() == pytest.approx(best, abs=1e-4)
+
+
+def test_a_singular_matrix_still_gives_probabilities():
+    found = posterior([[0.5, 0.5]], [1], [[0.5, 0.5], [0.5, 0.5]])
+    assert found.tolist() == [[0.5, 0.5]]
+
+
+def test_threads_do_not_change_a_bit():
+    p = np.random.default_rng(1).dirichlet(np.full(3, 0.3), size=999)
+    assert np.array_equal(true_probabilities(p, T, n_jobs=1), true_probabilities(p, T, n_jobs=2))
+
+
+def test_impossible_rows_follow_the_likelihood():
+    assert bayes(np.array([[1.0, 0.0]]), np.array([[0.0, 0.4]]))[0] == pytest.approx([0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([[0.5, 0.5]], [2], np.eye(2)), "must be grades from 0 to 1"),
+        (([[0.2, 0.3, 0.5]], [0], np.eye(2)), "a row for each of the 3 grades"),
+        (([[0.5, 0.5]], [0, 1], np.eye(2)), "one grade per row"),
+        (([[0.5, 0.5], [np.nan, 0.5]], [0, 0], np.eye(2)), r"must hold probabilities .* at row 1"),
+        (([[0.5, -0.5]], [0], np.eye(2)), "must hold probabilities"),
+        (([0.5, 0.5], [0], np.eye(2)), "a row per document"),
+        (([[1, 0]] * 2, [0, 1], [[1, 0], [1, 0]]), "got probability 0 for grade 1 at row 1"),
+        (([[0.5, 0.5]], 0, np.eye(2)), "must be whole grades, one per row"),
+        (([[0.5, 0.5]], [0.0], np.eye(2)), "must be whole grades, one per row"),
+        (([[0.5, 0.5]], [0], "uniform"), "must be a matrix"),
+        (([[0.5, 0.5]], [0], [[0.5, 0.6], [0, 1]]), "rows that sum to 1"),
+    ],
+)
+def test_wrong_input_is_named(arguments, words):
+    with pytest.raises(cr.CleanrankError, match=words):
+        posterior(*arguments)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    data = cr.make_ranking(60, 8, docs_per_query=20, seed=5)
+    return cr.corrupt(data, rate=0.2, seed=6)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_doubt_is_what_is_left_of_the_given_grade(noisy, rounds):
+    table = find_posterior(noisy.data, noise=noisy.profile, rounds=rounds, folds=3)
+    probabilities = table_probabilities(table)
+    y = noisy.data.y
+    assert probabilities.sum(axis=1) == pytest.approx(1)
+    assert table.doubt == pytest.approx(1 - probabilities[np.arange(len(y)), y])
+    likeliest = probabilities.argmax(axis=1)
+    assert table.suggested_label.tolist() == likeliest.tolist()
+    assert table.is_label_issue.tolist() == (likeliest != y).tolist()
+    assert table.average_precision(noisy) > noisy.rate + 0.1
+
+
+def test_the_same_seed_gives_the_same_table(noisy):
+    a, b = (find_posterior(noisy.data, noise=noisy.profile, folds=2, seed=3) for _ in range(2))
+    assert a.doubt.tolist() == b.doubt.tolist()
+
+
+def test_known_rows_are_certain(noisy):
+    known = np.full(noisy.data.n_docs, -1)
+    known[:30] = noisy.true_labels[:30]
+    found = posterior_of(noisy.data, noisy.profile, known=known, folds=2)
+    assert found.probabilities[np.arange(30), known[:30]] == pytest.approx(1)
+    assert found.probabilities[30:].max(axis=1).min() < 1
+
+
+def test_a_model_of_ones_own_needs_one_round(noisy):
+    def shares(train, rows):
+        return np.tile(np.bincount(train.y, minlength=5) / len(train), (len(rows), 1))
+
+    table = find_posterior(noisy.data, noise=noisy.profile, folds=2, fit_predict=shares)
+    by_grade = [np.unique(table.doubt[noisy.data.y == g].round(3)) for g in range(5)]
+    assert all(len(values) <= 2 for values in by_grade)
+    with pytest.raises(cr.CleanrankError, match="goes with rounds=1"):
+        posterior_of(noisy.data, noisy.profile, fit_predict=shares)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_other_rows_get_a_posterior_too(noisy, rounds):
+    rest = cr.corrupt(cr.make_ranking(10, 8, docs_per_query=20, seed=7), rate=0.2, seed=8)
+    found = posterior_of(noisy.data, noisy.profile, others=[rest.data], folds=2, rounds=rounds)
+    assert found.others[0].shape == (rest.data.n_docs, 5)
+    assert found.others[0].sum(axis=1) == pytest.approx(1)
+
+
+def test_probabilities_survive_a_file(noisy, tmp_path):
+    table = posterior_table(noisy.data, np.random.default_rng(0).dirichlet(np.ones(5), noisy.data.n_docs))
+    table.save(tmp_path / "doubts.csv")
+    assert table_probabilities(read_doubts(tmp_path / "doubts.csv")) == pytest.approx(
+        table_probabilities(table)
+    )
+
+
+def test_tables_of_other_detectors_are_refused(noisy):
+    plain = cr.DoubtTable.of(noisy.data, doubt=np.zeros(noisy.data.n_docs), is_label_issue=noisy.changed)
+    with pytest.raises(cr.CleanrankError, match="find_posterior"):
+        table_probabilities(plain)
+
+
+def reliability(doubt, wrong, bins=10):
+    """The gap between doubt and the share of wrong labels in tenths of the rows by doubt."""
+    order = np.argsort(doubt, kind="stable")
+    parts = np.array_split(order, bins)
+    return max(abs(float(doubt[part].mean() - wrong[part].mean())) for part in parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rounds", "profile"),
+    [
+        (1, uniform(0.2, 5)),
+        (2, uniform(0.2, 5)),
+        (2, make_profile("adjacent", 0.2, 5)),
+        (2, make_profile("one-way", 0.1, 5)),
+    ],
+)
+def test_doubt_with_the_true_matrix_is_calibrated_within_three_points(rounds, profile):
+    data = cr.make_ranking(1000, 15, docs_per_query=50, seed=11)
+    found = cr.corrupt(data, profile, seed=12)
+    table = find_posterior(found.data, noise=profile, rounds=rounds, folds=3, seed=13)
+    assert reliability(table.doubt, found.changed) <= 0.03
+    assert abs(table.doubt.mean() - found.changed.mean()) <= 0.01
+    # The measure can fail: doubt of half the rate is far off.
+    assert reliability(table.doubt / 2, found.changed) > 0.03
+
+
+def bayes_by_hand(q, T, given):
+    """Bayes' rule with plain loops."""
+    found = []
+    for row, m in zip(q, given, strict=True):
+        joint = [row[l] * T[l][m] for l in range(len(T))]
+        found.append([each / sum(joint) for each in joint])
+    return found
+
+
+@pytest.mark.parametrize(
+    "T",
+    [
+        [[0.9, 0.1], [0.3, 0.7]],
+        [[1.0, 0.0], [0.2, 0.8]],
+        [[0.0, 1.0], [1.0, 0.0]],
+        [[0.8, 0.1, 0.1], [0.0, 0.9, 0.1], [0.3, 0.0, 0.7]],
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]],
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    ],
+)
+def test_matrices_with_zeros_permutations_and_the_identity_by_hand(T):
+    C = len(T)
+    q = np.random.default_rng(C).dirichlet(np.ones(C), 6)
+    given = np.arange(6) % C
+    observed = [[sum(row[l] * T[l][m] for l in range(C)) for m in range(C)] for row in q]
+    assert true_probabilities(observed, T) == pytest.approx(q)
+    assert posterior(observed, given, T) == pytest.approx(np.array(bayes_by_hand(q, T, given)))
+
+
+def test_a_singular_matrix_by_hand():
+    """Grades 1 and 2 are given alike: they share what the given grades leave them."""
+    T = [[0.8, 0.1, 0.1], [0.2, 0.4, 0.4], [0.2, 0.4, 0.4]]
+    q = np.array([0.5, 0.25, 0.25])
+    observed = [list(q @ np.array(T))]
+    found = posterior(observed * 3, [0, 1, 2], T)
+    assert found == pytest.approx(np.array(bayes_by_hand([q] * 3, T, [0, 1, 2])), abs=1e-4)
+
+
+def test_inputs_stay_as_they_are():
+    observed, given, T = (
+        np.array([[0.2, 0.9], [1.0, 0.0]]),
+        np.array([0, 1]),
+        np.array([[0.9, 0.1], [0.2, 0.8]]),
+    )
+    before = observed.copy(), given.copy(), T.copy()
+    posterior(observed, given, T)
+    assert all(np.array_equal(a, b) for a, b in zip(before, (observed, given, T), strict=True))
+
+
+def test_estimated_shares_of_true_grades_reach_the_default(noisy, monkeypatch):
+    estimate = cr.from_gold(noisy.data, np.arange(100), noisy.true_labels[:100])
+    seen = []
+    real = posterior_module.cross_fit_true_grades
+    monkeypatch.setattr(
+        posterior_module,
+        "cross_fit_true_grades",
+        lambda *a, **k: seen.append(k["shares"]) or real(*a, **k),
+    )
+    cr.find_label_issues(noisy.data, noise=estimate, folds=2)
+    np.testing.assert_array_equal(seen[0], estimate.proportions)
+
+
+def test_probabilities_must_belong_to_all_grades(noisy):
+    n = noisy.data.n_docs
+    part = {f"p_true_{g}": np.full(n, 0.2) for g in range(3)}
+    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=part)
+    with pytest.raises(cr.CleanrankError, match="must be the probabilities of all grades and sum to 1"):
+        table_probabilities(table)
+    two = {"p_true_0": np.full(n, 0.5), "p_true_1": np.full(n, 0.5)}
+    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=two)
+    with pytest.raises(cr.CleanrankError, match="columns p_true_0 to p_true_1"):
+        cr.clean(noisy.data, table, "posterior")
+
+
+def test_other_rows_must_have_the_features_of_the_data(noisy):
+    rest = cr.make_ranking(5, 3, docs_per_query=10, seed=7)
+    with pytest.raises(cr.CleanrankError, match="others must have the 8 features"):
+        posterior_of(noisy.data, noisy.profile, others=[rest], folds=2)

@@ -1,0 +1,226 @@
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from cleanrank.errors import CleanrankError, InvalidInputError
+from cleanrank.metrics import evaluation as compare_module
+from cleanrank.metrics.evaluation import (
+    checked_scores,
+    compare,
+    evaluate,
+    evaluate_arrays,
+    query_values,
+    weighted_means,
+)
+from cleanrank.metrics.measure import Measure, as_measures
+from cleanrank.metrics.significance import bootstrap_interval, fisher_test, holm, paired_t_test
+
+from .cases import random_ranking
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 200)
+    y[:10] = 0
+    return cr.from_arrays(np.ones((200, 1)), y, qid=np.repeat(np.arange(20), 10))
+
+
+@pytest.fixture
+def scores(data):
+    rng = np.random.default_rng(1)
+    return {name: data.y + rng.normal(0, spread, 200) for name, spread in (("a", 1), ("b", 2), ("c", 4))}
+
+
+def test_an_evaluation_is_a_mapping(data, scores):
+    found = evaluate(scores["a"], data, ["ndcg@10", "map:skip", "AUC"])
+    assert list(found) == ["ndcg@10", "map:skip", "auc"]
+    assert len(found) == 3
+    assert found["NDCG@10:lightgbm"] is not None
+    np.testing.assert_array_equal(found["ap:skip"], found[Measure.parse("map:skip")])
+    assert "map:skip" in found
+    assert "map" not in found
+    assert 3 not in found
+    assert dict(found).keys() == found.means.keys()
+    with pytest.raises(CleanrankError, match=r"unknown evaluated measure 'map'.*map:skip"):
+        found["map"]
+    assert np.isnan(found["map:skip"][0])
+    assert found.means["map:skip"] == pytest.approx(np.nanmean(found["map:skip"]))
+    assert found.query_ids.tolist() == list(range(20))
+
+
+def test_the_table_carries_the_convention(data, scores):
+    shown = repr(evaluate(scores["a"], data, ["ndcg@10", "map:skip"]))
+    assert "gain 2^y - 1" in shown
+    assert "a query is left out" in shown
+    assert "  19 " in shown
+
+
+def test_a_frame_has_a_row_per_query(data, scores):
+    frame = evaluate(scores["a"], data, ["ndcg@10", "auc:pooled"]).to_frame()
+    assert frame.shape == (20, 2)
+    assert frame.index.name == "query_id"
+
+
+def test_intervals_are_those_of_each_line(data, scores):
+    found = evaluate(scores["a"], data, ["ndcg@10", "auc:pooled"])
+    expected = bootstrap_interval(found["auc:pooled"], found.weights[1], level=0.9, seed=3)
+    assert found.intervals(0.9, seed=3)["auc:pooled"] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.full(200, np.nan), "got nan at row 0 (query '0')"),
+        (np.where(np.arange(200) == 57, np.inf, 0.0), "got inf at row 57 (query '5')"),
+        (np.where(np.arange(200) == 3, -np.inf, 0.0).astype(np.float32), "got -inf at row 3"),
+        (np.zeros(199), "one number per row (200)"),
+        (np.array(["x"] * 200), "must be numbers"),
+        (np.zeros(200, dtype=complex), "must be numbers"),
+    ],
+)
+def test_bad_scores_are_refused(data, bad, words):
+    with pytest.raises(InvalidInputError) as error:
+        evaluate(bad, data, "ndcg@10")
+    assert words in str(error.value)
+
+
+def test_a_column_of_scores_is_flattened():
+    assert checked_scores(np.zeros((3, 1)), 3).shape == (3,)
+
+
+def test_gains_of_the_data_are_used():
+    data = cr.from_arrays(np.ones((2, 1)), [0, 1], qid=[1, 1], gains=[2.0, 1.0])
+    assert evaluate([2.0, 1.0], data, "ndcg@10").means["ndcg@10"] == 1.0
+    assert evaluate([2.0, 1.0], data, "mrr").means["mrr"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"y": [0.5, 1]}, "whole grades"),
+        ({"y": [-1, 1]}, "must not be negative"),
+        ({"indptr": [0, 1]}, "must rise from 0"),
+        ({"indptr": [0, 2, 1, 2]}, "must rise from 0"),
+        ({"indptr": []}, "row offsets"),
+        ({"indptr": [0, 1.5, 2]}, "whole numbers"),
+        ({"gains": [1.0]}, "gains"),
+        ({"gains": [1.0, -1.0]}, "gains"),
+    ],
+)
+def test_bad_arrays_are_refused(arguments, words):
+    given = {"y": [0, 1], "scores": [1.0, 2.0], "indptr": [0, 2], "measures": "ndcg"} | arguments
+    with pytest.raises(InvalidInputError, match=words):
+        evaluate_arrays(**given)
+
+
+def test_nothing_to_evaluate():
+    found = evaluate_arrays(np.zeros(0, np.int32), [], [0], ["ndcg@10", "auc:pooled"])
+    assert found["ndcg@10"].shape == (0,)
+    assert np.isnan(list(found.means.values())).all()
+    assert np.isnan(found.intervals()["ndcg@10"]).all()
+
+
+def test_without_numba_the_values_are_the_same(monkeypatch):
+    y, s, indptr = random_ranking(np.random.default_rng(3), kind="tied")
+    measures = as_measures(["ndcg@10", "map", "auc:pooled", "tau", "err@5:ties=average"])
+    compiled = query_values(measures, y, s, indptr)
+    monkeypatch.setattr(compare_module, "has_numba", lambda: False)
+    plain = query_values(measures, y, s, indptr)
+    np.testing.assert_allclose(compiled[0], plain[0], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(compiled[1], plain[1])
+
+
+def test_weighted_means_ignore_nan():
+    means = weighted_means(np.array([[1.0, np.nan, 3.0], [np.nan] * 3]), np.array([[1.0, 5.0, 3.0]] * 2))
+    assert means.tolist() == pytest.approx([2.5, np.nan], nan_ok=True)
+
+
+def test_a_comparison_is_made_of_the_single_figures(data, scores):
+    measures = ["ndcg@10", "map:skip"]
+    found = compare(scores, data, measures, baseline="b", seed=5, permutations=2000)
+    alone = {name: evaluate(s, data, measures) for name, s in scores.items()}
+    assert found.systems == ("a", "b", "c")
+    p = {}
+    for s, name in enumerate(found.systems):
+        for m, text in enumerate(measures):
+            assert found.means[s, m] == pytest.approx(alone[name].means[text])
+            if name == "b":
+                assert np.isnan(found.p_values[s, m])
+                continue
+            change = alone[name][text] - alone["b"][text]
+            p[s, m] = fisher_test(alone[name][text], alone["b"][text], 2000, seed=5)
+            assert found.p_values[s, m] == p[s, m]
+            assert found.differences[s, m] == pytest.approx(np.nanmean(change))
+            assert (found.low[s, m], found.high[s, m]) == pytest.approx(bootstrap_interval(change, seed=5))
+            counts = [(change > 0).sum(), (change == 0).sum(), (change < 0).sum()]
+            assert [found.wins[s, m], found.ties[s, m], found.losses[s, m]] == counts
+    assert [found.corrected[key] for key in p] == pytest.approx(holm(list(p.values())).tolist())
+    assert "baseline" in repr(found)
+    assert len(found.rows()) == 6
+
+
+def test_other_tests_and_corrections(data, scores):
+    found = compare(scores, data, "ndcg@10", test="t", alternative="less", correction=None)
+    assert found.baseline == "a"
+    assert found.corrected is None
+    values = {name: found.evaluations[name]["ndcg@10"] for name in scores}
+    assert found.p_values[1, 0] == paired_t_test(values["b"], values["a"], "less")
+    assert found.rows()[1]["p_corrected"] is None
+
+
+def test_the_pooled_difference_is_tested_on_pair_sums(data, scores):
+    found = compare({k: scores[k] for k in "ac"}, data, "auc:pooled", permutations=5000)
+    a, c = (found.evaluations[k] for k in "ac")
+    w = a.weights[0]
+    assert found.differences[1, 0] == pytest.approx(c.means["auc:pooled"] - a.means["auc:pooled"])
+    assert found.p_values[1, 0] == fisher_test(c["auc:pooled"] * w, a["auc:pooled"] * w, 5000)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"baseline": "z"}, "unknown system 'z'"),
+        ({"test": "wilcoxon"}, "unknown test"),
+        ({"alternative": "both"}, "unknown alternative"),
+        ({"correction": "bonferroni"}, "unknown correction"),
+        ({"measures": []}, "at least one measure"),
+        ({"level": 2.0}, "level"),
+    ],
+)
+def test_bad_comparisons_are_refused(data, scores, options, words):
+    with pytest.raises(CleanrankError, match=words):
+        compare(scores, data, **options)
+
+
+def test_one_system_is_not_a_comparison(data, scores):
+    with pytest.raises(InvalidInputError, match="at least two"):
+        compare({"a": scores["a"]}, data)
+
+
+def test_a_measure_that_one_system_leaves_undefined_is_refused(data, scores):
+    with pytest.raises(InvalidInputError, match="tau:empty=zero"):
+        compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau")
+    compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau:empty=zero", permutations=100)
+
+
+def test_systems_must_be_named(data, scores):
+    for systems in (list(scores.values()), {1: scores["a"], 2: scores["b"]}):
+        with pytest.raises(InvalidInputError, match="must map names"):
+            compare(systems, data)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(data, scores):
+    plain = compare(scores, data, permutations=1000, seed=3)
+    other = compare(scores, data, permutations=1e3, seed=np.int64(3))
+    np.testing.assert_array_equal(plain.p_values, other.p_values)
+    for seed in (None, "3", 3.5):
+        with pytest.raises(InvalidInputError, match="seed must be a whole number"):
+            compare(scores, data, seed=seed)
+
+
+def test_what_was_not_evaluated_has_a_default(data, scores):
+    found = evaluate(scores["a"], data, "ndcg@10")
+    assert found.get("map") is None
+    assert found.get("map", 0) == 0
+    assert found.get("ndcg@10:lightgbm") is not None

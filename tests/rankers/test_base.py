@@ -1,0 +1,66 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+import cleanrank as cr
+from cleanrank.errors import CleanrankError
+from cleanrank.rankers.base import feature_matrix, training_data, validation_data, widened
+from cleanrank.rankers.trees import train_lambdarank
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_the_qid_column_names_queries_and_is_no_feature(frame):
+    table = frame({"a": [1.0, 2.0, 3.0], "qid": ["x", "y", "x"], "b": [4.0, 5.0, 6.0]})
+    data = training_data(table, [0, 1, 2])
+    assert data.feature_names == ("a", "b")
+    assert data.query_ids.tolist() == ["x", "y"]
+    assert data.y.tolist() == [0, 2, 1]
+    np.testing.assert_array_equal(feature_matrix(table), [[1, 4], [2, 5], [3, 6]])
+
+
+def test_given_ids_win_over_the_column():
+    table = pd.DataFrame({"a": [1.0, 2.0], "qid": [1, 1]})
+    assert training_data(table, [0, 1], qid=[5, 6]).query_ids.tolist() == [5, 6]
+    assert training_data(table, [0, 1], group=[1, 1]).n_queries == 2
+
+
+def test_validation_rows_come_as_a_pair_or_a_list_of_one():
+    X, y = np.zeros((3, 1)), [0, 1, 0]
+    assert validation_data(None, None) is None
+    assert validation_data((X, y), [1, 1, 2]).n_queries == 2
+    assert validation_data([(X, y)], [[1, 1, 2]]).n_queries == 2
+    assert validation_data([(X, y)], np.array([1, 1, 2])).n_queries == 2
+    with pytest.raises(CleanrankError, match="must be one pair"):
+        validation_data([(X, y), (X, y)], None)
+    with pytest.raises(CleanrankError, match="must be a pair"):
+        validation_data(X, [1, 1, 2])
+
+
+def test_ids_in_place_of_group_sizes_are_noticed():
+    with pytest.raises(CleanrankError, match="An id per row goes into qid="):
+        training_data(np.zeros((3, 1)), [0, 1, 0], group=[7, 7, 8])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix])
+def test_rows_are_widened_by_zeros(kind):
+    X = np.array([[1.0, 0.0], [0.0, 2.0]], dtype=np.float32)
+    data = cr.from_arrays(kind(X), [0, 1], qid=[1, 1], feature_names=["a", "b"], doc_ids=["x", "y"])
+    wide = widened(data, 4)
+    found = wide.X if isinstance(wide.X, np.ndarray) else wide.X.toarray()
+    np.testing.assert_array_equal(found, np.hstack([X, np.zeros((2, 2))]))
+    assert type(wide.X) is type(data.X)
+    assert wide.feature_names == ("a", "b", "f3", "f4")
+    assert wide.doc_ids.tolist() == ["x", "y"]
+    assert data.n_features == 2
+    assert widened(data, 2) is data
+    assert widened(data, 1) is data
+
+
+def test_widened_sparse_rows_train_and_score_like_dense_ones():
+    data = cr.make_ranking(20, 4, docs_per_query=10, seed=0)
+    narrow = cr.from_arrays(scipy.sparse.csr_matrix(data.X), data.y, group=data.lengths)
+    params = {"min_data_in_leaf": 3}
+    sparse, dense = (train_lambdarank(widened(each, 6), rounds=3, params=params) for each in (narrow, data))
+    np.testing.assert_array_equal(sparse.predict(widened(narrow, 6).X), dense.predict(widened(data, 6).X))

@@ -1,0 +1,313 @@
+"""RobustRanker: which road it takes, what it trains on, and that it says so."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+import cleanrank as cr
+from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
+from cleanrank.noise.profiles import uniform
+from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.robust.robust_ranker import GRID, RobustRanker
+
+QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
+GRID_OF_TWO = {"num_leaves": (4, 8), "min_data_in_leaf": (20,)}
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return cr.corrupt(cr.make_ranking(60, 6, docs_per_query=15, seed=1), rate=0.2, seed=2)
+
+
+@pytest.fixture(scope="module")
+def held():
+    return cr.corrupt(cr.make_ranking(20, 6, docs_per_query=15, seed=3), rate=0.2, seed=4)
+
+
+def fitted(noisy, held=None, *, gold=None, **options):
+    pair = {} if held is None else {"eval_set": (held.data.X, held.data.y), "eval_qid": held.data.qid}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return RobustRanker(**{**QUICK, "grid": GRID_OF_TWO, **options}).fit(
+            noisy.data.X, noisy.data.y, qid=noisy.data.qid, gold=gold, **pair
+        )
+
+
+def test_the_default_grid_has_four_cells():
+    assert len(RobustRanker().cells()) == 4
+    assert sorted(GRID) == ["min_data_in_leaf", "num_leaves"]
+
+
+def test_few_documents_get_small_leaves_only():
+    assert {cell["min_data_in_leaf"] for cell in RobustRanker().cells(100)} == {20}
+    assert RobustRanker().cells(10) == [{"num_leaves": 7, "min_data_in_leaf": 20}]
+    tiny = cr.corrupt(cr.make_ranking(12, 4, docs_per_query=12, seed=0), rate=0.2, seed=1)
+    ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2)
+    assert len(ranker.fit_data(tiny.data).report_.tried) == 2
+
+
+def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile)
+    assert ranker.chosen_["road"] == ranker.report_.chosen == "posterior"
+    gains = ranker.cleaned_.data.gains
+    columns = np.stack([ranker.issues_.reasons[f"p_true_{g}"] for g in range(5)], axis=1)
+    assert gains == pytest.approx(columns @ [0, 1, 3, 7, 15])
+    again = train_lambdarank(
+        noisy.data.with_labels(noisy.data.y, gains=gains),
+        rounds=ranker.chosen_["trees"],
+        objective="exact",
+        params={"num_leaves": ranker.chosen_["num_leaves"], "min_data_in_leaf": 20},
+    )
+    assert ranker.predict(noisy.data.X) == pytest.approx(again.predict(noisy.data.X))
+
+
+def test_the_best_cell_on_validation_data_is_kept(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile)
+    values = [cell["validation"] for cell in ranker.report_.tried]
+    assert len(values) == 2
+    assert ranker.chosen_["validation"] == max(values)
+
+
+@pytest.mark.parametrize("kind", ["matrix", "profile", "estimate", "answers"])
+def test_noise_comes_in_many_forms(noisy, held, kind):
+    sheet = gold_sample(noisy.data, 60, seed=5)
+    truth = noisy.true_labels[sheet.rows]
+    form = {
+        "matrix": noisy.profile.matrix,
+        "profile": noisy.profile,
+        "estimate": from_gold(noisy.data, sheet.row_ids, truth),
+        "answers": GoldAnswers(sheet.row_ids, truth, np.ones(60)),
+    }[kind]
+    assert fitted(noisy, held, noise=form).report_.chosen == "posterior"
+
+
+def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
+    sheet = gold_sample(noisy.data, 80, seed=5)
+    truth = noisy.true_labels[sheet.rows]
+    ranker = fitted(noisy, held, gold=(sheet.row_ids, truth))
+    wanted = from_gold(noisy.data, sheet.row_ids, truth, seed=0)
+    assert ranker.report_.noise.matrix == pytest.approx(wanted.matrix)
+    assert ranker.report_.n_gold == 80
+    assert ranker.cleaned_.data.gains[sheet.rows] == pytest.approx(2.0**truth - 1)
+
+
+def test_gold_rows_are_named_by_place_in_the_input_even_when_rows_are_shuffled(noisy):
+    order = np.random.default_rng(0).permutation(noisy.data.n_docs)
+    gold = np.full(noisy.data.n_docs, -1)
+    gold[:50] = noisy.true_labels[order[:50]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO, noise=noisy.profile).fit(
+            noisy.data.X[order], noisy.data.y[order], qid=noisy.data.qid[order], gold=gold
+        )
+    found = ranker.cleaned_.data
+    place = np.argsort(found.row_ids)
+    assert found.gains[place][:50] == pytest.approx(2.0 ** gold[:50] - 1)
+
+
+def test_the_forms_of_gold_rows_say_the_same(noisy):
+    by_row = np.full(noisy.data.n_docs, -1)
+    by_row[[3, 7]] = [1, 0]
+    for form in (by_row, {3: 1, 7: 0}, ([3, 7], [1, 0]), ([3, 7], [1, 0], [1.0, 1.0])):
+        found = gold_answers(form, noisy.data)
+        assert found.row_ids.tolist() == [3, 7]
+        assert found.true_grades.tolist() == [1, 0]
+        assert found.shares.tolist() == [1, 1]
+    assert gold_answers(None, noisy.data) is None
+    with pytest.raises(cr.CleanrankError, match="gold must be"):
+        gold_answers([1, 2], noisy.data)
+
+
+def test_without_knowledge_it_falls_back_to_the_tuned_baseline_and_says_so(noisy, held):
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
+    with pytest.warns(UserWarning, match="fell back to the tuned baseline"):
+        ranker.fit_data(noisy.data, held.data)
+    assert ranker.chosen_["road"] == ranker.report_.chosen == "baseline"
+    assert ranker.cleaned_ is None
+    assert "judge about 100 rows" in repr(ranker.report_)
+    models = [
+        train_lambdarank(
+            noisy.data, held.data, objective="exact", rounds=8, early_stopping_rounds=5,
+            params={"num_leaves": leaves, "min_data_in_leaf": 20},
+        )
+        for leaves in (4, 8)
+    ]  # fmt: skip
+    best = max(models, key=lambda model: model.validation_value)
+    assert ranker.predict(held.data.X) == pytest.approx(best.predict(held.data.X))
+
+
+def test_too_few_gold_rows_are_not_trusted(noisy, held):
+    sheet = gold_sample(noisy.data, 10, seed=5)
+    with pytest.warns(UserWarning, match="too few"):
+        ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(
+            noisy.data, held.data, gold=(sheet.row_ids, noisy.true_labels[sheet.rows])
+        )
+    assert ranker.report_.chosen == "baseline"
+
+
+def test_without_validation_data_all_rows_are_used_in_the_end(noisy):
+    ranker = fitted(noisy, noise=noisy.profile)
+    assert ranker.cleaned_.data.n_docs == noisy.data.n_docs
+    assert ranker.model_.best_iteration == ranker.model_.booster.current_iteration()
+
+
+def test_it_behaves_like_an_estimator(noisy, held):
+    ranker = RobustRanker(noise=uniform(0.2, 5), **QUICK, grid=GRID_OF_TWO)
+    assert clone(ranker).get_params()["folds"] == 2
+    a, b = (clone(ranker).fit_data(noisy.data, held.data) for _ in range(2))
+    assert a.predict(held.data.X).tolist() == b.predict(held.data.X).tolist()
+    with pytest.raises(cr.CleanrankError, match="must be fitted"):
+        ranker.predict(noisy.data.X)
+
+
+def test_progress_reaches_its_end(noisy, held):
+    seen = []
+    RobustRanker(noise=uniform(0.2, 5), **QUICK, grid=GRID_OF_TWO).fit_data(
+        noisy.data, held.data, progress=lambda step, steps: seen.append((step, steps))
+    )
+    assert seen[-1] == (4, 4)
+    assert [step for step, _ in seen] == sorted(step for step, _ in seen)
+
+
+def test_other_gains_of_grades_are_respected(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile, label_gain=[0, 1, 2, 3, 4])
+    columns = np.stack([ranker.issues_.reasons[f"p_true_{g}"] for g in range(5)], axis=1)
+    assert ranker.cleaned_.data.gains == pytest.approx(columns @ [0, 1, 2, 3, 4])
+
+
+def test_the_report_is_plain_values(noisy, held):
+    import json
+
+    found = json.loads(json.dumps(fitted(noisy, held, noise=noisy.profile).report_.to_json()))
+    assert found["chosen"] == "posterior"
+    assert found["matrix"][0][0] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"grid": {"num_leaves": 7}}, r"grid\['num_leaves'\] must be a list of values"),
+        ({"grid": {"num_leaves": []}}, "must be a list of values to choose from"),
+        ({"grid": {"num_leafs": [7]}}, "unknown parameter of LightGBM"),
+        ({"grid": {"num_leaves": [7]}, "params": {"max_leaves": 3}}, "must leave num_leaves to params"),
+        ({"rounds": 3}, "rounds must be 1 or 2"),
+        ({"folds": 1}, "folds must be a whole number"),
+        ({"random_state": -1}, "seed must be"),
+        ({"noise": np.eye(2)}, "a row for each of the 5 grades"),
+        ({"noise": np.ones((5, 5))}, "rows that sum to 1"),
+        ({"noise": "uniform"}, "noise must be a matrix"),
+    ],
+)
+def test_mistakes_are_named(noisy, held, options, words):
+    with pytest.raises(cr.CleanrankError, match=words):
+        fitted(noisy, held, **{"noise": noisy.profile, **options})
+
+
+def test_a_grid_by_other_names_is_the_grid():
+    ranker = RobustRanker(grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
+    assert ranker.cells(100) == [
+        {"num_leaves": 4, "min_data_in_leaf": 5},
+        {"num_leaves": 8, "min_data_in_leaf": 5},
+    ]
+    fixed = RobustRanker(params={"min_child_samples": 5})
+    assert fixed.cells() == [{"num_leaves": 7}, {"num_leaves": 31}]
+
+
+def test_what_params_fix_is_used(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile, params={"eta": 0.3}, grid={"num_leaves": (4,)})
+    text = ranker.model_.booster.model_to_string()
+    assert "[learning_rate: 0.3]" in text
+
+
+def test_gold_rows_must_lie_in_the_data_whatever_is_known_of_the_noise(noisy, held):
+    for gold, words in (({10**6: 1}, "rows of the data"), (([0, 0], [1, 2]), "every row once")):
+        with pytest.raises(cr.CleanrankError, match=words):
+            fitted(noisy, held, noise=noisy.profile, gold=gold)
+    answers = gold_answers({0: 1}, noisy.data)
+    with pytest.raises(cr.CleanrankError, match="gold must not be given beside answers as noise"):
+        fitted(noisy, held, noise=answers, gold={0: 1})
+    with pytest.raises(cr.CleanrankError, match="a row for each of the 10 grades"):
+        fitted(noisy, held, noise=noisy.profile, gold={0: 9})
+
+
+def test_validation_data_may_have_a_grade_that_training_data_lack(noisy, held):
+    higher = held.data.y.copy()
+    higher[0] = 6
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
+    with pytest.warns(UserWarning, match="grade 6 occurs in the validation data alone"):
+        ranker.fit_data(noisy.data, held.data.with_labels(higher))
+    assert ranker.chosen_["road"] == "baseline"
+
+
+def test_data_that_cannot_be_learnt_from_are_refused(noisy, held):
+    def fit(train, validation=None):
+        RobustRanker(noise=noisy.profile, **QUICK).fit_data(train, validation)
+
+    narrow = cr.from_arrays(held.data.X[:, :3], held.data.y, group=held.data.lengths)
+    with pytest.raises(cr.CleanrankError, match="validation data must have the 6 features"):
+        fit(noisy.data, narrow)
+    with pytest.raises(cr.CleanrankError, match="must hold 3 queries or come with validation data"):
+        fit(noisy.data.select_queries([0, 1]))
+    with pytest.raises(cr.CleanrankError, match=r"folds must be a whole number between 2 and .*queries"):
+        fit(noisy.data.select_queries([0]), held.data)
+    with pytest.raises(cr.CleanrankError, match="at least one document"):
+        fit(noisy.data.select([]), held.data)
+    with pytest.raises(cr.CleanrankError, match="must differ between documents"):
+        fit(cr.from_arrays(np.ones((30, 6)), [0, 1, 2] * 10, group=[10] * 3), held.data)
+    gains = replace(noisy.data, gains=noisy.data.y.astype(float))
+    with pytest.raises(cr.CleanrankError, match="must have grades only"):
+        fit(gains, held.data)
+
+
+@pytest.mark.parametrize("kind", ["missing values", "sparse", "one grade"])
+def test_unusual_data_are_learnt_from(noisy, held, kind):
+    train, rest = noisy.data, held.data
+    if kind == "missing values":
+        X = train.X.copy()
+        X[::3, 0] = np.nan
+        train = replace(train, X=X)
+    elif kind == "sparse":
+        train, rest = (replace(each, X=scipy.sparse.csr_matrix(each.X)) for each in (train, rest))
+    else:
+        train = train.with_labels(np.zeros(train.n_docs, dtype=int))
+    ranker = RobustRanker(noise=noisy.profile, **QUICK, grid=GRID_OF_TWO).fit_data(train, rest)
+    assert np.isfinite(ranker.predict(rest.X)).all()
+    assert ranker.issues_.row_id.tolist() == train.row_ids.tolist()
+
+
+def test_threads_change_nothing(noisy, held):
+    one, three = (fitted(noisy, held, noise=noisy.profile, n_jobs=n) for n in (1, 3))
+    np.testing.assert_array_equal(one.issues_.doubt, three.issues_.doubt)
+    np.testing.assert_array_equal(one.predict(held.data.X), three.predict(held.data.X))
+
+
+def test_a_grid_search_of_scikit_learn_goes_through(noisy):
+    frame = pd.DataFrame(noisy.data.X, columns=list("abcdef")).assign(qid=noisy.data.qid)
+    search = GridSearchCV(
+        RobustRanker(noise=noisy.profile, **QUICK, grid={"num_leaves": [4]}),
+        {"learning_rate": [0.05, 0.2]},
+        cv=GroupKFold(2),
+        scoring=lambda ranker, X, y: float(np.corrcoef(ranker.predict(X), y)[0, 1]),
+        error_score="raise",
+    )
+    search.fit(frame, noisy.data.y, groups=noisy.data.qid)
+    assert search.best_params_["learning_rate"] in (0.05, 0.2)
+    assert search.predict(frame).shape == (noisy.data.n_docs,)
+
+
+def test_an_interruption_passes_through_and_leaves_no_model(noisy, held):
+    def stop(step, steps):
+        raise KeyboardInterrupt
+
+    ranker = RobustRanker(noise=noisy.profile, **QUICK, grid=GRID_OF_TWO)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit_data(noisy.data, held.data, progress=stop)
+    with pytest.raises(cr.CleanrankError, match="must be fitted before it is saved"):
+        ranker.save("model.txt")

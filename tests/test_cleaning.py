@@ -1,0 +1,196 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.errors import CleanrankError
+from cleanrank.issues.posterior import posterior_table
+from cleanrank.issues.table import DoubtTable
+from cleanrank.types import same_data
+
+
+@pytest.fixture
+def issues(toy):
+    rng = np.random.default_rng(0)
+    doubt = rng.random(toy.n_docs)
+    first = toy.indptr[1]
+    doubt[:first] = 1.0  # the first query loses all its documents
+    return DoubtTable.of(
+        toy,
+        doubt=doubt,
+        is_label_issue=doubt > 0.8,
+        suggested_label=np.where(doubt > 0.8, (toy.y + 1) % 3, toy.y),
+        reasons={"sour": doubt},
+    )
+
+
+def test_drop_leaves_the_others_as_they_are_and_names_emptied_queries(toy, issues):
+    found = cr.clean(toy, issues, by="ada")
+    assert same_data(found.data, toy.drop(issues.is_label_issue))
+    assert found.emptied == (toy.query_ids[0],)
+    assert found.data.n_queries == toy.n_queries - 1
+    assert found.removed.row_id.tolist() == toy.row_ids[issues.is_label_issue].tolist()
+    assert set(found.removed.by) == {"ada"}
+    assert found.removed.why.str.startswith("sour ").all()
+    assert found.removed.new_label.isna().all()
+
+
+def test_relabel_takes_the_suggested_grades(toy, issues):
+    found = cr.clean(toy, issues, mode="relabel")
+    np.testing.assert_array_equal(found.data.y, issues.suggested_label)
+    assert (found.removed.new_label != found.removed.given_label).all()
+    assert found.emptied == ()
+    assert len(found.removed) == issues.n_issues
+
+
+def test_reweight_multiplies_by_the_quality_of_issues_alone(toy, issues):
+    found = cr.clean(toy, issues, mode="reweight")
+    wanted = np.where(issues.is_label_issue, 1 - issues.doubt, 1.0)
+    np.testing.assert_allclose(found.data.weights, wanted, rtol=1e-6)
+    halved = cr.clean(found.data, issues, mode="reweight", weight=0.5)
+    np.testing.assert_allclose(
+        halved.data.weights, wanted * np.where(issues.is_label_issue, 0.5, 1), rtol=1e-6
+    )
+    np.testing.assert_allclose(halved.removed.old_weight, wanted[issues.is_label_issue], rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["drop", "relabel", "reweight"])
+def test_everything_can_be_undone_and_the_input_is_untouched(toy, issues, mode):
+    before = toy.y.copy()
+    found = cr.clean(toy, issues, mode=mode)
+    assert found.undo() is toy
+    np.testing.assert_array_equal(toy.y, before)
+    rows = found.removed.row_id.tolist()[:7]
+    part = found.undo(rows)
+    assert set(part.removed.row_id) == set(found.removed.row_id) - set(rows)
+    kept = np.isin(part.data.row_ids, rows)
+    assert kept.sum() == 7
+    original = np.isin(toy.row_ids, rows)
+    np.testing.assert_array_equal(part.data.y[kept], toy.y[original])
+    with pytest.raises(CleanrankError, match="must be ids of changed rows"):
+        part.undo(rows)
+
+
+def test_rows_are_matched_by_id_not_by_place(toy, issues):
+    shuffled = issues.select(np.random.default_rng(1).permutation(len(issues)))
+    assert same_data(cr.clean(toy, shuffled).data, cr.clean(toy, issues).data)
+
+
+def test_a_bar_of_doubt_stands_in_for_the_issues(toy, issues):
+    found = cr.clean(toy, issues, min_doubt=0.95)
+    np.testing.assert_array_equal(found.acted, issues.doubt >= 0.95)
+    assert found.summary()["options"] == {"min_doubt": 0.95}
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv", "parquet"])
+def test_the_audit_trail_is_written(toy, issues, tmp_path, suffix):
+    found = cr.clean(toy, issues)
+    path = tmp_path / f"audit.{suffix}"
+    found.save_audit(path)
+    if suffix == "json":
+        record = json.loads(path.read_text())
+        rows = pd.DataFrame(record["changes"])
+        assert record["changed"] == issues.n_issues
+        assert record["emptied_queries"] == [str(toy.query_ids[0])]
+        assert sum(line["changed"] for line in record["by_grade"].values()) == issues.n_issues
+    else:
+        rows = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert rows.row_id.tolist() == found.removed.row_id.tolist()
+    assert {"action", "why", "by", "at", "doubt", "given_label"} <= set(rows.columns)
+
+
+def test_nothing_to_do_changes_nothing(toy):
+    none = DoubtTable.of(toy, doubt=np.zeros(480), is_label_issue=np.zeros(480, bool))
+    for mode in ("drop", "relabel"):
+        assert same_data(cr.clean(toy, none, mode=mode).data, toy)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"mode": "dorp"}, "Did you mean 'drop'"),
+        ({"min_doubt": 0.0}, "min_doubt must lie in"),
+        ({"weight": 0.5}, "needs mode='reweight'"),
+    ],
+)
+def test_mistakes_are_named(toy, issues, options, message):
+    with pytest.raises(CleanrankError, match=message):
+        cr.clean(toy, issues, **options)
+
+
+def test_all_rows_cannot_go(toy):
+    everybody = DoubtTable.of(toy, doubt=np.ones(480), is_label_issue=np.ones(480, bool))
+    with pytest.raises(CleanrankError, match="must leave at least one document"):
+        cr.clean(toy, everybody)
+
+
+@pytest.fixture
+def probable(toy):
+    p = np.zeros((toy.n_docs, 3))
+    p[np.arange(toy.n_docs), toy.y] = 0.75
+    p[np.arange(toy.n_docs), (toy.y + 1) % 3] += 0.25
+    return posterior_table(toy, p)
+
+
+def test_posterior_gives_expected_gains_and_leaves_grades_and_weights(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior")
+    gains = [0, 1, 3]
+    wanted = [0.75 * gains[g] + 0.25 * gains[(g + 1) % 3] for g in toy.y]
+    assert found.data.gains == pytest.approx(wanted)
+    assert found.data.y.tolist() == toy.y.tolist()
+    assert found.data.weights is toy.weights or found.data.weights.tolist() == toy.weights.tolist()
+    assert found.removed["new_gain"].tolist() == pytest.approx(wanted)
+    assert found.removed["old_gain"].tolist() == [gains[g] for g in toy.y]
+
+
+def test_posterior_respects_other_gains(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior", label_gain=[0, 10, 20])
+    wanted = [0.75 * 10 * g + 0.25 * 10 * ((g + 1) % 3) for g in toy.y]
+    assert found.data.gains == pytest.approx(wanted)
+    with pytest.raises(cr.CleanrankError, match="label_gain must list"):
+        cr.clean(toy, probable, mode="posterior", label_gain=[0, 1])
+    with pytest.raises(cr.CleanrankError, match="goes with mode='posterior'"):
+        cr.clean(toy, probable, label_gain=[0, 1, 2])
+
+
+def test_posterior_can_be_undone_row_by_row(toy, probable):
+    found = cr.clean(toy, probable, mode="posterior")
+    first = int(toy.row_ids[0])
+    partly = found.undo([first])
+    assert partly.data.gains[0] == 2.0 ** toy.y[0] - 1
+    assert partly.data.gains[1:].tolist() == found.data.gains[1:].tolist()
+    assert found.undo() is toy
+
+
+def test_posterior_needs_probabilities_and_plain_grades(toy, issues, probable):
+    with pytest.raises(cr.CleanrankError, match="find_posterior"):
+        cr.clean(toy, issues, mode="posterior")
+    once = cr.clean(toy, probable, mode="posterior").data
+    with pytest.raises(cr.CleanrankError, match="must have grades only"):
+        cr.clean(once, probable, mode="posterior")
+
+
+def test_dropped_rows_have_neither_grade_nor_weight_left(toy, issues):
+    removed = cr.clean(toy, issues).removed
+    assert removed.new_label.isna().all()
+    assert removed.new_weight.isna().all()
+    assert (removed.old_weight == 1).all()
+
+
+def test_one_row_or_none_may_be_taken_back(toy, issues):
+    found = cr.clean(toy, issues)
+    row = int(found.removed.row_id[0])
+    assert row in found.undo(row).data.row_ids
+    assert same_data(found.undo([]).data, found.data)
+    with pytest.raises(CleanrankError, match="must be ids of changed rows; got 99999"):
+        found.undo(99999)
+
+
+def test_a_table_of_other_data_changes_nothing(toy, issues):
+    with pytest.raises(CleanrankError, match="must have a row for every row of data"):
+        cr.clean(toy, issues.select(np.arange(5)))
+    other = cr.make_ranking(5, 3, docs_per_query=10, seed=9)
+    with pytest.raises(CleanrankError, match=r"must be the grade in data|must have a row for every row"):
+        cr.clean(other, issues)
