@@ -28,7 +28,7 @@ from cleanrank.noise.agreement import judgements
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.annotators import from_repeated
 from cleanrank.noise.estimate import NoiseEstimate
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, class_conditional, geometric, one_way, uniform
 from cleanrank.rankers.grades import fit_grades
@@ -74,9 +74,9 @@ def separable() -> RankingData:
 
 
 def real(name: str) -> RankingData:
-    from cleanrank.data.catalogue import load
+    from cleanrank.data.catalogue import load_dataset
 
-    return load(name, fold=1).train
+    return load_dataset(name, fold=1).train
 
 
 DATA: dict[str, Callable[[], RankingData]] = {
@@ -101,7 +101,7 @@ def gold(
     data: RankingData, noise: NoiseProfile, seed: int, n: int, strategy: str = "stratified"
 ) -> NoiseEstimate:
     noisy = noise.apply(data, seed).data
-    sheet = gold_sample(noisy, n, strategy, seed)
+    sheet = sample_gold(noisy, n, strategy, seed)
     return from_gold(noisy, sheet.row_ids, data.y[sheet.rows], n_grades=noise.n_grades, seed=seed)
 
 

@@ -23,7 +23,7 @@ OBJECTIVES = ("builtin", "parity", "exact")
 
 def of_fold(name, fold, norm):
     """Objective -> NDCG@10 of each test query of a fold, and the trees kept."""
-    splits = cr.load(name, fold=fold)
+    splits = cr.load_dataset(name, fold=fold)
     values, trees = {}, {}
     for objective in OBJECTIVES:
         model = train_lambdarank(splits.train, splits.validation, objective=objective, norm=norm, rounds=300)

@@ -45,7 +45,7 @@ def candidates(train, validation, test, seed):
 
 def one(name, fold, profile_name, rate, seed, draws):
     """Per criterion: agreement with the clean winner and regret on test, means over draws."""
-    splits = cr.load(name, fold=fold)
+    splits = cr.load_dataset(name, fold=fold)
     profile = make_profile(profile_name, rate, splits.train.n_grades)
     rng = np.random.default_rng([seed, fold])
     train = splits.train.with_labels(profile.sample(splits.train.y, rng))
@@ -59,7 +59,9 @@ def one(name, fold, profile_name, rate, seed, draws):
         given = profile.sample(splits.validation.y, rng)
         picks = means_of(measures, on_validation, given, splits.validation).argmax(axis=1)
         noisy = splits.validation.with_labels(given)
-        auto = cr.select(systems, noisy, noise=profile, target=TARGET, repetitions=REPETITIONS, seed=seed)
+        auto = cr.select_model(
+            systems, noisy, noise=profile, target=TARGET, repetitions=REPETITIONS, seed=seed
+        )
         picks = np.append(picks, int(auto.winner))
         right += truth[picks] == truth.max()
         own += truth.max() - truth[picks]

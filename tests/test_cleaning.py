@@ -7,7 +7,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.posterior import posterior_table
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import same_data
 
 
@@ -17,7 +17,7 @@ def issues(toy):
     doubt = rng.random(toy.n_docs)
     first = toy.indptr[1]
     doubt[:first] = 1.0  # the first query loses all its documents
-    return DoubtTable.of(
+    return LabelIssues.of(
         toy,
         doubt=doubt,
         is_label_issue=doubt > 0.8,
@@ -102,7 +102,7 @@ def test_the_audit_trail_is_written(toy, issues, tmp_path, suffix):
 
 
 def test_nothing_to_do_changes_nothing(toy):
-    none = DoubtTable.of(toy, doubt=np.zeros(480), is_label_issue=np.zeros(480, bool))
+    none = LabelIssues.of(toy, doubt=np.zeros(480), is_label_issue=np.zeros(480, bool))
     for mode in ("drop", "relabel"):
         assert same_data(cr.clean(toy, none, mode=mode).data, toy)
 
@@ -121,7 +121,7 @@ def test_mistakes_are_named(toy, issues, options, message):
 
 
 def test_all_rows_cannot_go(toy):
-    everybody = DoubtTable.of(toy, doubt=np.ones(480), is_label_issue=np.ones(480, bool))
+    everybody = LabelIssues.of(toy, doubt=np.ones(480), is_label_issue=np.ones(480, bool))
     with pytest.raises(CleanrankError, match="must leave at least one document"):
         cr.clean(toy, everybody)
 

@@ -1,3 +1,4 @@
+import itertools
 import threading
 
 import numba
@@ -5,7 +6,8 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.jit import kernel, threads
+from cleanrank.jit import has_numba, kernel, mix64, query_chunks, threads
+from cleanrank.ragged import indptr_of
 
 
 @kernel()
@@ -90,3 +92,37 @@ def test_the_interpreter_is_free_while_a_kernel_runs():
     options = row_sums.targetoptions
     assert options["nogil"]
     assert not options.get("fastmath")
+
+
+@pytest.mark.parametrize("chunks", [1, 8, 256])
+@pytest.mark.parametrize("lengths", [[], [0, 0], [5], [1] * 1000, [0, 4, 0, 900, 1]])
+def test_chunks_cover_all_queries_once(lengths, chunks):
+    borders = query_chunks(indptr_of(lengths), chunks)
+    covered = [q for a, b in itertools.pairwise(borders) for q in range(a, b)]
+    assert covered == list(range(len(lengths)))
+    assert len(borders) <= chunks + 1
+
+
+def test_mixing_is_the_same_for_scalars_arrays_and_kernels():
+    z = np.array([0, 1, 2**63, 2**64 - 1], dtype=np.uint64)
+    compiled = kernel()(mix64)
+    with np.errstate(over="ignore"):
+        assert mix64(z).tolist() == [int(mix64(each)) for each in z] == [int(compiled(each)) for each in z]
+
+
+def test_without_numba_functions_stay_as_they_are(monkeypatch):
+    monkeypatch.setattr("cleanrank.jit.has_numba", lambda: False)
+    assert kernel()(len) is len
+    with threads(2):
+        pass
+    from cleanrank.jit import prange
+
+    assert prange is range
+    assert has_numba.__wrapped__()
+
+
+def test_unknown_attributes_are_named():
+    import cleanrank.jit
+
+    with pytest.raises(AttributeError, match="no attribute 'pragne'"):
+        cleanrank.jit.pragne  # noqa: B018

@@ -11,6 +11,7 @@ from cleanrank.errors import InvalidInputError
 from cleanrank.ragged import (
     group_rows,
     indptr_of,
+    match_rows,
     pad,
     pairs,
     query_of_row,
@@ -173,3 +174,17 @@ def test_ids_that_would_change_or_run_together_are_refused(qid, complaint):
 def test_ids_beyond_int64_are_kept_as_strings():
     assert group_rows([10**30, 1, 10**30])[2].tolist() == [str(10**30), "1"]
     assert group_rows(np.array(["b", "a"], dtype=np.dtypes.StringDType()))[2].tolist() == ["b", "a"]
+
+
+def test_rows_are_matched_by_id():
+    ids = np.array([40, 7, 12, 3])
+    assert match_rows(ids, [3, 40, 99, 7]).tolist() == [3, 0, -1, 1]
+    assert match_rows(ids, []).tolist() == []
+    assert match_rows([], [1, 2]).tolist() == [-1, -1]
+    assert match_rows(np.array(["b", "a"]), ["a", "c"]).tolist() == [1, -1]
+
+
+@given(st.lists(st.integers(-5, 30), unique=True), st.lists(st.integers(-5, 30)))
+def test_matching_is_a_look_up(ids, wanted):
+    place = {value: at for at, value in enumerate(ids)}
+    assert match_rows(ids, wanted).tolist() == [place.get(value, -1) for value in wanted]

@@ -1,4 +1,4 @@
-"""Cleaning: a data set and a DoubtTable become a cleaner data set and the list of what was changed.
+"""Cleaning: a data set and a LabelIssues become a cleaner data set and the list of what was changed.
 
 Nothing is changed silently: every change has a row in the audit trail, with what was there before, why and by
 whom, and can be undone.
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from cleanrank.data.files import written_whole
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -40,7 +40,7 @@ class Cleaned:
 
     data: RankingData
     before: RankingData
-    issues: DoubtTable
+    issues: LabelIssues
     acted: BoolArray
     mode: str
     by: str
@@ -150,7 +150,7 @@ class Cleaned:
 
 def clean(
     data: RankingData,
-    issues: DoubtTable,
+    issues: LabelIssues,
     mode: str = "drop",
     *,
     min_doubt: float | None = None,
@@ -181,7 +181,7 @@ def clean(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 0], qid=["a", "a", "b"])
-    >>> issues = DoubtTable.of(data, doubt=[0, 0.2, 1], is_label_issue=[False, False, True])
+    >>> issues = LabelIssues.of(data, doubt=[0, 0.2, 1], is_label_issue=[False, False, True])
     >>> found = cr.clean(data, issues)
     >>> found, found.emptied, found.undo() is data
     (Cleaned(1 of 3 documents dropped, 1 queries emptied), ('b',), True)
@@ -212,7 +212,7 @@ def clean(
 
 def _cleaned(
     data: RankingData,
-    table: DoubtTable,
+    table: LabelIssues,
     acted: BoolArray,
     mode: str,
     by: str,
@@ -227,12 +227,12 @@ def _cleaned(
     return Cleaned(after, data, table, acted, mode, by, at, tuple(data.query_ids[lost].tolist()), options)
 
 
-def _drop(data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]) -> RankingData:
+def _drop(data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]) -> RankingData:
     return data.drop(acted)
 
 
 def _relabel(
-    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
 ) -> RankingData:
     if data.gains is not None:
         raise invalid("data", "must have grades only to be relabelled", "real-valued gains")
@@ -240,7 +240,7 @@ def _relabel(
 
 
 def _reweight(
-    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
 ) -> RankingData:
     old = np.ones(data.n_docs, dtype=np.float32) if data.weights is None else data.weights
     factor = np.where(acted, options.get("weight", table.label_quality), 1.0)
@@ -248,13 +248,13 @@ def _reweight(
 
 
 def _posterior(
-    data: RankingData, table: DoubtTable, acted: BoolArray, options: Mapping[str, Any]
+    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
 ) -> RankingData:
     given = _given_gains(data, options)
     return replace(data, gains=np.where(acted, _expected_gains(table, options), given))
 
 
-def _expected_gains(table: DoubtTable, options: Mapping[str, Any]) -> FloatArray:
+def _expected_gains(table: LabelIssues, options: Mapping[str, Any]) -> FloatArray:
     # Imported here: its grade models bring LightGBM along, which the other modes do without.
     from cleanrank.issues.posterior import table_probabilities
 
@@ -279,7 +279,7 @@ def _label_gains(n_grades: int, options: Mapping[str, Any]) -> FloatArray:
     return table[:n_grades]
 
 
-MODES: dict[str, Callable[[RankingData, DoubtTable, BoolArray, Mapping[str, Any]], RankingData]] = {
+MODES: dict[str, Callable[[RankingData, LabelIssues, BoolArray, Mapping[str, Any]], RankingData]] = {
     "drop": _drop,
     "relabel": _relabel,
     "reweight": _reweight,

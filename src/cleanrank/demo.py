@@ -21,11 +21,11 @@ from cleanrank.diagnosis import diagnose
 from cleanrank.diagnosis.diagnose import Diagnosis
 from cleanrank.experiments.detection import agreement
 from cleanrank.issues.find import find_label_issues
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.metrics.evaluation import Comparison, compare
 from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.estimate import NoiseEstimate
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import PairNoise, pnoise, pnoise_expected
 from cleanrank.noise.profiles import Corruption
 from cleanrank.rankers.estimators import PeerRanker
@@ -72,7 +72,7 @@ class Demo:
     diagnosis: Diagnosis
     pair_noise: PairNoise
     estimate: NoiseEstimate
-    tables: Mapping[str, DoubtTable]
+    tables: Mapping[str, LabelIssues]
     cleaned: Cleaned
     scores: Mapping[str, FloatArray]
     comparison: Comparison
@@ -163,7 +163,7 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
         diagnosis = diagnose(train, name="the noisy training data")
         pair_noise = pnoise(noisy.true_labels, train.y, train.indptr)
     with clock.step("judging rows again"):
-        sheet = gold_sample(train, min(GOLD, train.n_docs), seed=seed)
+        sheet = sample_gold(train, min(GOLD, train.n_docs), seed=seed)
         estimate = from_gold(train, sheet.row_ids, noisy.true_labels[sheet.rows], seed=seed)
     tables = _find(train, estimate, clock, seed, n_jobs)
     with clock.step("cleaning"):
@@ -188,7 +188,7 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
 
 def _find(
     train: RankingData, estimate: NoiseEstimate, clock: _Clock, seed: int, n_jobs: int
-) -> dict[str, DoubtTable]:
+) -> dict[str, LabelIssues]:
     """Detectors, the best first: with the estimate, from the data alone, and what they are compared with."""
     with clock.step("finding issues, with the rows judged again"):
         tables = {POSTERIOR: find_label_issues(train, noise=estimate, seed=seed, n_jobs=n_jobs)}
@@ -258,7 +258,7 @@ def _grades(noisy: Corruption) -> list[dict[str, Any]]:
     ]
 
 
-def _detector(name: str, table: DoubtTable, wrong: Any) -> dict[str, Any]:
+def _detector(name: str, table: LabelIssues, wrong: Any) -> dict[str, Any]:
     found = agreement(table, wrong)
     return {
         "name": name,
@@ -280,7 +280,7 @@ def _curve(doubt: FloatArray, wrong: Any, points: int = 60) -> dict[str, list[fl
     return {"recall": recall[chosen].tolist(), "precision": precision[chosen].tolist()}
 
 
-def _reliability(table: DoubtTable, wrong: Any) -> list[dict[str, Any]]:
+def _reliability(table: LabelIssues, wrong: Any) -> list[dict[str, Any]]:
     """Mean doubt and share of wrong labels, by tenths of the doubt."""
     place = np.clip(np.digitize(table.doubt, BINS) - 1, 0, len(BINS) - 2)
     return [

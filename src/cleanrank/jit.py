@@ -11,9 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.types import IntArray
 from cleanrank.validation import check_n_jobs
 
 F = TypeVar("F", bound=Callable[..., Any])
+Z = TypeVar("Z", np.uint64, npt.NDArray[np.uint64])
 
 
 @functools.cache
@@ -75,3 +80,20 @@ def threads(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
+
+
+def mix64(z: Z) -> Z:
+    """The finaliser of splitmix64 (Steele et al. 2014) on uint64, a scalar or an array."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def query_chunks(indptr: IntArray, chunks: int) -> IntArray:
+    """Borders between at most ``chunks`` runs of whole queries with about equally many rows.
+
+    >>> query_chunks(np.array([0, 5, 6, 7, 12]), 2).tolist()
+    [0, 2, 4]
+    """
+    inner = np.searchsorted(indptr, np.linspace(0, indptr[-1], chunks + 1)[1:-1])
+    return np.unique(np.concatenate(([0], inner, [len(indptr) - 1]))).astype(np.int64)

@@ -151,3 +151,17 @@ def pad(values: npt.ArrayLike, indptr: IntArray, fill: float = 0.0) -> tuple[Arr
 def unpad(padded: Array, mask: npt.NDArray[np.bool_]) -> Array:
     """The inverse of ``pad``."""
     return padded[mask]
+
+
+def match_rows(row_ids: npt.ArrayLike, wanted: npt.ArrayLike) -> IntArray:
+    """The place of each wanted row id among ``row_ids``, -1 where it is not there.
+
+    >>> match_rows([7, 3, 5], [5, 9, 7]).tolist()
+    [2, -1, 0]
+    """
+    ids, asked = np.asarray(row_ids), np.asarray(wanted)
+    if not len(ids):
+        return np.full(len(asked), -1, dtype=np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids, asked, sorter=order), len(ids) - 1)
+    return np.where(ids[order[place]] == asked, order[place], -1)

@@ -119,6 +119,17 @@ class RankingData:
         """C, the highest grade plus one."""
         return int(self.y.max()) + 1 if self.n_docs else 0
 
+    def grade_counts(self, n_grades: int | None = None) -> IntArray:
+        """Documents of each query and grade, (Q, C).
+
+        >>> import cleanrank as cr
+        >>> cr.from_arrays([[0.0]] * 4, [0, 2, 2, 1], qid=["a", "a", "a", "b"]).grade_counts().tolist()
+        [[1, 0, 2], [0, 1, 0]]
+        """
+        C = self.n_grades if n_grades is None else n_grades
+        query = np.repeat(np.arange(self.n_queries), self.lengths)
+        return np.bincount(query * C + self.y, minlength=self.n_queries * C).reshape(self.n_queries, C)
+
     def __len__(self) -> int:
         return self.n_docs
 

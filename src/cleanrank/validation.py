@@ -2,6 +2,7 @@
 
 import difflib
 import importlib.util
+import math
 import numbers
 from collections.abc import Iterable
 from typing import Any, TypeGuard
@@ -38,10 +39,59 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number of Python or NumPy, bool excluded; NaN and infinity are numbers.
+
+    >>> is_number(3), is_number(0.5), is_number(True), is_number("3")
+    (True, True, False, False)
+    """
+    return not isinstance(value, bool) and isinstance(value, numbers.Real)
+
+
+def check_integer(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:
+    """Returns ``value`` if it is an integer in [least, most]; else raises.
+
+    >>> check_integer("folds", 5, least=2)
+    5
+    """
+    low = "" if least is None else f" >= {least}"
+    high = "" if most is None else f" and <= {most}" if low else f" <= {most}"
+    inside = is_integer(value) and (least is None or value >= least) and (most is None or value <= most)
+    if not inside:
+        raise invalid(name, f"must be an integer{low}{high}", repr(value))
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> float:
+    """Returns ``value`` if it is a finite number > above, >= least and <= most, where given; else raises.
+
+    >>> check_number("rate", 0.25, least=0, most=1)
+    0.25
+    """
+    inside = (
+        is_number(value)
+        and math.isfinite(value)
+        and (above is None or value > above)
+        and (least is None or value >= least)
+        and (most is None or value <= most)
+    )
+    if not inside:
+        bounds = ((">", above), (">=", least), ("<=", most))
+        rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        raise invalid(name, f"must be a number {rule}".rstrip(), repr(value))
+    return float(value)
+
+
 def check_seed(seed: Any) -> None:
     """Raises unless ``seed`` is an integer >= 0."""
-    if not is_integer(seed) or seed < 0:
-        raise invalid("seed", "must be a whole number from 0 on", repr(seed))
+    check_integer("seed", seed, least=0)
 
 
 def check_n_jobs(n_jobs: Any) -> None:

@@ -17,7 +17,7 @@ def noisy(tmp_path, monkeypatch, cli):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cr.write_letor(cr.make_ranking(30, 6, docs_per_query=20, seed=0), tmp_path / "clean.txt")
     assert cli("corrupt", "clean.txt", "--rate", ".2", "-o", "noisy.txt").code == 0
-    return cr.read_any("noisy.txt")
+    return cr.read_data("noisy.txt")
 
 
 def test_find_issues_writes_what_the_function_finds(cli, noisy, tmp_path):
@@ -70,7 +70,7 @@ def test_the_default_shows_the_worst_labels_with_reasons(cli, noisy):
 def test_known_noise_comes_from_a_family_a_file_an_estimate_or_gold_rows(cli, noisy, tmp_path):
     T = cr.corrupt(noisy, rate=0.2).profile.matrix
     (tmp_path / "noise.json").write_text(json.dumps(T.tolist()))
-    sheet = cr.gold_sample(noisy, 60, seed=0)
+    sheet = cr.sample_gold(noisy, 60, seed=0)
     truth = pd.read_csv("noisy.txt.truth.csv").set_index("row_id").true_grade
     estimate = cr.from_gold(noisy, sheet.row_ids, truth[sheet.row_ids])
     estimate.save(tmp_path / "estimate.json")
@@ -103,7 +103,7 @@ def test_gold_rows_are_settled_and_teach_the_noise(cli, noisy, tmp_path):
 def test_a_click_log_is_held_against_the_grades(cli, noisy):
     from cleanrank.clicks.logs import write_click_log
 
-    log = cr.simulate_clicks(cr.read_any("clean.txt"), sessions=50, seed=0)
+    log = cr.simulate_clicks(cr.read_data("clean.txt"), sessions=50, seed=0)
     write_click_log(log, "clicks.csv")
     done = cli("find-issues", "noisy.txt", "--method", "clicks", "--clicks", "clicks.csv", "-o", "i.csv")
     assert done.code == 0, done.err
@@ -117,7 +117,7 @@ def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
     done = cli("clean", "noisy.txt", "issues.csv", "-o", out, "--mode", mode, "--by", "ada")
     assert done.code == 0, done.err
     wanted = cr.clean(noisy, cr.find_label_issues(noisy, "sour", start=3, end=8), mode)
-    found = cr.read_any(out)
+    found = cr.read_data(out)
     np.testing.assert_array_equal(found.y, wanted.data.y)
     if mode == "reweight" and out != "out.csv":
         np.testing.assert_allclose(found.weights, wanted.data.weights, rtol=1e-6)
@@ -140,7 +140,7 @@ def test_expected_gains_are_written(cli, noisy):
     assert cli(*words).code == 0
     done = cli("clean", "noisy.txt", "issues.parquet", "-o", "out.parquet", "--mode", "posterior")
     assert done.code == 0, done.err
-    found = cr.read_any("out.parquet")
+    found = cr.read_data("out.parquet")
     wanted = cr.clean(noisy, read_doubts("issues.parquet"), "posterior").data.gains
     np.testing.assert_allclose(found.gains, wanted)
 
@@ -152,7 +152,7 @@ def test_emptied_queries_are_reported(cli, noisy):
     done = cli("clean", "noisy.txt", "issues.csv", "-o", "out.txt")
     assert done.code == 0, done.err
     assert "lost all its documents" in done.err
-    assert cr.read_any("out.txt").n_queries == noisy.n_queries - 1
+    assert cr.read_data("out.txt").n_queries == noisy.n_queries - 1
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_an_interruption_leaves_no_file(cli, noisy, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     before = sorted(p.name for p in tmp_path.iterdir())
-    monkeypatch.setattr("cleanrank.issues.table.DoubtTable.to_frame", stop)
+    monkeypatch.setattr("cleanrank.issues.table.LabelIssues.to_frame", stop)
     done = cli("find-issues", "noisy.txt", "--method", "contradictions", "-o", "out.csv")
     assert done.code == 130
     assert sorted(p.name for p in tmp_path.iterdir()) == before

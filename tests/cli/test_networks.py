@@ -25,7 +25,7 @@ def test_train_saves_the_network_and_predict_scores_rows(cli, files):
     done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "m.safetensors", "--json", *FEW)
     assert done.code == 0, done.err
     record = json.loads(done.out)
-    data, valid = cr.read_any("train.txt"), cr.read_any("valid.txt")
+    data, valid = cr.read_data("train.txt"), cr.read_data("valid.txt")
     wanted = cr.NeuralRanker(epochs=2, network_options={"hidden": (8, 4)}, n_jobs=1).fit_data(data, valid)
     assert record["epochs"] == wanted.model_.best_epoch
     assert record["validation"] == pytest.approx(wanted.model_.validation_value)
@@ -53,7 +53,7 @@ def test_attention_knows_the_queries_of_the_file(cli, files):
     few = ("--model", "neural", "--epochs", "1", "--option", "network=attention", "--option", "width=8")
     assert cli("train", "train.txt", "-o", "m", *few).code == 0
     assert cli("predict", "m", "valid.txt", "-o", "scores.npy").code == 0
-    valid = cr.read_any("valid.txt")
+    valid = cr.read_data("valid.txt")
     wanted = load_network("m").predict(valid.X, group=valid.lengths)
     np.testing.assert_array_equal(np.load("scores.npy"), wanted)
 

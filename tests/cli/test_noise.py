@@ -26,7 +26,7 @@ def test_corrupt_writes_three_files(cli, clean, tmp_path):
     )
     assert done.code == 0, done.err
     expected = cr.corrupt(clean, rate=0.2, seed=7)
-    np.testing.assert_array_equal(cr.read_any("noisy.txt").y, expected.data.y)
+    np.testing.assert_array_equal(cr.read_data("noisy.txt").y, expected.data.y)
     record = json.loads((tmp_path / "noisy.txt.noise.json").read_text())
     assert record["changed"] == expected.changed.sum()
     assert f"{record['changed']} of 480 grades changed" in done.err

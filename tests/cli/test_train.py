@@ -24,7 +24,7 @@ def test_train_saves_the_forest_and_predict_scores_rows(cli, files):
     done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "model.txt", "--json", *FEW)
     assert done.code == 0, done.err
     record = json.loads(done.out)
-    data, valid = cr.read_any("train.txt"), cr.read_any("valid.txt")
+    data, valid = cr.read_data("train.txt"), cr.read_data("valid.txt")
     wanted = train_lambdarank(
         data, valid, objective="exact", params={"num_leaves": 7, "min_data_in_leaf": 5}, rounds=12
     )
@@ -104,7 +104,7 @@ def test_letor_rows_may_leave_out_the_last_columns(cli, files):
 
 @pytest.mark.parametrize("wider", ["train", "valid"])
 def test_training_and_validation_files_may_end_at_different_columns(cli, files, wider):
-    last = cr.read_any("train.txt").n_features + 1
+    last = cr.read_data("train.txt").n_features + 1
     path = files / f"{wider}.txt"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([f"{lines[0].partition('#')[0]} {last}:1", *lines[1:]]) + "\n")

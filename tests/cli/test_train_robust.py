@@ -3,7 +3,7 @@ import json
 import pytest
 
 import cleanrank as cr
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.rankers.trees import load_trees
 
 FEW = ("--trees", "5", "--option", "folds=2", "--model", "robust", "-o", "model.txt", "--json")
@@ -27,7 +27,7 @@ def test_robust_takes_noise_as_a_family(cli, noisy):
 
 
 def test_robust_takes_a_gold_sheet(cli, noisy):
-    sheet = gold_sample(noisy.data, 60, seed=2)
+    sheet = sample_gold(noisy.data, 60, seed=2)
     truth = noisy.true_labels[sheet.rows]
     lines = ["row_id,true_grade", *(f"{r},{g}" for r, g in zip(sheet.row_ids, truth, strict=True))]
     with open("sheet.csv", "w", encoding="utf-8") as file:
@@ -38,7 +38,7 @@ def test_robust_takes_a_gold_sheet(cli, noisy):
 
 
 def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli, noisy):
-    sheet = gold_sample(noisy.data, 10, seed=2)
+    sheet = sample_gold(noisy.data, 10, seed=2)
     from_gold(noisy.data, sheet.row_ids, noisy.true_labels[sheet.rows]).save("estimate.json")
     done = cli("train", "train.txt", "--noise", "estimate.json", *FEW)
     assert done.code == 0, done.err

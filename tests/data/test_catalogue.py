@@ -10,7 +10,7 @@ from cleanrank.data.catalogue import (
     entry_of,
     files,
     find,
-    load,
+    load_dataset,
 )
 from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits
@@ -81,7 +81,7 @@ def test_an_unknown_name_lists_the_known_and_the_closest():
     ],
 )
 def test_official_layouts_are_found_and_loaded_at_full_width(made, name, columns, sizes):
-    splits = load(name, root=made, cache=False)
+    splits = load_dataset(name, root=made, cache=False)
     assert isinstance(splits, Splits)
     train, validation, test = splits
     assert tuple(part.n_queries for part in splits) == sizes
@@ -91,14 +91,14 @@ def test_official_layouts_are_found_and_loaded_at_full_width(made, name, columns
 
 
 def test_folds_and_parts(made):
-    assert load("mslr-web10k", fold=3, root=made, cache=False).test.query_ids.tolist() == [34]
-    assert load("MSLR-WEB10K", 2, "validation", made, cache=False).query_ids.tolist() == [23]
+    assert load_dataset("mslr-web10k", fold=3, root=made, cache=False).test.query_ids.tolist() == [34]
+    assert load_dataset("MSLR-WEB10K", 2, "validation", made, cache=False).query_ids.tolist() == [23]
     with pytest.raises(InvalidInputError, match=r"fold must be one of 1, 2, 3, 4, 5 for mslr-web10k; got 6"):
-        load("mslr-web10k", fold=6, root=made)
+        load_dataset("mslr-web10k", fold=6, root=made)
     with pytest.raises(InvalidInputError, match="fold must be one of 1 for istella-x"):
-        load("istella-x", fold=2, root=made)
+        load_dataset("istella-x", fold=2, root=made)
     with pytest.raises(UnknownNameError, match="Did you mean 'validation'"):
-        load("mslr-web10k", part="valid", root=made)
+        load_dataset("mslr-web10k", part="valid", root=made)
     listed = files("td2003", 2, made)
     assert [(part, path.name) for part, path in listed] == [
         ("train", "trainingset.txt"),
@@ -108,19 +108,19 @@ def test_folds_and_parts(made):
 
 
 def test_a_made_validation_part_is_seeded_and_leaves_no_query_out(made):
-    first, again, other = (load("istella", root=made, seed=s, cache=False) for s in (0, 0, 1))
+    first, again, other = (load_dataset("istella", root=made, seed=s, cache=False) for s in (0, 0, 1))
     assert same_data(first.validation, again.validation)
     assert set(first.validation.query_ids) != set(other.validation.query_ids)
     assert sorted([*first.train.query_ids, *first.validation.query_ids]) == list(range(10))
-    alone = load("istella", root=made, part="validation", cache=False)
+    alone = load_dataset("istella", root=made, part="validation", cache=False)
     assert same_data(alone, first.validation)
-    half = load("istella", root=made, validation=0.5, cache=False)
+    half = load_dataset("istella", root=made, validation=0.5, cache=False)
     assert half.validation.n_queries == 5
 
 
 def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monkeypatch):
     with pytest.raises(MissingDataError) as caught:
-        load("mslr-web30k", root=made)
+        load_dataset("mslr-web30k", root=made)
     said = str(caught.value)
     for words in (
         "mslr-web30k is not on this machine",
@@ -132,7 +132,7 @@ def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monk
     for words in ("MSLR-WEB30K.zip", "microsoft.com", "research use"):
         assert words in said
     with pytest.raises(MissingDataError, match=r"Set CLEANRANK_DATA .* or give root="):
-        load("mslr-web30k")
+        load_dataset("mslr-web30k")
     monkeypatch.setenv("CLEANRANK_DATA", str(made / "no"))
     with pytest.raises(MissingDataError, match=r"CLEANRANK_DATA names .*no folder"):
         data_root()
@@ -140,13 +140,13 @@ def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monk
     assert find("istella-x").folder == made / "Istella-X"
     (made / "Istella-X/vali.txt").unlink()
     with pytest.raises(MissingDataError, match=r"istella-x lacks its validation part: there is no vali.txt"):
-        load("istella-x", cache=False)
+        load_dataset("istella-x", cache=False)
 
 
 @pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if e.kind not in LOADED])
 def test_sets_without_features_are_refused_with_what_they_are(name, tmp_path):
     with pytest.raises(InvalidInputError, match="needs a set of query-document features; got a "):
-        load(name, root=tmp_path)
+        load_dataset(name, root=tmp_path)
 
 
 def test_the_table_lists_every_set_and_knows_what_is_here(made):
@@ -180,7 +180,7 @@ def test_paths(made):
     [("mq2008", (471, 157, 156), (9630, 2707, 2874)), ("ohsumed", (63, 21, 22), (9219, 3538, 3383))],
 )
 def test_real_fold_one(data_root, name, queries, documents):
-    splits = load(name, fold=1, root=data_root, cache=False)
+    splits = load_dataset(name, fold=1, root=data_root, cache=False)
     assert tuple(part.n_queries for part in splits) == queries
     assert tuple(part.n_docs for part in splits) == documents
     assert np.isfinite(splits.train.X).all()
@@ -188,7 +188,7 @@ def test_real_fold_one(data_root, name, queries, documents):
 
 @pytest.mark.data
 def test_real_mslr_sample(data_root):
-    splits = load("mslr-sample", root=data_root, cache=False)
+    splits = load_dataset("mslr-sample", root=data_root, cache=False)
     assert (splits.train.n_queries, splits.validation.n_queries, splits.test.n_queries) == (43, 11, 56)
     assert splits.train.n_docs + splits.validation.n_docs == 6_063
     assert splits.made_validation

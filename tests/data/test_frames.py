@@ -14,8 +14,8 @@ import cleanrank as cr
 from cleanrank.data.frames import (
     from_frame,
     kind_of_file,
-    read_any,
     read_csv,
+    read_data,
     read_parquet,
     to_frame,
     write_csv,
@@ -208,7 +208,7 @@ def test_files_keep_id_types_names_and_values(tmp_path, suffix, qid):
     data = full_data(qid)
     path = tmp_path / f"data{suffix}"
     (write_parquet if suffix == ".parquet" else write_csv)(data, path)
-    back = read_any(path)
+    back = read_data(path)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     assert back.query_ids.dtype.kind == data.query_ids.dtype.kind
     for name in ("X", "y", "indptr", "query_ids", "gains", "doc_ids", "weights", "positions"):
@@ -237,7 +237,7 @@ def test_csv_by_other_hands(tmp_path):
     np.testing.assert_array_equal(data.X, np.array([[0.5, np.nan], [1, np.nan]], dtype=np.float32))
     frame = pd.DataFrame({"qid": [1, 1], "label": [0, 1], "f": [0.25, 4]})
     frame.to_csv(tmp_path / "pandas.csv.gz", index=False)
-    assert read_any(tmp_path / "pandas.csv.gz").y.tolist() == [0, 1]
+    assert read_data(tmp_path / "pandas.csv.gz").y.tolist() == [0, 1]
 
 
 def test_bad_files_name_the_file_and_the_line(tmp_path):
@@ -293,12 +293,12 @@ def test_the_kind_of_a_file_is_seen_by_suffix_then_content(tmp_path):
 def test_read_any_takes_letor_files_too(tmp_path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text(f"2 qid:{name[0]} 1:0.5 2:3\n0 qid:{name[0]} 2:1\n")
-    one = read_any(tmp_path / "a.txt", cache=False)
+    one = read_data(tmp_path / "a.txt", cache=False)
     assert (one.query_ids.tolist(), one.y.tolist()) == (["a"], [2, 0])
-    both = read_any([tmp_path / "a.txt", tmp_path / "b.txt"], cache=False)
+    both = read_data([tmp_path / "a.txt", tmp_path / "b.txt"], cache=False)
     assert both.query_ids.tolist() == ["a", "b"]
     with pytest.raises(MissingDataError, match="no file"):
-        read_any(tmp_path / "c.txt")
+        read_data(tmp_path / "c.txt")
 
 
 def test_packed_letor_files_are_not_taken_for_tables(tmp_path):

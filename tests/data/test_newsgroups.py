@@ -49,7 +49,7 @@ def archive(tmp_path):
 
 
 def test_a_group_is_a_query_over_all_documents(archive):
-    splits = cr.load("20newsgroups", root=archive.parent)
+    splits = cr.load_dataset("20newsgroups", root=archive.parent)
     assert splits.made_validation
     for data, each in zip(splits, (8, 2, 4), strict=True):
         assert data.query_ids.tolist() == list(GROUPS)
@@ -59,14 +59,14 @@ def test_a_group_is_a_query_over_all_documents(archive):
     train, validation = (set(d.doc_ids) for d in (splits.train, splits.validation))
     assert not train & validation
     assert len(train | validation) == 30
-    assert same_data(cr.load("20news", root=archive.parent, part="test"), splits.test)
-    again, other = (cr.load("20news", root=archive.parent, seed=s) for s in (0, 1))
+    assert same_data(cr.load_dataset("20news", root=archive.parent, part="test"), splits.test)
+    again, other = (cr.load_dataset("20news", root=archive.parent, seed=s) for s in (0, 1))
     assert all(same_data(a, b) for a, b in zip(splits, again, strict=True))
     assert set(other.validation.doc_ids) != validation
 
 
 def test_a_document_has_the_same_features_in_every_list_and_no_place_of_its_own(archive):
-    data = cr.load("20news", root=archive.parent).train
+    data = cr.load_dataset("20news", root=archive.parent).train
     blocks = [data.X[a:b].toarray() for a, b in zip(data.indptr, data.indptr[1:], strict=False)]
     np.testing.assert_array_equal(blocks[0], blocks[1])
     assert np.diff(np.flatnonzero(data.y[:24])).max() > 1
@@ -74,7 +74,7 @@ def test_a_document_has_the_same_features_in_every_list_and_no_place_of_its_own(
 
 @pytest.mark.parametrize("weighting", ["counts", "tfidf"])
 def test_words_are_those_of_training_documents_without_what_gives_them_away(archive, weighting):
-    splits = cr.load("20news", root=archive.parent, weighting=weighting)
+    splits = cr.load_dataset("20news", root=archive.parent, weighting=weighting)
     names = splits.train.feature_names
     assert {"belief", "orbit", "the"} <= set(names)
     assert not {"headword", "quotedword", "footword", "writes", "test0"} & set(names)
@@ -86,7 +86,7 @@ def test_words_are_those_of_training_documents_without_what_gives_them_away(arch
         np.testing.assert_allclose(np.linalg.norm(splits.test.X.toarray(), axis=1), 1, rtol=1e-6)
     else:
         assert set(splits.test.X.data) == {1.0}
-    few = cr.load("20news", root=archive.parent, terms=3)
+    few = cr.load_dataset("20news", root=archive.parent, terms=3)
     assert few.test.n_features == 3
     assert "the" in few.test.feature_names
 
@@ -124,14 +124,14 @@ def test_bodies_are_scikit_learns(text):
 
 
 def test_fewer_documents(archive):
-    half = cr.load("20news", root=archive.parent, share=0.5)
+    half = cr.load_dataset("20news", root=archive.parent, share=0.5)
     assert [d.lengths.tolist() for d in half] == [[12] * 3, [3] * 3, [12] * 3]
     assert half.train.y.mean() == pytest.approx(1 / 3)
-    fewer = cr.load("20news", root=archive.parent, negatives=1)
+    fewer = cr.load_dataset("20news", root=archive.parent, negatives=1)
     assert [d.lengths.tolist() for d in fewer] == [[16] * 3, [4] * 3, [12] * 3]
     assert fewer.train.y.mean() == pytest.approx(1 / 2)
-    many = cr.load("20news", root=archive.parent, negatives=5)
-    assert same_data(many.train, cr.load("20news", root=archive.parent).train)
+    many = cr.load_dataset("20news", root=archive.parent, negatives=5)
+    assert same_data(many.train, cr.load_dataset("20news", root=archive.parent).train)
 
 
 def test_folders_read_as_the_archive_does(archive, tmp_path):
@@ -140,7 +140,10 @@ def test_folders_read_as_the_archive_does(archive, tmp_path):
         if isinstance(content, bytes):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
-    assert same_data(cr.load("20news", root=tmp_path / "other").train, cr.load("20news", root=tmp_path).train)
+    assert same_data(
+        cr.load_dataset("20news", root=tmp_path / "other").train,
+        cr.load_dataset("20news", root=tmp_path).train,
+    )
 
 
 def test_only_postings_are_read_from_an_archive(tmp_path):
@@ -166,24 +169,24 @@ def test_bad_archives(tmp_path, monkeypatch):
     path = tmp_path / "20news-bydate.tar.gz"
     path.write_bytes(b"no archive")
     with pytest.raises(BadFileError, match="cannot be unpacked"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
     tar_of(path, members())
     path.write_bytes(path.read_bytes()[:400])
     with pytest.raises(BadFileError, match="cannot be unpacked"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
     tar_of(path, members(test=0))
     with pytest.raises(BadFileError, match="holds no 20news-bydate-train"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
     tar_of(path, [*members(), *members()])
     with pytest.raises(BadFileError, match="comes twice"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
     tar_of(path, members())
     monkeypatch.setattr("cleanrank.data.newsgroups.MOST_IN_ALL", 1000)
     with pytest.raises(BadFileError, match="passes 1,000 bytes"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
     monkeypatch.setattr("cleanrank.data.newsgroups.MOST_BYTES", 10)
     with pytest.raises(BadFileError, match="too many for a posting"):
-        cr.load("20news", root=tmp_path)
+        cr.load_dataset("20news", root=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +201,7 @@ def test_bad_archives(tmp_path, monkeypatch):
 )
 def test_complaints(archive, options, words):
     with pytest.raises(CleanrankError, match=words):
-        cr.load("20news", root=archive.parent, **options)
+        cr.load_dataset("20news", root=archive.parent, **options)
 
 
 def test_too_few_and_empty_documents():
@@ -211,7 +214,7 @@ def test_too_few_and_empty_documents():
 
 @pytest.mark.data
 def test_the_real_set(data_root):
-    train, validation, test = cr.load("20newsgroups", root=data_root, share=0.2, terms=500)
+    train, validation, test = cr.load_dataset("20newsgroups", root=data_root, share=0.2, terms=500)
     assert test.n_queries == 20
     assert set(test.lengths) == {7_532}
     assert train.lengths[0] + validation.lengths[0] == pytest.approx(0.2 * 11_314, abs=20)

@@ -222,8 +222,8 @@ def test_shared_theta_carries_over_from_query_to_query():
         ({"n_queries": 2.5}, "n_queries"),
         ({"n_features": "4"}, "n_features"),
         ({"docs_per_query": (3,)}, "docs_per_query"),
-        ({"seed": -1}, "seed must be a whole number from 0 on"),
-        ({"seed": None}, "seed must be a whole number from 0 on"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"seed": None}, "seed must be an integer >= 0"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
 )

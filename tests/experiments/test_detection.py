@@ -9,7 +9,7 @@ from cleanrank.data.split import Splits
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments import detection
 from cleanrank.experiments.studies import STUDIES, Inquiry
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.profiles import uniform
 from tests.experiments.test_studies import made
@@ -34,7 +34,7 @@ def planted(monkeypatch, doubt, issues=None):
 
     def find(data, method, *, seed, **options):
         chosen = doubt(data) > 0.5 if issues is None else issues(data)
-        return DoubtTable.of(data, doubt=doubt(data), is_label_issue=chosen)
+        return LabelIssues.of(data, doubt=doubt(data), is_label_issue=chosen)
 
     monkeypatch.setattr(detection, "find_label_issues", find)
 
@@ -97,7 +97,7 @@ def test_last_sour_can_be_given_validation_data(asked, monkeypatch):
 
     def find(data, method, *, seed, **options):
         seen.update(options, method=method)
-        return DoubtTable.of(
+        return LabelIssues.of(
             data, doubt=np.zeros(data.n_docs), is_label_issue=np.zeros(data.n_docs, dtype=bool)
         )
 
@@ -131,7 +131,7 @@ def test_noise_may_be_estimated_from_rows_that_are_judged_again(asked, monkeypat
 
     def find(data, method, *, seed, noise):
         seen[method] = noise
-        return DoubtTable.of(data, doubt=np.zeros(data.n_docs), is_label_issue=np.zeros(data.n_docs, bool))
+        return LabelIssues.of(data, doubt=np.zeros(data.n_docs), is_label_issue=np.zeros(data.n_docs, bool))
 
     monkeypatch.setattr(detection, "find_label_issues", find)
     STUDIES["detection"].run(ask(asked, detector="told", given=["noise"]))

@@ -4,9 +4,9 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge
-from cleanrank.experiments.noises import MATRICES, NOISES, SESSIONS, give_labels, profile_between
+from cleanrank.experiments.noises import NOISES, SESSIONS, give_labels, profile_between
 from cleanrank.experiments.work import score
-from cleanrank.noise.profiles import PROFILES
+from cleanrank.noise.profiles import PROFILES, make_profile
 from tests.experiments.toys import cell_of
 
 FIVE = [name for name in NOISES if name != "class-conditional"]  # that one is for two grades
@@ -55,7 +55,7 @@ def test_counted_errors_match_the_matrix(name):
 
 def test_uneven_errs_three_times_as_often_on_the_top_grade_and_keeps_its_mean():
     counts = np.array([500, 300, 150, 30, 20])
-    T = MATRICES["uneven"](0.15, 5, counts).matrix
+    T = make_profile("uneven", 0.15, 5, {"proportions": counts}).matrix
     wrong = 1 - np.diag(T)
     assert wrong[4] / wrong[0] == pytest.approx(3)
     assert wrong @ counts / counts.sum() == pytest.approx(0.15)

@@ -7,7 +7,7 @@ import cleanrank as cr
 from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge, Task, Unjudged
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.robust.robust_ranker import RobustRanker
 
 QUICK = {"rounds": 12, "early_stopping_rounds": 6, "min_data_in_leaf": 5}
@@ -60,7 +60,7 @@ def test_bought_rows_are_put_right_and_paid_for(made):
     noisy, _, _ = made
     given = task(made, "corrected", gold=40, strategy="random")
     found = METHODS["corrected"].run(given)
-    rows = gold_sample(noisy.data, 40, "random", 3).rows
+    rows = sample_gold(noisy.data, 40, "random", 3).rows
     y = noisy.data.y.copy()
     y[rows] = noisy.true_labels[rows]
     np.testing.assert_allclose(found.scores, trained(made, noisy.data.with_labels(y)))
@@ -105,7 +105,7 @@ def test_the_posterior_is_told_the_matrix_or_estimates_it_from_bought_rows(made)
     given = task(made, "cleaned", noise="gold", gold=60, **options)
     bought = METHODS["cleaned"].run(given).scores
     assert given.judge.told == 60
-    sheet = gold_sample(noisy.data, 60, seed=3)
+    sheet = sample_gold(noisy.data, 60, seed=3)
     truth = noisy.true_labels[sheet.rows]
     known = np.full(noisy.data.n_docs, -1)
     known[sheet.rows] = truth
@@ -121,7 +121,7 @@ def test_rows_that_were_judged_again_are_never_dropped(made, monkeypatch):
     monkeypatch.setattr(recovery_methods, "_tuned", lambda task, train, facts=None: seen.append(train))
     METHODS["cleaned"].run(task(made, "cleaned", gold=50))
     noisy, _, _ = made
-    sheet = gold_sample(noisy.data, 50, seed=3)
+    sheet = sample_gold(noisy.data, 50, seed=3)
     left = dict(zip(seen[0].row_ids.tolist(), seen[0].y.tolist(), strict=True))
     assert len(left) < noisy.data.n_docs
     assert [left[r] for r in sheet.row_ids.tolist()] == noisy.true_labels[sheet.rows].tolist()
@@ -133,7 +133,7 @@ def test_robust_ranker_gets_the_rows_and_the_grid(made):
     found = METHODS["robust"].run(given)
     assert given.judge.told == 60
     assert found.chosen["road"] == "posterior"
-    sheet = gold_sample(noisy.data, 60, seed=3)
+    sheet = sample_gold(noisy.data, 60, seed=3)
     trees = {k: v for k, v in given.params.items() if k in ("min_sum_hessian_in_leaf", "min_data_in_leaf")}
     ranker = RobustRanker(
         grid=GRID, n_estimators=12, early_stopping_rounds=6, random_state=3,

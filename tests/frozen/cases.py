@@ -88,7 +88,7 @@ def robust(gold=False, known=False):
         data = noise.data
         told = {}
         if gold:
-            sheet = cr.gold_sample(data, 60, seed=2)
+            sheet = cr.sample_gold(data, 60, seed=2)
             told = {"gold": (sheet.rows, splits().train.y[sheet.rows])}
         told_noise = noise.profile if known else None
         ranker = cr.RobustRanker(noise=told_noise, n_estimators=8, folds=2, random_state=4)
@@ -180,7 +180,7 @@ def labels(name):
 
 
 def gold_estimate():
-    sheet = cr.gold_sample(noisy()[0].data, 80, seed=2)
+    sheet = cr.sample_gold(noisy()[0].data, 80, seed=2)
     estimate = cr.from_gold(noisy()[0].data, sheet.row_ids, splits().train.y[sheet.rows], seed=1)
     return np.concatenate([estimate.matrix.ravel(), estimate.draws.ravel()])
 

@@ -5,7 +5,7 @@ import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.auto import LEAST, MISSED, assumed_noise, find_auto, find_by_grade
 from cleanrank.issues.confident import find_confident
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 
@@ -148,4 +148,4 @@ def test_mistakes_are_named(noisy):
             find_auto(noisy.data, **options)
     with pytest.raises(CleanrankError, match="at least one row and two grades"):
         assumed_noise(np.zeros((0, 2)), np.zeros(0, dtype=int))
-    assert isinstance(find_auto(noisy.data.select(np.arange(60)), folds=2), DoubtTable)
+    assert isinstance(find_auto(noisy.data.select(np.arange(60)), folds=2), LabelIssues)

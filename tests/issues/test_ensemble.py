@@ -5,7 +5,7 @@ import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.ensemble import WAYS, combine, places
 from cleanrank.issues.posterior import posterior_table, table_probabilities
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 
 
 def table_of(data, seed, name="dice"):
@@ -13,7 +13,7 @@ def table_of(data, seed, name="dice"):
     doubt = rng.random(data.n_docs).round(1)
     issues = doubt > 0.6
     suggested = np.where(issues, (data.y + rng.integers(1, 3, data.n_docs)) % 3, data.y)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=doubt,
         is_label_issue=issues,
@@ -65,7 +65,7 @@ def test_each_detector_keeps_a_reason_column_and_tables_are_matched_by_row(toy):
 @pytest.mark.parametrize("how", WAYS)
 def test_one_table_keeps_its_order_and_perfect_ones_stay_perfect(toy, how):
     noisy = cr.corrupt(toy, rate=0.2, seed=0)
-    oracle = DoubtTable.of(noisy.data, doubt=noisy.changed.astype(float), is_label_issue=noisy.changed)
+    oracle = LabelIssues.of(noisy.data, doubt=noisy.changed.astype(float), is_label_issue=noisy.changed)
     found = combine({"oracle": oracle}, how)
     assert found.average_precision(noisy) == found.precision(noisy) == 1.0
     weighed = combine({"oracle": oracle, "dice": table_of(noisy.data, 5)}, how, weights={"dice": 0.0})

@@ -6,7 +6,7 @@ import cleanrank as cr
 import cleanrank.issues.explain as explain_module
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.explain import SPOKEN, explain, nearest
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def judged():
 
 def table_of(data, **reasons):
     doubt = np.linspace(0.1, 0.9, data.n_docs)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data, doubt=doubt, is_label_issue=doubt > 0.4, suggested_label=data.y, reasons=reasons
     )
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleanrank.issues import _outlier_kernels as kernels
-from cleanrank.jit import threads
+from cleanrank.jit import query_chunks, threads
 from cleanrank.ragged import indptr_of
 
 RULES = ["paper", "reference"]
@@ -21,7 +21,7 @@ def flags_of(scores, y, indptr, k, rule, kinds=kernels.NEG + kernels.POS, floor=
     relevant = kernels.relevant_per_query(y, indptr, floor)
     with threads(1):
         kernels.observe(
-            scores, order, y, indptr, kernels.pieces(indptr), relevant, floor, k, rule == "paper", kinds,
+            scores, order, y, indptr, query_chunks(indptr, 8), relevant, floor, k, rule == "paper", kinds,
             kernels.COUNT, 0, counts, np.empty(0, np.float32),
         )  # fmt: skip
     return counts
@@ -143,11 +143,3 @@ def test_evidence_is_the_distance_to_the_nearest_witness(rule):
                 (min(scores[j] for j in range(20) if not y[j] and rank[j] < bar) - scores[i]) / 2
             )
         assert found[i] == pytest.approx(wanted, abs=1e-6)
-
-
-def test_pieces_cover_all_queries_once():
-    for lengths in ([], [0, 0], [5], [1] * 1000, [0, 9000, 0, 1]):
-        cuts = kernels.pieces(indptr_of(lengths))
-        assert cuts[0] == 0
-        assert cuts[-1] == len(lengths)
-        assert (np.diff(cuts) >= 0).all()

@@ -162,7 +162,7 @@ def test_probabilities_survive_a_file(noisy, tmp_path):
 
 
 def test_tables_of_other_detectors_are_refused(noisy):
-    plain = cr.DoubtTable.of(noisy.data, doubt=np.zeros(noisy.data.n_docs), is_label_issue=noisy.changed)
+    plain = cr.LabelIssues.of(noisy.data, doubt=np.zeros(noisy.data.n_docs), is_label_issue=noisy.changed)
     with pytest.raises(cr.CleanrankError, match="find_posterior"):
         table_probabilities(plain)
 
@@ -259,11 +259,11 @@ def test_estimated_shares_of_true_grades_reach_the_default(noisy, monkeypatch):
 def test_probabilities_must_belong_to_all_grades(noisy):
     n = noisy.data.n_docs
     part = {f"p_true_{g}": np.full(n, 0.2) for g in range(3)}
-    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=part)
+    table = cr.LabelIssues.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=part)
     with pytest.raises(cr.CleanrankError, match="must be the probabilities of all grades and sum to 1"):
         table_probabilities(table)
     two = {"p_true_0": np.full(n, 0.5), "p_true_1": np.full(n, 0.5)}
-    table = cr.DoubtTable.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=two)
+    table = cr.LabelIssues.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=two)
     with pytest.raises(cr.CleanrankError, match="columns p_true_0 to p_true_1"):
         cr.clean(noisy.data, table, "posterior")
 

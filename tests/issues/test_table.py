@@ -5,7 +5,7 @@ from sklearn.metrics import average_precision_score, precision_score, recall_sco
 
 import cleanrank as cr
 from cleanrank.errors import BadFileError, CleanrankError
-from cleanrank.issues.table import DoubtTable, read_doubts
+from cleanrank.issues.table import LabelIssues, read_doubts
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def corrupted(toy):
 def table_of(corrupted, seed=0):
     rng = np.random.default_rng(seed)
     doubt = rng.random(len(corrupted.changed)).round(1)
-    return DoubtTable.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0.6, reasons={"dice": doubt})
+    return LabelIssues.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0.6, reasons={"dice": doubt})
 
 
 def test_measures_agree_with_scikit_learn(corrupted):
@@ -57,7 +57,7 @@ def test_row_ids_travel_with_values(corrupted):
 
 
 def test_undefined_shares_are_nan(corrupted):
-    nothing = DoubtTable.of(corrupted.data, doubt=np.zeros(480), is_label_issue=np.zeros(480, bool))
+    nothing = LabelIssues.of(corrupted.data, doubt=np.zeros(480), is_label_issue=np.zeros(480, bool))
     assert np.isnan(nothing.precision(corrupted))
     assert nothing.recall(corrupted) == 0.0
     assert np.isnan(nothing.average_precision(np.zeros(480, bool)))
@@ -92,9 +92,9 @@ def test_the_worst_come_first(corrupted):
 def test_mistakes_are_named(corrupted, tmp_path):
     data = corrupted.data
     with pytest.raises(CleanrankError, match=r"doubt must lie in \[0, 1\]; got 2.0"):
-        DoubtTable.of(data, doubt=np.full(480, 2.0), is_label_issue=np.zeros(480, bool))
+        LabelIssues.of(data, doubt=np.full(480, 2.0), is_label_issue=np.zeros(480, bool))
     with pytest.raises(CleanrankError, match="one value per row"):
-        DoubtTable.of(data, doubt=np.zeros(3), is_label_issue=np.zeros(480, bool))
+        LabelIssues.of(data, doubt=np.zeros(3), is_label_issue=np.zeros(480, bool))
     found = table_of(corrupted)
     with pytest.raises(CleanrankError, match="must be different in every row"):
         found.select([0, 0])
@@ -167,7 +167,7 @@ def test_a_truth_of_other_length_is_refused(corrupted):
 
 def test_reasons_are_the_tables_own(corrupted):
     mine = np.zeros(480)
-    found = DoubtTable.of(
+    found = LabelIssues.of(
         corrupted.data, doubt=mine, is_label_issue=np.zeros(480, bool), reasons={"mine": mine}
     )
     mine[0] = 1.0

@@ -5,7 +5,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.issues.find import DETECTORS, options_of
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_every_detector_says_why_in_words(corrupted, quick, name):
 
 
 def test_a_perfect_oracle_has_precision_and_recall_1_after_a_shuffle(corrupted):
-    oracle = DoubtTable.of(
+    oracle = LabelIssues.of(
         corrupted.data, doubt=corrupted.changed.astype(float), is_label_issue=corrupted.changed
     )
     shuffled = oracle.select(np.random.default_rng(0).permutation(len(oracle)))
@@ -137,7 +137,7 @@ def test_a_random_detector_has_the_base_rate(corrupted):
     precisions, averages = [], []
     for seed in range(200):
         doubt = np.random.default_rng(seed).random(corrupted.data.n_docs)
-        found = DoubtTable.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0.7)
+        found = LabelIssues.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0.7)
         precisions.append(found.precision(corrupted))
         averages.append(found.average_precision(corrupted))
     assert np.mean(precisions) == pytest.approx(corrupted.rate, abs=0.01)
@@ -145,7 +145,7 @@ def test_a_random_detector_has_the_base_rate(corrupted):
 
 
 def test_a_constant_doubt_has_the_base_rate_exactly(corrupted):
-    found = DoubtTable.of(
+    found = LabelIssues.of(
         corrupted.data, doubt=np.full(corrupted.data.n_docs, 0.5), is_label_issue=corrupted.changed
     )
     assert found.average_precision(corrupted) == pytest.approx(corrupted.rate)

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.metrics._encoding import CODES, check_grades, discount, make_plan, query_chunks
+from cleanrank.jit import query_chunks
+from cleanrank.metrics._encoding import CODES, check_grades, discount, make_plan
 from cleanrank.metrics.measure import MEASURES, as_measures
 from cleanrank.ragged import indptr_of
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.metrics import calibrate
+from cleanrank.metrics import calibrate_cutoff
 from cleanrank.metrics.risk_control import (
     BOUNDS,
     RISKS,
@@ -50,7 +50,7 @@ def test_the_cut_is_the_boldest_that_passes_in_a_row(risk, cut):
     scores, data = population(150, 1)
     grid = GRID if cut == "score" else np.arange(1, 13)
     alpha = 0.8 if (risk, cut) == ("false_discovery", "rank") else 0.3
-    found = calibrate(scores, data, risk, alpha, delta=0.1, cut=cut, grid=grid)
+    found = calibrate_cutoff(scores, data, risk, alpha, delta=0.1, cut=cut, grid=grid)
     safest_first = sorted(grid, reverse=(risk == "false_negatives") != (cut == "score"))
     best = None
     for at in safest_first:
@@ -80,7 +80,7 @@ def test_the_limit_is_broken_no_more_often_than_delta(risk, method):
     for trial in range(trials):
         scores, data = population(80, 1000 + trial)
         grid = GRID if risk == "false_discovery" else None
-        found = calibrate(scores, data, risk, alpha, delta, method=method, grid=grid)
+        found = calibrate_cutoff(scores, data, risk, alpha, delta, method=method, grid=grid)
         broken += true_risk(found, everyone_scores, everyone, risk) > alpha
     assert broken <= delta * trials + 2 * math.sqrt(trials * delta * (1 - delta))
 
@@ -102,7 +102,7 @@ def test_a_cut_without_a_guarantee_is_broken_much_more_often():
         scores, data = population(80, 1000 + trial)
         risks = [risk_of(scores >= at, data, "false_negatives")[0] for at in GRID[::3]]
         at = GRID[::3][np.flatnonzero(np.array(risks) <= 0.25).max()]
-        naive = calibrate(scores, data, "false_negatives", 0.9, 0.9, grid=[at])
+        naive = calibrate_cutoff(scores, data, "false_negatives", 0.9, 0.9, grid=[at])
         broken += true_risk(naive, everyone_scores, everyone, "false_negatives") > 0.25
     assert broken > 10
 
@@ -136,14 +136,14 @@ def test_too_few_queries_are_refused_with_the_number_needed():
     scores, data = population(60, 0)
     few = data.select_queries(np.arange(20))
     with pytest.raises(CleanrankError, match=r"must number at least 29 .* got"):
-        calibrate(scores[: len(few)], few, "false_discovery", 0.1, 0.05, grid=GRID)
+        calibrate_cutoff(scores[: len(few)], few, "false_discovery", 0.1, 0.05, grid=GRID)
 
 
 def test_the_number_needed_is_the_least_and_soon_found_for_a_tiny_limit():
     scores, data = population(60, 0)
     for alpha, need in ((0.01, 299), (1e-9, 2_995_732_273)):
         with pytest.raises(CleanrankError, match=f"must number at least {need} "):
-            calibrate(scores, data, "false_positives", alpha, 0.05)
+            calibrate_cutoff(scores, data, "false_positives", alpha, 0.05)
         assert need == math.ceil(math.log(0.05) / math.log1p(-alpha))
 
 
@@ -152,10 +152,10 @@ def test_documents_of_equal_score_are_shown_together():
     y = np.tile([1, 0], 40)
     data = cr.from_arrays(np.zeros((80, 1)), y, group=[2] * 40)
     scores = np.tile([1.0, 1.0], 40)
-    found = calibrate(scores, data, "false_negatives", 0.1, 0.05)
+    found = calibrate_cutoff(scores, data, "false_negatives", 0.1, 0.05)
     assert (found.at, found.empirical) == (1.0, 0.0)
     assert found.keep(scores, data).all()
-    hidden = calibrate(scores, data, "false_positives", 0.1, 0.05)
+    hidden = calibrate_cutoff(scores, data, "false_positives", 0.1, 0.05)
     assert hidden.trivial
     assert not hidden.keep(scores, data).any()
 
@@ -164,8 +164,8 @@ def test_queries_without_a_relevant_document_do_not_dilute_the_risk():
     y = np.concatenate([np.tile([1, 0], 40), np.zeros(200, dtype=int)])
     data = cr.from_arrays(np.zeros((280, 1)), y, group=[2] * 140)
     scores = np.concatenate([np.tile([1.0, 0.0], 40), np.zeros(200)])
-    assert calibrate(scores, data, "false_negatives", 0.1, 0.05).n_queries == 40
-    assert calibrate(scores, data, "false_positives", 0.1, 0.05).n_queries == 140
+    assert calibrate_cutoff(scores, data, "false_negatives", 0.1, 0.05).n_queries == 40
+    assert calibrate_cutoff(scores, data, "false_positives", 0.1, 0.05).n_queries == 140
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_nothing_can_be_guaranteed_but_the_trivial():
     y = (rng.random((100, 10)) < 0.1).astype(int)
     data = cr.from_arrays(np.zeros((1000, 1)), y.ravel(), group=[10] * 100)
     scores = rng.normal(size=1000)
-    found = calibrate(scores, data, "false_discovery", 0.05, 0.05, cut="rank")
+    found = calibrate_cutoff(scores, data, "false_discovery", 0.05, 0.05, cut="rank")
     assert found.trivial
     assert not found.keep(scores, data).any()
     assert "trivial" in repr(found)
-    everything = calibrate(scores, data, "false_negatives", 0.1, 0.05, grid=[5.0])
+    everything = calibrate_cutoff(scores, data, "false_negatives", 0.1, 0.05, grid=[5.0])
     assert everything.trivial
     assert everything.keep(scores, data).all()
 
@@ -213,4 +213,4 @@ def test_nothing_can_be_guaranteed_but_the_trivial():
 def test_complaints(call, message):
     scores, data = population(60, 0)
     with pytest.raises(CleanrankError, match=message):
-        calibrate(scores, data, **call)
+        calibrate_cutoff(scores, data, **call)

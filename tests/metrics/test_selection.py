@@ -20,7 +20,7 @@ def systems(data):
 
 
 def test_values_are_those_of_evaluate(data, systems):
-    found = cr.select(systems, data)
+    found = cr.select_model(systems, data)
     for criterion in CRITERIA:
         means = [cr.evaluate(s, data, criterion).means[criterion] for s in systems.values()]
         np.testing.assert_allclose(found.values[criterion], means)
@@ -40,13 +40,13 @@ def test_a_criterion_of_ones_own_decides(data):
     rng = np.random.default_rng(1)
     top = np.where(top > 50, top, rng.normal(size=len(data)))
     whole[ranked[starts]] = data.y[ranked[starts]] - 1.5
-    found = {c: cr.select({"top": top, "whole": whole}, data, c).winner for c in ("dcg@1", "auc:micro")}
+    found = {c: cr.select_model({"top": top, "whole": whole}, data, c).winner for c in ("dcg@1", "auc:micro")}
     assert found == {"dcg@1": "top", "auc:micro": "whole"}
 
 
 def test_noise_again_counts_how_often_the_target_is_met(data, systems):
     given = cr.corrupt(data, rate=0.3, seed=1).data
-    found = cr.select(systems, given, noise=uniform(0.3, 5), repetitions=40)
+    found = cr.select_model(systems, given, noise=uniform(0.3, 5), repetitions=40)
     assert set(found.agreement) == set(found.regret) == set(CRITERIA)
     assert all(0 <= a <= 1 for a in found.agreement.values())
     assert found.criterion == min(found.regret, key=found.regret.get)
@@ -54,7 +54,7 @@ def test_noise_again_counts_how_often_the_target_is_met(data, systems):
 
 
 def test_without_noise_in_the_matrix_the_target_itself_always_agrees(data, systems):
-    found = cr.select(systems, data, noise=np.eye(5), repetitions=5)
+    found = cr.select_model(systems, data, noise=np.eye(5), repetitions=5)
     assert found.agreement["ndcg@10"] == 1.0
     assert found.regret["ndcg@10"] == 0.0
 
@@ -66,7 +66,7 @@ def test_agreement_against_a_loop(data, systems):
         name: given.y + (8 + i) * np.random.default_rng(i).normal(size=len(given))
         for i, name in enumerate("ab")
     }
-    found = cr.select(close, given, "map", profile, repetitions=30, seed=5)
+    found = cr.select_model(close, given, "map", profile, repetitions=30, seed=5)
     truth = [cr.evaluate(s, given, "ndcg@10").means["ndcg@10"] for s in close.values()]
     rng = np.random.default_rng([5, 2])
     hits = 0
@@ -79,14 +79,16 @@ def test_agreement_against_a_loop(data, systems):
 
 
 def test_stability_is_low_between_equals_and_high_for_a_clear_winner(data, systems):
-    clear = cr.select(systems, data, repetitions=60).stability["auc:micro"]
+    clear = cr.select_model(systems, data, repetitions=60).stability["auc:micro"]
     rng = np.random.default_rng(4)
     equals = {name: data.y + 3.0 * rng.normal(size=len(data)) for name in "abcdef"}
-    assert cr.select(equals, data, repetitions=60).stability["auc:micro"] < clear == 1.0
+    assert cr.select_model(equals, data, repetitions=60).stability["auc:micro"] < clear == 1.0
 
 
 def test_same_seed_same_selection(data, systems):
-    one, two = (cr.select(systems, data, noise=uniform(0.2, 5), repetitions=10, seed=7) for _ in range(2))
+    one, two = (
+        cr.select_model(systems, data, noise=uniform(0.2, 5), repetitions=10, seed=7) for _ in range(2)
+    )
     assert one.agreement == two.agreement
     assert one.stability == two.stability
 
@@ -95,7 +97,7 @@ def test_an_estimate_stands_for_a_matrix(data, systems):
     class Estimate:
         matrix = uniform(0.2, 5).matrix
 
-    found = cr.select(systems, data, noise=Estimate(), repetitions=5)
+    found = cr.select_model(systems, data, noise=Estimate(), repetitions=5)
     assert found.regret is not None
     assert "*" in repr(found)
     assert repr(found).splitlines()[0] == f"sd 1.0 by {found.criterion} (target ndcg@10)"
@@ -124,15 +126,15 @@ def test_means_use_the_labels_that_are_given(data, systems):
 )
 def test_complaints(data, systems, call, message):
     with pytest.raises(CleanrankError, match=message):
-        cr.select(**{"systems": systems, "data": data, **call})
+        cr.select_model(**{"systems": systems, "data": data, **call})
 
 
 def test_labels_that_differ_nowhere_choose_nobody(data, systems):
     flat = data.with_labels(np.repeat(np.arange(data.n_queries) % 3, np.diff(data.indptr)))
     with pytest.raises(CleanrankError, match="labels must differ within at least one query"):
-        cr.select(systems, flat)
+        cr.select_model(systems, flat)
 
 
 def test_one_criterion_may_come_as_text_and_none_beside_ones_own(data, systems):
-    assert list(cr.select(systems, data, "map", criteria="ndcg@10").values) == ["ndcg@10", "map"]
-    assert list(cr.select(systems, data, "map", criteria=()).values) == ["map"]
+    assert list(cr.select_model(systems, data, "map", criteria="ndcg@10").values) == ["ndcg@10", "map"]
+    assert list(cr.select_model(systems, data, "map", criteria=()).values) == ["map"]

@@ -27,13 +27,13 @@ def clean_file(toy, tmp_path):
 @pytest.mark.parametrize("name", ["noisy.txt", "noisy.parquet", "noisy.csv", "noisy.txt.gz", "noisy.csv.gz"])
 @pytest.mark.parametrize("truth", ["csv", "parquet"])
 def test_files_read_back_as_what_they_were(clean_file, tmp_path, name, truth):
-    data = cr.read_any(clean_file, cache=False)
+    data = cr.read_data(clean_file, cache=False)
     found = corrupt(data, rate=0.3, seed=4)
     out = tmp_path / name
     record = write_corruption(found, out, source=clean_file, truth=truth)
     record_file, truth_file = side_files(out, truth)
     assert json.loads(record_file.read_text()) == json.loads(json.dumps(record))
-    back = cr.read_any(out)
+    back = cr.read_data(out)
     np.testing.assert_array_equal(back.y, found.data.y)
     np.testing.assert_allclose(back.X, found.data.X)
     table = pd.read_parquet(truth_file) if truth == "parquet" else pd.read_csv(truth_file)
@@ -49,7 +49,7 @@ def test_files_read_back_as_what_they_were(clean_file, tmp_path, name, truth):
 
 
 def test_the_record_says_all(clean_file, tmp_path):
-    data = cr.read_any(clean_file, cache=False)
+    data = cr.read_data(clean_file, cache=False)
     found = corrupt(data, "geometric", 0.3, seed=4, options={"rho": 0.25})
     settings = {"profile": "geometric", "rate": 0.3, "options": {"rho": 0.25}}
     record = write_corruption(found, tmp_path / "noisy.txt", source=clean_file, settings=settings)
@@ -88,12 +88,12 @@ def test_nothing_is_overwritten_unless_forced(toy, tmp_path):
         taken.unlink()
     out.write_text("mine")
     write_corruption(found, out, force=True)
-    assert cr.read_any(out).n_docs == toy.n_docs
+    assert cr.read_data(out).n_docs == toy.n_docs
 
 
 def test_the_clean_file_is_never_overwritten(clean_file):
     before = clean_file.read_bytes()
-    found = corrupt(cr.read_any(clean_file, cache=False), rate=0.3)
+    found = corrupt(cr.read_data(clean_file, cache=False), rate=0.3)
     with pytest.raises(CleanrankError, match="must differ from the clean file"):
         write_corruption(found, clean_file, source=clean_file, force=True)
     assert clean_file.read_bytes() == before

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import weak_prior
-from cleanrank.noise.gold import DOUBTFUL, allocate, from_gold, gold_sample
+from cleanrank.noise.gold import DOUBTFUL, allocate, from_gold, sample_gold
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 
@@ -34,26 +34,26 @@ def test_allocation_is_even_as_far_as_there_is_room(n, room):
 
 def test_stratified_rows_are_even_over_given_grades_and_differ_by_seed():
     data = judged()
-    sheet = gold_sample(data, 90, seed=1)
+    sheet = sample_gold(data, 90, seed=1)
     assert np.bincount(sheet.given).tolist() == [30, 30, 30]
     assert len(set(sheet.row_ids.tolist())) == 90
     assert np.array_equal(data.row_ids[sheet.rows], sheet.row_ids)
     assert np.array_equal(data.qid[sheet.rows], sheet.query_ids)
-    assert np.array_equal(sheet.row_ids, gold_sample(data, 90, seed=1).row_ids)
-    assert not np.array_equal(sheet.row_ids, gold_sample(data, 90, seed=2).row_ids)
+    assert np.array_equal(sheet.row_ids, sample_gold(data, 90, seed=1).row_ids)
+    assert not np.array_equal(sheet.row_ids, sample_gold(data, 90, seed=2).row_ids)
     assert not (np.diff(sheet.given) >= 0).all()  # the order does not give the grade away
 
 
 def test_random_rows_follow_the_shares():
     data = judged()
-    counts = np.bincount(gold_sample(data, 2000, "random").given) / 2000
+    counts = np.bincount(sample_gold(data, 2000, "random").given) / 2000
     assert counts == pytest.approx(SHARES, abs=0.03)
 
 
 def test_half_of_a_doubt_sheet_comes_from_the_most_doubtful_fifth():
     data = judged()
     doubt = np.random.default_rng(0).random(data.n_docs)
-    sheet = gold_sample(data, 120, "doubt", doubt=doubt)
+    sheet = sample_gold(data, 120, "doubt", doubt=doubt)
     for grade in range(3):
         rows = np.flatnonzero(data.y == grade)
         cut = np.sort(doubt[rows])[-round(DOUBTFUL * len(rows))]
@@ -67,15 +67,15 @@ def test_half_of_a_doubt_sheet_comes_from_the_most_doubtful_fifth():
 def test_sampling_refuses_what_makes_no_sense():
     data = judged(100)
     with pytest.raises(InvalidInputError, match="number of grades"):
-        gold_sample(data, 2)
+        sample_gold(data, 2)
     with pytest.raises(InvalidInputError, match="rows"):
-        gold_sample(data, 101)
+        sample_gold(data, 101)
     with pytest.raises(UnknownNameError, match="stratified"):
-        gold_sample(data, 10, "stratifed")
+        sample_gold(data, 10, "stratifed")
     with pytest.raises(InvalidInputError, match="doubt"):
-        gold_sample(data, 10, "doubt")
+        sample_gold(data, 10, "doubt")
     with pytest.raises(InvalidInputError, match="doubt"):
-        gold_sample(data, 10, doubt=np.zeros(100))
+        sample_gold(data, 10, doubt=np.zeros(100))
 
 
 def test_judging_every_row_gives_the_realised_matrix():
@@ -122,7 +122,7 @@ def test_the_posterior_is_the_one_a_grid_finds():
 
 
 def answered(data, noisy, n, strategy="stratified", seed=0, doubt=None, weighted=True):
-    sheet = gold_sample(noisy, n, strategy, seed, doubt=doubt)
+    sheet = sample_gold(noisy, n, strategy, seed, doubt=doubt)
     shares = sheet.shares if weighted else None
     return from_gold(noisy, sheet.row_ids, data.y[sheet.rows], shares=shares, draws=300, seed=seed)
 

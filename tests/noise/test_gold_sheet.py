@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError
-from cleanrank.noise.gold import gold_sample
+from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.gold_sheet import read_sheet, write_sheet
 from cleanrank.noise.profiles import uniform
 
@@ -37,7 +37,7 @@ def fill_in(path, data, answer=lambda row, grade: grade):
 
 @pytest.mark.parametrize("name", ["sheet.csv", "sheet.tsv", "sheet.txt"])
 def test_what_is_filled_in_is_read_back(tmp_path, data, name):
-    sheet = gold_sample(data, 30)
+    sheet = sample_gold(data, 30)
     write_sheet(sheet, tmp_path / name, data=data)
     fill_in(tmp_path / name, data)
     found = read_sheet(tmp_path / name, data)
@@ -48,7 +48,7 @@ def test_what_is_filled_in_is_read_back(tmp_path, data, name):
 
 
 def test_the_given_grade_is_hidden_unless_asked_for(tmp_path, data):
-    sheet = gold_sample(data, 30)
+    sheet = sample_gold(data, 30)
     for name in ("sheet.csv", "sheet.txt"):
         write_sheet(sheet, tmp_path / name, data=data)
         assert "given" not in (tmp_path / name).read_text()
@@ -66,14 +66,14 @@ def test_the_given_grade_is_hidden_unless_asked_for(tmp_path, data):
 
 @pytest.mark.parametrize("name", ["sheet.csv", "sheet.txt"])
 def test_shares_of_a_doubt_sheet_travel_with_it(tmp_path, data, name):
-    sheet = gold_sample(data, 40, "doubt", doubt=np.arange(120.0))
+    sheet = sample_gold(data, 40, "doubt", doubt=np.arange(120.0))
     write_sheet(sheet, tmp_path / name, data=data)
     fill_in(tmp_path / name, data)
     assert read_sheet(tmp_path / name, data).shares == pytest.approx(sheet.shares, abs=1e-8)
 
 
 def test_letor_sheets_keep_the_features(tmp_path, data):
-    sheet = gold_sample(data, 20)
+    sheet = sample_gold(data, 20)
     write_sheet(sheet, tmp_path / "sheet.txt", data=data)
     line = (tmp_path / "sheet.txt").read_text().splitlines()[0]
     values = [np.float32(cell.split(":")[1]) for cell in line.split("#")[0].split()[2:]]
@@ -149,7 +149,7 @@ def test_a_longer_scale_is_an_argument(tmp_path, data):
 
 
 def test_writing_refuses_unknown_forms(tmp_path, data):
-    sheet = gold_sample(data, 10)
+    sheet = sample_gold(data, 10)
     with pytest.raises(UnknownNameError, match="letor"):
         write_sheet(sheet, tmp_path / "a", form="leter")
     with pytest.raises(InvalidInputError, match="data must be given"):
@@ -160,7 +160,7 @@ def test_writing_refuses_unknown_forms(tmp_path, data):
 def test_noise_is_found_through_the_file(tmp_path):
     clean = cr.make_ranking(60, 3, docs_per_query=50, grades=[0.6, 0.3, 0.1], seed=5)
     noisy = uniform(0.3, 3).apply(clean, 1).data
-    write_sheet(gold_sample(noisy, 600), tmp_path / "sheet.csv")
+    write_sheet(sample_gold(noisy, 600), tmp_path / "sheet.csv")
     fill_in(tmp_path / "sheet.csv", clean)
     found = read_sheet(tmp_path / "sheet.csv", noisy).estimate(noisy)
     assert found.matrix == pytest.approx(uniform(0.3, 3).matrix, abs=0.15)

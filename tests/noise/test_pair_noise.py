@@ -324,7 +324,7 @@ def test_new_come_share_refuses_what_has_no_such_pair():
 @pytest.mark.data
 def test_new_come_share_of_a_trained_ranker(data_root):
     """Table 2 of the paper with trees on OHSUMED: sampled pairs show ties, made-up pairs show no opinion."""
-    parts = cr.load("ohsumed", fold=1)
+    parts = cr.load_dataset("ohsumed", fold=1)
     model = cr.train_lambdarank(parts.train, parts.validation, rounds=30)
     test = parts.test
     scores = model.predict(test.X)
@@ -340,7 +340,7 @@ def test_new_come_share_of_a_trained_ranker(data_root):
 @pytest.mark.data
 def test_measured_on_real_labels_meets_the_closed_form(data_root):
     """Pooled counts on OHSUMED against the closed form of each query's own proportions, weighted by pairs."""
-    data = cr.load("ohsumed", fold=1).train
+    data = cr.load_dataset("ohsumed", fold=1).train
     profile = geometric(0.2, 3)
     values = [float(pnoise(data.y, profile.apply(data, seed).data.y, data.indptr)) for seed in range(20)]
     T = profile.matrix

@@ -1,3 +1,6 @@
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -176,3 +179,32 @@ def test_proportions_that_are_none_are_refused(values):
     with pytest.raises(CleanrankError, match="proportions"):
         proportions_of(values)
     np.testing.assert_allclose(proportions_of([70, 16, 14]), [0.7, 0.16, 0.14])
+
+
+def test_anything_that_names_noise_becomes_a_profile(tmp_path):
+    T = [[0.9, 0.1], [0.2, 0.8]]
+    profile = NoiseProfile(T, "mine")
+    assert NoiseProfile.of(profile) is profile
+    for same in (T, np.array(T), np.array(T, dtype=np.float32), SimpleNamespace(matrix=T), (0.9, 0.8)):
+        np.testing.assert_allclose(NoiseProfile.of(same, 2).matrix, T, atol=1e-7)
+    (tmp_path / "T.json").write_text(json.dumps(T))
+    assert NoiseProfile.of(tmp_path / "T.json") == profile
+    assert NoiseProfile.of("adjacent:0.2", 3) == adjacent(0.2, 3)
+
+
+@pytest.mark.parametrize(
+    ("noise", "options", "message"),
+    [
+        (None, {}, "noise must be a square matrix .*; got None"),
+        ("text", {}, "there is no file 'text'"),
+        ([[1.0, 0.0]], {}, r"noise must be a square matrix .*; got shape \(1, 2\)"),
+        ([[0.9, 0.2], [0.1, 0.9]], {}, "must have rows that sum to 1"),
+        ([[0.9, 0.1], [0.1, 0.9]], {"n_grades": 3}, "must have a row for each of the 3 grades; got 2 rows"),
+        ([[0.5, 0.5], [0.5, 0.5]], {"invertible": True}, "must keep the grades apart"),
+        ("uniform:0.1", {}, "needs the number of grades"),
+        ("unifrom:0.1", {"n_grades": 3}, "Did you mean 'uniform'"),
+    ],
+)
+def test_what_is_no_noise_is_refused(noise, options, message):
+    with pytest.raises(CleanrankError, match=message):
+        NoiseProfile.of(noise, **options)

@@ -129,7 +129,7 @@ def test_derived_names_are_checked(graded):
 
 @pytest.mark.data
 def test_derived_from_real_data(data_root):
-    train = cr.load("ohsumed", fold=1).train
+    train = cr.load_dataset("ohsumed", fold=1).train
     found = derive(train, "OHSUMED2G").data
     share = np.bincount(train.y) / train.n_docs
     np.testing.assert_allclose(np.bincount(found.y) / found.n_docs, [share[0], share[1] + share[2]])

@@ -1,16 +1,16 @@
 import pytest
 
-from cleanrank.planning import plan
+from cleanrank.planning import plan_labels
 from cleanrank.planning.advice import REASONS
 
 
 @pytest.fixture(scope="module")
 def found():
-    return plan(5000, cost=0.1)
+    return plan_labels(5000, cost=0.1)
 
 
 def test_every_reason_is_heard(found):
-    heard = {r.topic for r in (*found.reasons, *plan(5000, cost=0.1, prevalence=0.05).reasons)}
+    heard = {r.topic for r in (*found.reasons, *plan_labels(5000, cost=0.1, prevalence=0.05).reasons)}
     assert heard == {"bought", *REASONS}
 
 
@@ -43,11 +43,11 @@ def test_figures_are_those_of_the_options(found):
 def test_caveats_say_what_is_assumed(found):
     assert any("independent" in c for c in found.caveats)
     assert any("every step" in c for c in found.caveats)
-    assert not any("every step" in c for c in plan(50, error={2: 0.1, 3: 0.1, 5: 0.1}).caveats)
-    assert not any("Repeated" in c for c in plan(50, shared=0.5).caveats)
+    assert not any("every step" in c for c in plan_labels(50, error={2: 0.1, 3: 0.1, 5: 0.1}).caveats)
+    assert not any("Repeated" in c for c in plan_labels(50, shared=0.5).caveats)
 
 
 def test_pairs_as_the_best_way_are_not_compared_with_themselves():
-    found = plan(5000, cost=0.1, pair_cost=0.001)
+    found = plan_labels(5000, cost=0.1, pair_cost=0.001)
     assert found.recommended.startswith("top 10")
     assert {"grades", "sampling", "pairs"}.isdisjoint(r.topic for r in found.reasons)

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.planning import Plan, plan
+from cleanrank.planning import Plan, plan_labels
 from cleanrank.planning.candidates import options_of
 from cleanrank.planning.plan import choose
 
 
 @pytest.fixture(scope="module")
 def found():
-    return plan(5000, cost=0.1)
+    return plan_labels(5000, cost=0.1)
 
 
 def test_the_recommendation_has_most_effective_pairs(found):
@@ -24,13 +24,13 @@ def test_the_recommendation_has_most_effective_pairs(found):
 
 def test_bad_pairs_in_great_numbers_are_not_trusted():
     """A way beyond the turning point is passed over for one before it, whatever its effective pairs."""
-    first, second, *_ = options_of(plan(5000).order)
+    first, second, *_ = options_of(plan_labels(5000).order)
     assert choose([first, second]) is first
     beyond = replace(first, pnoise=0.41)
     assert choose([beyond, second]) is second
     assert choose([beyond, replace(second, problem="too dear")]) is beyond
     assert choose([]) is None
-    hopeless = plan(5000, prevalence=0.01, error=0.45, repeats=(1,), top_k=None)
+    hopeless = plan_labels(5000, prevalence=0.01, error=0.45, repeats=(1,), top_k=None)
     assert hopeless.recommended
     assert hopeless.reasons[0].kind == "act"
     assert "better judges" in hopeless.reasons[0].text
@@ -38,20 +38,20 @@ def test_bad_pairs_in_great_numbers_are_not_trusted():
 
 def test_rare_relevance_calls_for_repeated_judging(found):
     assert found[found.recommended].repeats == 1
-    rare = plan(5000, cost=0.1, prevalence=0.05)
+    rare = plan_labels(5000, cost=0.1, prevalence=0.05)
     assert rare[rare.recommended].repeats > 1
 
 
 def test_cheap_comparisons_make_pairs_win(found):
     pairs = next(r for r in found.reasons if r.topic == "pairs")
     price = pairs.figures["break_even_pair_cost"]
-    assert plan(5000, cost=0.1, pair_cost=0.97 * price).recommended.startswith("top 10")
-    assert not plan(5000, cost=0.1, pair_cost=1.03 * price).recommended.startswith("top 10")
+    assert plan_labels(5000, cost=0.1, pair_cost=0.97 * price).recommended.startswith("top 10")
+    assert not plan_labels(5000, cost=0.1, pair_cost=1.03 * price).recommended.startswith("top 10")
 
 
 def test_a_good_screener_makes_balance_win():
-    assert "balanced" in plan(5000, cost=0.1, prevalence=0.1, screen_cost=0.005).recommended
-    assert "natural" in plan(5000, cost=0.1, prevalence=0.1).recommended
+    assert "balanced" in plan_labels(5000, cost=0.1, prevalence=0.1, screen_cost=0.005).recommended
+    assert "natural" in plan_labels(5000, cost=0.1, prevalence=0.1).recommended
 
 
 def test_changes_name_what_would_be_taken(found):
@@ -61,30 +61,30 @@ def test_changes_name_what_would_be_taken(found):
     here = next(c for c in found.by_error if c.what == "0.1")
     assert here.recommended == found.recommended
     assert here.effective_pairs == found[found.recommended].effective_pairs
-    known = plan(5000, error={2: 0.1, 3: 0.15, 5: 0.25})
+    known = plan_labels(5000, error={2: 0.1, 3: 0.15, 5: 0.25})
     assert known.by_error == ()
 
 
 def test_errors_by_scale_are_used(found):
-    known = plan(5000, cost=0.1, error={2: 0.3, 3: 0.02, 5: 0.3})
+    known = plan_labels(5000, cost=0.1, error={2: 0.3, 3: 0.02, 5: 0.3})
     assert known[known.recommended].grades == 3
     assert known["2 grades, natural, judged once"].error_rate == pytest.approx(0.3)
     assert known.order.pair_error == 0.3
     matrix = [[0.8, 0.2], [0.1, 0.9]]
-    assert plan(50, error={2: matrix}, scales=(2,)).order.pair_error == pytest.approx(0.15)
+    assert plan_labels(50, error={2: matrix}, scales=(2,)).order.pair_error == pytest.approx(0.15)
 
 
 def test_prevalence_and_proportions_describe_the_truth(found):
-    assert plan(50, prevalence=0.2).order.proportions == pytest.approx(
+    assert plan_labels(50, prevalence=0.2).order.proportions == pytest.approx(
         (0.8, *(0.2 * p / 0.483 for p in (0.325, 0.133, 0.017, 0.008)))
     )
-    three = plan(50, proportions=(70, 16, 14))
+    three = plan_labels(50, proportions=(70, 16, 14))
     assert three.order.scales == (2, 3)
     assert three.order.proportions == pytest.approx((0.7, 0.16, 0.14))
 
 
 def test_nothing_to_be_had():
-    poor = plan(1, cost=1)
+    poor = plan_labels(1, cost=1)
     assert poor.recommended == ""
     assert "cheapest" in poor.reasons[0].text
     assert poor.changes == ()
@@ -92,7 +92,7 @@ def test_nothing_to_be_had():
 
 
 def test_json_holds_everything():
-    found = plan(500, error={2: [[0.9, 0.1], [0.2, 0.8]], 3: 0.2, 5: 0.3})
+    found = plan_labels(500, error={2: [[0.9, 0.1], [0.2, 0.8]], 3: 0.2, 5: 0.3})
     plainly = json.loads(found.to_json())
     assert set(plainly) == set(Plan.__dataclass_fields__)
     assert plainly["order"]["error"]["2"] == [[0.9, 0.1], [0.2, 0.8]]
@@ -100,8 +100,8 @@ def test_json_holds_everything():
 
 
 def test_the_same_seed_gives_the_same_plan(found):
-    assert plan(5000, cost=0.1) == found
-    other = plan(5000, cost=0.1, seed=1)
+    assert plan_labels(5000, cost=0.1) == found
+    other = plan_labels(5000, cost=0.1, seed=1)
     assert other.recommended == found.recommended
     assert other != found
 
@@ -125,7 +125,7 @@ def test_the_same_seed_gives_the_same_plan(found):
 )
 def test_bad_arguments_are_refused(options, words):
     with pytest.raises(InvalidInputError, match=words):
-        plan(**{"budget": 100, **options})
+        plan_labels(**{"budget": 100, **options})
 
 
 def test_unknown_options_name_the_closest(found):

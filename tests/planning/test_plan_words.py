@@ -1,8 +1,8 @@
-from cleanrank.planning import plan
+from cleanrank.planning import plan_labels
 
 
 def test_the_report_marks_the_recommendation_and_lists_all_ways():
-    found = plan(5000, cost=0.1)
+    found = plan_labels(5000, cost=0.1)
     lines = repr(found).splitlines()
     marked = [li for li in lines if li.startswith("> ")]
     assert len(marked) == 1

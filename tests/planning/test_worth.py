@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, spearmanr
 
-from cleanrank.planning import plan
+from cleanrank.planning import plan_labels
 from cleanrank.planning.candidates import coarsened
 from cleanrank.planning.judges import judge_matrix, median_matrix
 
@@ -68,7 +68,7 @@ def learnt(option, order, rng, times=40):
     "asked", [{}, {"prevalence": 0.1}, {"prevalence": 0.1, "screen_cost": 0.01}, {"error": 0.25}]
 )
 def test_effective_pairs_rank_the_ways_as_learning_does(asked):
-    found = plan(60, cost=0.1, **asked)
+    found = plan_labels(60, cost=0.1, **asked)
     rng = np.random.default_rng(0)
     there = [o for o in found.options if not o.problem and o.queries > 1]
     worth = [learnt(o, found.order, rng) for o in there]

@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.diagnosis import diagnose
-from cleanrank.planning import plan
+from cleanrank.planning import plan_labels
 from cleanrank.report.curves import COLOURS, diagnosis_pictures, plan_pictures
 
 
@@ -49,7 +49,7 @@ def test_bars_draw_shares_and_lengths(found):
 
 
 def test_every_picture_has_words(found):
-    for picture in (*diagnosis_pictures(found), *plan_pictures(plan(500).to_dict())):
+    for picture in (*diagnosis_pictures(found), *plan_pictures(plan_labels(500).to_dict())):
         assert len(picture["words"]) > 30
         assert picture["title"]
 
@@ -60,7 +60,7 @@ def test_without_pairs_there_are_no_curves():
 
 
 def test_a_plan_draws_what_can_be_had():
-    found = plan(5000, cost=0.1)
+    found = plan_labels(5000, cost=0.1)
     worth, wrong = plan_pictures(found.to_dict())
     there = [o for o in found.options if not o.problem]
     assert [r["way"] for r in rows_of(worth)] == [o.name for o in there]
@@ -68,7 +68,7 @@ def test_a_plan_draws_what_can_be_had():
     for option in there:
         parts = [r["value"] for r in rows_of(wrong) if r["way"] == option.name]
         assert sum(parts) == pytest.approx(option.pnoise, abs=0.005)
-    assert plan_pictures(plan(1).to_dict()) == []
+    assert plan_pictures(plan_labels(1).to_dict()) == []
 
 
 def test_every_colour_has_a_light_and_a_dark_form():

@@ -6,7 +6,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.diagnosis import diagnose
-from cleanrank.planning import plan
+from cleanrank.planning import plan_labels
 from cleanrank.report.diagnosis import write_diagnosis, write_plan
 
 pytest.importorskip("vl_convert")
@@ -37,7 +37,7 @@ def page(found, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bought():
-    return plan(5000, cost=0.1)
+    return plan_labels(5000, cost=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_the_page_loads_nothing(which, request):
 def test_one_grade_and_nothing_bought_still_make_a_page(tmp_path):
     one = diagnose(cr.from_arrays([[1.0], [2.0]], [0, 0], qid=[1, 1])).to_html(tmp_path / "one.html")
     assert "one grade" in words(one)
-    poor = plan(1).to_html(tmp_path / "poor.html")
+    poor = plan_labels(1).to_html(tmp_path / "poor.html")
     assert "Nothing can be had" in words(poor)
 
 

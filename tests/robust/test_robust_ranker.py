@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import cleanrank as cr
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.noise.profiles import uniform
 from cleanrank.rankers.trees import train_lambdarank
@@ -77,7 +77,7 @@ def test_the_best_cell_on_validation_data_is_kept(noisy, held):
 
 @pytest.mark.parametrize("kind", ["matrix", "profile", "estimate", "answers"])
 def test_noise_comes_in_many_forms(noisy, held, kind):
-    sheet = gold_sample(noisy.data, 60, seed=5)
+    sheet = sample_gold(noisy.data, 60, seed=5)
     truth = noisy.true_labels[sheet.rows]
     form = {
         "matrix": noisy.profile.matrix,
@@ -89,7 +89,7 @@ def test_noise_comes_in_many_forms(noisy, held, kind):
 
 
 def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
-    sheet = gold_sample(noisy.data, 80, seed=5)
+    sheet = sample_gold(noisy.data, 80, seed=5)
     truth = noisy.true_labels[sheet.rows]
     ranker = fitted(noisy, held, gold=(sheet.row_ids, truth))
     wanted = from_gold(noisy.data, sheet.row_ids, truth, seed=0)
@@ -144,7 +144,7 @@ def test_without_knowledge_it_falls_back_to_the_tuned_baseline_and_says_so(noisy
 
 
 def test_too_few_gold_rows_are_not_trusted(noisy, held):
-    sheet = gold_sample(noisy.data, 10, seed=5)
+    sheet = sample_gold(noisy.data, 10, seed=5)
     with pytest.warns(UserWarning, match="too few"):
         ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(
             noisy.data, held.data, gold=(sheet.row_ids, noisy.true_labels[sheet.rows])

@@ -37,12 +37,12 @@ def diagnose(
     as_json: Json = False,
 ) -> None:
     """Report on one data set: balance, contradictions, how many label errors it bears, what to do."""
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.diagnosis.diagnose import diagnose as look
     from cleanrank.diagnosis.fragility import DEFAULT_PROFILES
 
     found = look(
-        read_any(data[0] if len(data) == 1 else data),
+        read_data(data[0] if len(data) == 1 else data),
         profiles=profile or DEFAULT_PROFILES,
         rate=rate,
         new_weight=new_weight,
@@ -90,7 +90,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Compare ways to buy labels: grades, sampling, repeated judging, top-k pairs."""
-    from cleanrank.planning.plan import plan as compare
+    from cleanrank.planning.plan import plan_labels as compare
 
     shares: list[float] | None = None if proportions is None else _numbers("--proportions", proportions, ":")
     if like is not None:
@@ -125,10 +125,10 @@ def _render(found: Any, html: Path | None, as_json: bool) -> None:
 
 def _shape(path: Path) -> tuple[list[float], int]:
     """Proportions of the grades and the median number of documents per query."""
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.diagnosis.profile import grade_counts, lengths_of
 
-    data = read_any(path)
+    data = read_data(path)
     return [float(n) for n in grade_counts(data).sum(axis=0)], max(
         2, int(lengths_of(data.lengths).quantiles["50"])
     )

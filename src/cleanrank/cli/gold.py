@@ -46,16 +46,16 @@ def sample(
     force: Annotated[bool, typer.Option("--force", help="Replace a sheet that is there.")] = False,
 ) -> None:
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
-    from cleanrank.noise.gold import gold_sample
+    from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
     if out.exists() and not force:
         raise invalid("sheet", "must not be there yet: it may hold answers", str(out), remedy="Say --force.")
-    judged = read_any(data)
+    judged = read_data(data)
     scores = None if doubt is None else read_scores(doubt, judged)
-    sheet = gold_sample(judged, n, strategy, seed, doubt=scores)
+    sheet = sample_gold(judged, n, strategy, seed, doubt=scores)
     write_sheet(sheet, out, data=judged, form=form, show_given=show_given)
     screen.note(f"{sheet!r}")
     screen.note(
@@ -85,10 +85,10 @@ def read(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.noise.gold_sheet import read_sheet
 
-    judged = read_any(data)
+    judged = read_data(data)
     answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered)
     if answers.unanswered:
         screen.note(

@@ -84,7 +84,7 @@ def find_issues(
 ) -> None:
     """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why."""
     from cleanrank.cli.train import read_rows
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.noise.corrupt import refuse_overwriting
     from cleanrank.rankers.trees import load_trees
@@ -98,7 +98,7 @@ def find_issues(
     if noise is not None and gold is not None:
         raise invalid("--noise and --gold", "must not be given both", "both")
     forest = None if model is None else load_trees(model)
-    judged = read_any(data) if forest is None else read_rows(data, forest.n_features, Path(str(model)))
+    judged = read_data(data) if forest is None else read_rows(data, forest.n_features, Path(str(model)))
     wrong = None if truth is None else _wrong(truth, judged.row_ids)
     given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     given |= {"model": forest} if forest is not None else {}
@@ -219,7 +219,7 @@ def clean(
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import written_whole
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.issues.table import read_doubts
     from cleanrank.noise.corrupt import refuse_overwriting, write_data
 
@@ -227,7 +227,7 @@ def clean(
     refuse_overwriting(out, audit, force=force)
     if out.resolve() == data.resolve():
         raise invalid("output", "must differ from the data", repr(str(out)))
-    judged = read_any(data)
+    judged = read_data(data)
     found = clean_data(judged, read_doubts(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:

@@ -56,13 +56,13 @@ def corrupt(
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.noise import corrupt
     from cleanrank.noise.corrupt import refuse_overwriting, side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
     refuse_overwriting(out, *side_files(out, truth), force=force)
-    data = read_any(file)
+    data = read_data(file)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:
@@ -127,13 +127,13 @@ def clicks(
     from cleanrank.clicks.logs import write_click_log
     from cleanrank.clicks.simulate import click_sessions
     from cleanrank.data.files import written_whole
-    from cleanrank.data.frames import read_any
+    from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
     from cleanrank.noise.corrupt import refuse_overwriting
 
     beside = out.with_name(f"{out.name}.clicks.json")
     refuse_overwriting(out, beside, force=force)
-    data = read_any(file)
+    data = read_data(file)
     ranking = None if scores is None else read_scores(scores, data)
     logs = click_sessions(
         data, model, scores=ranking, sessions=sessions, seed=seed, flip=_flip(flip), cutoff=cutoff,

@@ -90,14 +90,14 @@ def train(
     --noise), optimizer, batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of
     its network.
     """
-    from cleanrank.data.frames import kind_of_file, read_any
+    from cleanrank.data.frames import kind_of_file, read_data
     from cleanrank.noise.corrupt import refuse_overwriting
     from cleanrank.rankers.base import widened
 
     one_of("model", model, MODELS)
     refuse_overwriting(out, force=force)
-    data = read_any(file)
-    held = None if valid is None else read_any(valid)
+    data = read_data(file)
+    held = None if valid is None else read_data(valid)
     if valid is not None and held is not None and kind_of_file(file) == kind_of_file(valid) == "letor":
         # Such files leave zeros out: the last columns may occur in one of them alone.
         data, held = widened(data, held.n_features), widened(held, data.n_features)
@@ -266,10 +266,10 @@ def _text(value: object) -> str:
 
 def read_rows(file: Path, n_features: int, model: Path) -> Any:
     """The rows of a file with the columns of the model; LETOR files may end before its last ones."""
-    from cleanrank.data.frames import kind_of_file, read_any
+    from cleanrank.data.frames import kind_of_file, read_data
     from cleanrank.rankers.base import widened
 
-    data = read_any(file)
+    data = read_data(file)
     if kind_of_file(file) == "letor":
         data = widened(data, n_features)
     if data.n_features != n_features:

@@ -93,7 +93,7 @@ def find(name: str, root: str | os.PathLike[str] | None = None) -> Found:
 
 
 @overload
-def load(
+def load_dataset(
     name: str,
     fold: int = ...,
     part: None = ...,
@@ -106,7 +106,7 @@ def load(
 
 
 @overload
-def load(
+def load_dataset(
     name: str,
     fold: int = ...,
     part: Literal["train", "validation", "test"] = ...,
@@ -118,7 +118,7 @@ def load(
 ) -> RankingData: ...
 
 
-def load(
+def load_dataset(
     name: str,
     fold: int = 1,
     part: str | None = None,
@@ -143,7 +143,7 @@ def load(
     entry = entry_of(name)
     if entry.kind not in LOADED:
         raise invalid(
-            f"load({entry.name!r})",
+            f"load_dataset({entry.name!r})",
             "needs a set of query-document features",
             WHAT_OTHERS_ARE[entry.kind],
             remedy="It has no features of its own to rank by.",

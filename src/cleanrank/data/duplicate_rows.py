@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.jit import kernel
+from cleanrank.jit import kernel, mix64
 from cleanrank.types import Array, IntArray, RankingData
 
 BLOCK_VALUES = 1 << 22
@@ -112,13 +112,13 @@ INFINITE = np.uint32(0x7F800000)
 NAN = np.uint32(0x7FC00000)
 
 
+_mix = kernel(inline=True)(mix64)
+
+
 @kernel(inline=True)
 def _mixed(column: Any, bits: Any) -> Any:
     # The finaliser of splitmix64: neighbouring columns and values come out unrelated.
-    z = (np.uint64(column) << np.uint64(32) | np.uint64(bits)) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return _mix((np.uint64(column) << np.uint64(32) | np.uint64(bits)) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @kernel()

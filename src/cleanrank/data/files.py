@@ -11,12 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text
+from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextmanager
@@ -56,6 +60,22 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     near = sorted(p.name for p in found.parent.iterdir() if not p.name.startswith("."))
     beside = ", ".join(near[:8]) + (", ..." if len(near) > 8 else "") if near else "nothing"
     raise MissingDataError(f"there is no file {str(found)!r}. Its folder holds: {beside}.")
+
+
+def write_frame(frame: "pd.DataFrame", path: str | os.PathLike[str]) -> None:
+    """Writes a data frame without its index, as the suffix says (.csv or .parquet), whole or not at all."""
+    target = Path(path)
+    kind = one_of("file ending", target.suffix.lower(), (".csv", ".parquet"))
+    with written_whole(target) as part:
+        frame.to_parquet(part, index=False) if kind == ".parquet" else frame.to_csv(part, index=False)
+
+
+def read_frame(path: str | os.PathLike[str]) -> "pd.DataFrame":
+    """The data frame of a .parquet file, or of a CSV file with any other suffix."""
+    import pandas as pd
+
+    file = existing_file(path)
+    return pd.read_parquet(file) if file.suffix.lower() == ".parquet" else pd.read_csv(file)
 
 
 SMALL = 1 << 20

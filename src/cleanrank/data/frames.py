@@ -198,7 +198,7 @@ def write_csv(data: RankingData, path: PathLike) -> None:
             stream.close()
 
 
-def read_any(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
+def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
     """Reads Parquet, CSV/TSV or LETOR, whichever the suffix or else the content says.
 
     ``options`` go to ``read_parquet``, ``read_csv`` or ``read_letor``.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cleanrank.data.files import existing_file, first_bytes, read_unpacked
-from cleanrank.data.frames import kind_of_file, read_any
+from cleanrank.data.frames import kind_of_file, read_data
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import FloatArray, RankingData
@@ -26,7 +26,7 @@ def read_judged_and_scores(
     if not is_qrels(data):
         if columns and kind_of_file(data) == "letor":
             raise invalid("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
-        judged = read_any(data, **(columns or {}))
+        judged = read_data(data, **(columns or {}))
         if not judged.n_queries:
             raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
         return judged, [read_scores(path, judged) for path in scores], []

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray, RankingData
@@ -99,6 +100,22 @@ def folds(
         parts = (~test & ~chosen, chosen, test) if validation else (~test, test)
         cut.append(tuple(data.select_queries(part) for part in parts))
     return cut
+
+
+def query_folds(
+    data: RankingData, n: int = 5, seed: int | np.random.Generator = 0
+) -> Iterator[tuple[RankingData, npt.NDArray[np.bool_]]]:
+    """For each fold, the data of the other folds and the mask of the rows that are held out.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.0]] * 4, [0] * 4, qid=[1, 1, 2, 2])
+    >>> [(train.n_docs, int(held.sum())) for train, held in query_folds(data, 2)]
+    [(2, 2), (2, 2)]
+    """
+    fold = fold_of_query(data, n, seed)
+    for part in range(n):
+        held = np.repeat(fold == part, data.lengths)
+        yield data.drop(held), held
 
 
 def _drawn_queries(data: RankingData, seed: int | np.random.Generator) -> IntArray:

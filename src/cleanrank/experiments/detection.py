@@ -22,8 +22,8 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.experiments.studies import Inquiry, Measured
 from cleanrank.issues.find import find_label_issues
-from cleanrank.issues.table import BoolArray, DoubtTable, average_precision
-from cleanrank.noise.gold import from_gold, gold_sample
+from cleanrank.issues.table import BoolArray, LabelIssues, average_precision
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 
@@ -48,12 +48,12 @@ def detection(asked: Inquiry) -> Measured:
     return Measured(values, means, train.query_ids.tolist(), {"issues": int(table.is_label_issue.sum())})
 
 
-def agreement(table: DoubtTable, wrong: BoolArray) -> dict[str, float]:
+def agreement(table: LabelIssues, wrong: BoolArray) -> dict[str, float]:
     """Every measure of a table against the wrong rows; NaN where there is nothing to count.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 1, 1], group=[4])
-    >>> table = DoubtTable.of(data, doubt=[0.9, 0.1, 0.3, 0.8], is_label_issue=[True, False, False, False])
+    >>> table = LabelIssues.of(data, doubt=[0.9, 0.1, 0.3, 0.8], is_label_issue=[True, False, False, False])
     >>> found = agreement(table, np.array([True, False, True, False]))
     >>> found["average precision"], found["average precision within grades"], found["recall"]
     (0.8333333333333333, 0.75, 0.5)
@@ -69,7 +69,7 @@ def _given(asked: Inquiry, words: str) -> tuple[str, Any]:
         return name, give(asked)
     if name != "noise" or not rows.isdecimal():
         raise invalid("given", "must read noise:100 to be estimated from so many rows", repr(words))
-    sheet = gold_sample(asked.train, int(rows), seed=asked.seed)
+    sheet = sample_gold(asked.train, int(rows), seed=asked.seed)
     truth = asked.clean.train.y[sheet.rows]
     C = asked.profile.n_grades
     return name, from_gold(asked.train, sheet.row_ids, truth, n_grades=C, seed=asked.seed)
@@ -79,7 +79,7 @@ def _share(part: BoolArray | FloatArray) -> float:
     return float(part.mean()) if len(part) else NAN
 
 
-def _within_grades(table: DoubtTable, wrong: BoolArray, measure: Callable[..., float]) -> float:
+def _within_grades(table: LabelIssues, wrong: BoolArray, measure: Callable[..., float]) -> float:
     """The mean of a measure over given grades, weighted by wrong rows; grades without any do not count."""
     total = sum(
         float(wrong[rows].sum()) * measure(table.doubt[rows], wrong[rows])
@@ -89,7 +89,7 @@ def _within_grades(table: DoubtTable, wrong: BoolArray, measure: Callable[..., f
     return total / float(wrong.sum()) if wrong.any() else NAN
 
 
-MEASURED: Mapping[str, Callable[[DoubtTable, BoolArray], float]] = {
+MEASURED: Mapping[str, Callable[[LabelIssues, BoolArray], float]] = {
     "average precision": lambda table, wrong: table.average_precision(wrong),
     "precision": lambda table, wrong: table.precision(wrong),
     "recall": lambda table, wrong: table.recall(wrong),

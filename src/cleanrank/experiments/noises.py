@@ -62,37 +62,13 @@ def profile_between(name: str, rate: float, clean: RankingData, given: RankingDa
     """
     if clean is given or not rate:
         return NoiseProfile(np.eye(C), "none")
-    if name in MATRICES:
-        return MATRICES[name](rate, C, np.bincount(clean.y, minlength=C))
+    if name in PROFILES:
+        return _matrix(name, rate, C, np.bincount(clean.y, minlength=C))
     counts = np.zeros((C, C))
     np.add.at(counts, (clean.y, given.y), 1.0)
     # A grade that does not occur has no errors to count.
     counts[counts.sum(axis=1) == 0] = np.eye(C)[counts.sum(axis=1) == 0]
     return NoiseProfile(counts / counts.sum(axis=1, keepdims=True), f"{name} {rate:g}, counted")
-
-
-def uneven(rate: float, n_grades: int, counts: IntArray) -> NoiseProfile:
-    """Errors to near grades, up to three times as often on high grades.
-
-    >>> uneven(0.2, 3, np.array([60, 30, 10])).matrix.round(3).tolist()
-    [[0.867, 0.089, 0.044], [0.133, 0.733, 0.133], [0.133, 0.267, 0.6]]
-    """
-    weights = (1 + 2 * np.arange(n_grades) / (n_grades - 1)).tolist()
-    return make_profile(
-        "geometric", rate, n_grades, {"row_weights": weights, "proportions": np.asarray(counts).tolist()}
-    )
-
-
-def missed(rate: float, n_grades: int, counts: IntArray) -> NoiseProfile:
-    """Relevant documents of any grade are given grade 0.
-
-    >>> missed(0.3, 3, np.array([60, 30, 10])).matrix.tolist()
-    [[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.3, 0.0, 0.7]]
-    """
-    matrix = np.eye(n_grades)
-    matrix[1:] *= 1 - rate
-    matrix[1:, 0] = rate
-    return NoiseProfile(matrix, f"missed {rate:g}")
 
 
 def clicks(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
@@ -128,7 +104,7 @@ def _by_profile(name: str, rate: float, clean: Split, seeds: Sequence[int]) -> S
 
 def _by_matrix(name: str, rate: float, clean: Split, seeds: Sequence[int]) -> Split:
     # One matrix for both splits: judges do not know which documents will be used for what.
-    profile = MATRICES[name](rate, _scale(clean), np.bincount(clean[0].y, minlength=_scale(clean)))
+    profile = _matrix(name, rate, _scale(clean), np.bincount(clean[0].y, minlength=_scale(clean)))
     train, validation = (
         profile.apply(data, np.random.default_rng(seed)).data for data, seed in zip(clean, seeds, strict=True)
     )
@@ -139,20 +115,13 @@ def _scale(clean: Split) -> int:
     return max(2, *(data.n_grades for data in clean))
 
 
-def _named(name: str) -> Callable[[float, int, IntArray], NoiseProfile]:
-    return lambda rate, n_grades, counts: make_profile(name, rate, n_grades)
+def _matrix(name: str, rate: float, n_grades: int, counts: IntArray) -> NoiseProfile:
+    return make_profile(name, rate, n_grades, {"proportions": counts.tolist()} if name == "uneven" else {})
 
-
-MATRICES: Mapping[str, Callable[[float, int, IntArray], NoiseProfile]] = {
-    **{name: _named(name) for name in PROFILES},
-    "uneven": uneven,
-    "missed": missed,
-}
 
 NOISES: Mapping[str, Callable[[float, Split, Sequence[int]], Split]] = {
     **{name: partial(_by_profile, name) for name in PROFILES},
     "uneven": partial(_by_matrix, "uneven"),
-    "missed": partial(_by_matrix, "missed"),
     "clicks": clicks,
     **CLICKED,
 }

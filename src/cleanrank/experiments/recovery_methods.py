@@ -19,8 +19,8 @@ from cleanrank.cleaning import clean
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import LAMBDARANK, NOISE, TOLD, Scored, Task
 from cleanrank.issues.find import find_label_issues, options_of
-from cleanrank.issues.table import DoubtTable
-from cleanrank.noise.gold import STRATEGIES, from_gold, gold_sample
+from cleanrank.issues.table import LabelIssues
+from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
 from cleanrank.rankers.trees import TreeRanker, train_lambdarank
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -96,7 +96,7 @@ def _gold(task: Task) -> tuple[IntArray, Array, FloatArray | None]:
         assert doubt is not None
         rows = np.argsort(-doubt, kind="stable")[:budget]
         return rows, task.judge(rows), None
-    sheet = gold_sample(task.train, budget, strategy, task.seed, doubt=doubt)
+    sheet = sample_gold(task.train, budget, strategy, task.seed, doubt=doubt)
     return sheet.rows, task.judge(sheet.rows), sheet.shares
 
 
@@ -136,7 +136,7 @@ def _put_right(data: RankingData, rows: IntArray, truth: Array) -> RankingData:
     return data.with_labels(y)
 
 
-def _judged(table: DoubtTable, rows: IntArray) -> DoubtTable:
+def _judged(table: LabelIssues, rows: IntArray) -> LabelIssues:
     """What was judged again is no issue."""
     issue = table.is_label_issue.copy()
     issue[rows] = False

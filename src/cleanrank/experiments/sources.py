@@ -109,7 +109,7 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
         return _thetas(fold, {**THETAS_OPTIONS, **options})
     if name != SYNTHETIC:
         texts = catalogue.entry_of(name).kind == "text"
-        found: Splits = catalogue.load(name, fold=fold, **(options if texts else {}))
+        found: Splits = catalogue.load_dataset(name, fold=fold, **(options if texts else {}))
         return _binary(found, options["relevant"]) if "relevant" in options else found
     given = {**SYNTHETIC_OPTIONS, **options}
     train, validation, test = split(make_ranking(**given, seed=fold), (0.6, 0.2, 0.2), seed=fold)

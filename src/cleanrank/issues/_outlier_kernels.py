@@ -171,14 +171,6 @@ def update(counts: Array, flags: Array, keep: int, seen: int) -> None:
             counts[i] += flags[i] * np.uint16(counts[i] == seen)
 
 
-def pieces(indptr: IntArray) -> IntArray:
-    """Cuts the queries into at most PIECES runs of about as many documents each."""
-    wanted = np.linspace(0, indptr[-1], min(PIECES, max(1, len(indptr) - 1)) + 1)
-    cuts: IntArray = np.searchsorted(indptr, wanted).astype(np.int64)
-    cuts[0], cuts[-1] = 0, len(indptr) - 1
-    return cuts
-
-
 def relevant_per_query(y: Array, indptr: IntArray, floor: int) -> IntArray:
     """How many documents of every query have a grade above ``floor``."""
     before: IntArray = np.concatenate((np.zeros(1, np.int64), np.cumsum(y > floor, dtype=np.int64)))

@@ -32,7 +32,7 @@ from cleanrank.issues.posterior import (
     settled,
     true_probabilities,
 )
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import anchor_rows
 from cleanrank.noise.profiles import Corruption, NoiseProfile
 from cleanrank.rankers.grades import calibrated
@@ -55,7 +55,7 @@ def find_auto(
     seed: int = 0,
     n_jobs: int = 1,
     progress: Progress | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts labels by the posterior of the true grade, after a second forest has learnt it.
 
     With ``noise``, doubt is P(given grade is wrong | features, given grade). Without it the noise is assumed
@@ -129,7 +129,7 @@ def assumed_noise(p: FloatArray, y: Array) -> NoiseProfile:
     return NoiseProfile(T, "assumed")
 
 
-def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None) -> DoubtTable:
+def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None) -> LabelIssues:
     """The table of a posterior; with p, one under assumed noise."""
     table = posterior_table(data, W)
     grades = np.arange(W.shape[1])
@@ -140,7 +140,7 @@ def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None
         doubt = np.sqrt(np.clip(doubt * far, 0.0, 1.0))
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
     reasons[EXPECTED] = q @ grades
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=doubt,
         is_label_issue=table.is_label_issue,
@@ -152,7 +152,7 @@ def _table(data: RankingData, q: FloatArray, W: FloatArray, p: FloatArray | None
 ISSUE = 0.5
 
 
-def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> DoubtTable:
+def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> LabelIssues:
     """Doubts every label by the share of wrong ones among rows of the same given grade.
 
     Args:
@@ -174,7 +174,7 @@ def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> DoubtTable
     else:
         shares = expected_shares(data, noise)
     doubt = shares[data.y]
-    return DoubtTable.of(data, doubt=doubt, is_label_issue=doubt > ISSUE, reasons={"by_grade": doubt})
+    return LabelIssues.of(data, doubt=doubt, is_label_issue=doubt > ISSUE, reasons={"by_grade": doubt})
 
 
 def true_shares(truth: Corruption) -> FloatArray:

@@ -16,7 +16,7 @@ from cleanrank.clicks.logs import ClickLog
 from cleanrank.clicks.models import ClickModel
 from cleanrank.clicks.simulate import Flip
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import RankingData
 
 
@@ -32,7 +32,7 @@ def find_against_clicks(
     trust: float = 0.9,
     options: dict[str, Any] | None = None,
     seed: int = 0,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts grades that clicks speak against: a 0 clicked more than its rank explains, a top grade never.
 
     A row is an issue when another grade is the most probable one and the interval of its click rate leaves
@@ -89,7 +89,7 @@ def find_against_clicks(
     issues = (best != y) & outside
     with np.errstate(invalid="ignore"):
         excess = np.where(np.isfinite(evidence.rate), evidence.rate - expected, 0.0)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=np.clip(1 - probable[rows, y], 0.0, 1.0),
         is_label_issue=issues,

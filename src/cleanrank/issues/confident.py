@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -35,7 +35,7 @@ def find_confident(
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts labels that cross-fitted grade probabilities speak against.
 
     Args:
@@ -63,7 +63,7 @@ def find_confident(
     best = p.argmax(axis=1)
     issues = prune(p, data.y) & ~_agrees(p, data.y)
     doubt = np.clip(1 - quality(p, data.y), 0.0, 1.0)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=doubt,
         is_label_issue=issues,

@@ -15,7 +15,7 @@ import numpy as np
 
 from cleanrank.data.duplicate_rows import changes, first_rows, shared_rows, within_queries
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -29,7 +29,7 @@ def find_contradictions(
     tolerance: float = 0.0,
     blanks: bool = False,
     seed: int = 0,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts labels whose twins are graded otherwise; needs no model and no assumption about the noise.
 
     Args:
@@ -60,7 +60,7 @@ def find_contradictions(
     twins, agreeing, likely, likely_count = _votes(group, data.y)
     doubt: FloatArray = np.where(twins > 0, (twins - agreeing) / np.maximum(twins, 1), 0.0)
     issues = (doubt > CLEARLY) & (likely_count > agreeing + 1)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=doubt,
         is_label_issue=issues,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.jit import kernel, prange, threads
 from cleanrank.ragged import rank_order
 from cleanrank.types import Array, FloatArray, RankingData
@@ -239,7 +239,7 @@ def find_by_loss(
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
 
     For probabilities that is 1 - the geometric mean of p_given over the run.
@@ -282,7 +282,7 @@ def find_forgotten(
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts labels that a run forgets or never learns.
 
     Args:
@@ -310,10 +310,10 @@ def find_forgotten(
 
 def _table(
     data: RankingData, course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Array]
-) -> DoubtTable:
+) -> LabelIssues:
     likely = course.likely
     issues = issues & (likely != data.y)
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=np.clip(doubt, 0.0, 1.0),
         is_label_issue=issues,
@@ -322,4 +322,4 @@ def _table(
     )
 
 
-COURSES: dict[str, Callable[..., DoubtTable]] = {"loss": find_by_loss, "forgetting": find_forgotten}
+COURSES: dict[str, Callable[..., LabelIssues]] = {"loss": find_by_loss, "forgetting": find_forgotten}

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.issues.explain import PROBABILITY
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 
@@ -16,11 +16,11 @@ HALF = 0.5 - 1e-12
 
 
 def combine(
-    tables: Mapping[str, DoubtTable],
+    tables: Mapping[str, LabelIssues],
     how: str = "rank",
     *,
     weights: Mapping[str, float] | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """One table from those of several detectors of the same rows.
 
     A row is an issue when detectors of at least half of the weight call it one; the suggested grade is the
@@ -34,8 +34,8 @@ def combine(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 0, 1], group=[3])
-    >>> one = DoubtTable.of(data, doubt=[0.1, 0.2, 0.9], is_label_issue=[False, False, True])
-    >>> two = DoubtTable.of(data, doubt=[0.0, 0.4, 0.3], is_label_issue=[False, True, False])
+    >>> one = LabelIssues.of(data, doubt=[0.1, 0.2, 0.9], is_label_issue=[False, False, True])
+    >>> two = LabelIssues.of(data, doubt=[0.0, 0.4, 0.3], is_label_issue=[False, True, False])
     >>> combine({"one": one, "two": two}).doubt.tolist()
     [0.0, 0.75, 0.75]
     """
@@ -62,7 +62,7 @@ def combine(
         whole = {k: v for k, v in extra.items() if k.startswith(PROBABILITY) and not theirs}
         rest = {k: v for k, v in extra.items() if not k.startswith(PROBABILITY)}
         reasons |= whole | {k: v for k, v in rest.items() if not np.array_equal(v, each.doubt)}
-    return DoubtTable(
+    return LabelIssues(
         row_id=first.row_id,
         query_id=first.query_id,
         given_label=first.given_label,
@@ -87,7 +87,7 @@ def places(doubt: FloatArray) -> FloatArray:
     return found
 
 
-def _aligned(first: DoubtTable, name: str, table: DoubtTable) -> DoubtTable:
+def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
     order = np.argsort(table.row_id, kind="stable")
     if not np.array_equal(table.row_id[order], np.sort(first.row_id)):
         raise invalid(f"table {name!r}", "must have the rows of the first table", f"{len(table)} rows")
@@ -102,7 +102,7 @@ def _aligned(first: DoubtTable, name: str, table: DoubtTable) -> DoubtTable:
     return found
 
 
-def _suggested(tables: list[DoubtTable], share: FloatArray, issues: npt.NDArray[np.bool_]) -> Any:
+def _suggested(tables: list[LabelIssues], share: FloatArray, issues: npt.NDArray[np.bool_]) -> Any:
     """The grade that detectors of the most weight suggest for an issue; the lower one of two alike."""
     given = tables[0].given_label
     most = max([int(t.suggested_label.max(initial=0)) for t in tables] + [int(given.max(initial=0))])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 EXPECTED = "expected_grade"
@@ -63,7 +63,7 @@ class Explanation:
 
 
 def explain(
-    table: DoubtTable,
+    table: LabelIssues,
     data: RankingData,
     n: int | None = 20,
     *,
@@ -84,7 +84,7 @@ def explain(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0], [1.1], [5.0], [5.1]], [1, 1, 0, 1], group=[4])
-    >>> found = DoubtTable.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
+    >>> found = LabelIssues.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
     >>> explain(found, data, scores=[4.0, 3.0, 2.0, 1.0], neighbours=1)[0].why
     'graded 1, but ranked 4th of 4 by models that never saw it; its nearest neighbour is graded 0'
     """
@@ -182,7 +182,7 @@ def ordinal(n: int) -> str:
     return f"{n}{ending}"
 
 
-def _chosen(table: DoubtTable, n: int | None, rows: npt.ArrayLike | None) -> IntArray:
+def _chosen(table: LabelIssues, n: int | None, rows: npt.ArrayLike | None) -> IntArray:
     if rows is None:
         issues = np.flatnonzero(table.is_label_issue)
         order = issues[np.lexsort((table.row_id[issues], -table.doubt[issues]))]
@@ -197,7 +197,7 @@ def _chosen(table: DoubtTable, n: int | None, rows: npt.ArrayLike | None) -> Int
 
 
 def _ranking(
-    table: DoubtTable, data: RankingData, scores: npt.ArrayLike | None
+    table: LabelIssues, data: RankingData, scores: npt.ArrayLike | None
 ) -> tuple[FloatArray | None, str]:
     if scores is not None:
         given = np.asarray(scores, dtype=np.float64)
@@ -250,7 +250,7 @@ def _blank_words(grades: Array, own: int) -> str:
     return f"all its features are 0, as in {counts.sum():,} others, {share} of them graded {grade}"
 
 
-def _posterior_words(table: DoubtTable, row: int) -> str:
+def _posterior_words(table: LabelIssues, row: int) -> str:
     p: list[float] = []
     while (name := f"{PROBABILITY}{len(p)}") in table.reasons:
         p.append(float(table.reasons[name][row]))
@@ -264,23 +264,23 @@ def _posterior_words(table: DoubtTable, row: int) -> str:
     )
 
 
-def _confident_words(table: DoubtTable, row: int) -> str:
+def _confident_words(table: LabelIssues, row: int) -> str:
     return f"by its features alone, its grade has probability {_share(1 - table.reasons['confident'][row])}"
 
 
-def _sour_words(table: DoubtTable, row: int) -> str:
+def _sour_words(table: LabelIssues, row: int) -> str:
     return f"{table.reasons['sour'][row]:.0%} of the forests rank it where its grade does not belong"
 
 
-def _isolation_words(table: DoubtTable, row: int) -> str:
+def _isolation_words(table: LabelIssues, row: int) -> str:
     return f"unusual features (isolation score {table.reasons['isolation'][row]:.2f})"
 
 
-def _loss_words(table: DoubtTable, row: int) -> str:
+def _loss_words(table: LabelIssues, row: int) -> str:
     return f"mean loss {table.reasons['loss'][row]:.2f} over the run"
 
 
-def _forgotten_words(table: DoubtTable, row: int) -> str:
+def _forgotten_words(table: LabelIssues, row: int) -> str:
     wrong, times = table.reasons["rounds_wrong"][row], int(table.reasons["forgotten"][row])
     often = {0: "never forgotten", 1: "forgotten once", 2: "forgotten twice"}.get(
         times, f"forgotten {times} times"
@@ -288,7 +288,7 @@ def _forgotten_words(table: DoubtTable, row: int) -> str:
     return "never learnt" if wrong == 1 else f"wrong after {wrong:.0%} of the rounds, {often}"
 
 
-def _twin_words(table: DoubtTable, row: int) -> str:
+def _twin_words(table: LabelIssues, row: int) -> str:
     twins = int(table.reasons["twins"][row])
     if not twins:
         return ""
@@ -298,7 +298,7 @@ def _twin_words(table: DoubtTable, row: int) -> str:
     return f"{others} of its {twins} twins (same features) are graded otherwise"
 
 
-def _click_words(table: DoubtTable, row: int) -> str:
+def _click_words(table: LabelIssues, row: int) -> str:
     shown, clicks = int(table.reasons["impressions"][row]), int(table.reasons["clicks"][row])
     if not shown:
         return ""
@@ -307,7 +307,7 @@ def _click_words(table: DoubtTable, row: int) -> str:
     return f"clicked {clicks:,} of {shown:,} times, {than} than its grade and its ranks explain"
 
 
-def _by_grade_words(table: DoubtTable, row: int) -> str:
+def _by_grade_words(table: LabelIssues, row: int) -> str:
     share = table.reasons["by_grade"][row]
     return f"labels of grade {table.given_label[row]} are wrong in {share:.0%} of cases"
 
@@ -354,7 +354,7 @@ def _standardised(X: Any, mean: FloatArray, scale: FloatArray) -> FloatArray:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-SPOKEN: dict[str, tuple[tuple[str, ...], Callable[[DoubtTable, int], str]]] = {
+SPOKEN: dict[str, tuple[tuple[str, ...], Callable[[LabelIssues, int], str]]] = {
     "confident": (("confident",), _confident_words),
     "posterior": ((f"{PROBABILITY}0", f"{PROBABILITY}1"), _posterior_words),
     "sour": (("sour",), _sour_words),

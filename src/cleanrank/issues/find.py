@@ -15,7 +15,7 @@ from cleanrank.issues.isolation import find_isolated
 from cleanrank.issues.outliers import Window
 from cleanrank.issues.posterior import find_posterior
 from cleanrank.issues.sour import Growing, watch_folds, watch_last, watch_model, watch_training
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.trees import TreeRanker, load_trees
 from cleanrank.types import Progress, RankingData
@@ -26,7 +26,7 @@ ROUNDS = 300
 
 def find_label_issues(
     data: RankingData, method: str = "auto", *, noise: Any = None, seed: int = 0, **options: Any
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts the labels of ``data`` with one of DETECTORS.
 
     The default learns the posterior of the true grade: under ``noise`` where it is known, else under the
@@ -94,7 +94,7 @@ def find_sour(
     seed: int = 0,
     n_jobs: int = 1,
     progress: Progress | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """Consistent outliers of the forests of a training run (Marcuzzi et al. 2022).
 
     Args:
@@ -162,7 +162,7 @@ def find_last_sour(
     seed: int = 0,
     n_jobs: int = 1,
     progress: Progress | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """Outliers of one forest alone: the one with as many trees as validation data find best, else ``end``.
 
     Arguments are those of ``find_sour``.
@@ -209,7 +209,7 @@ NEEDS = {
     "clicks": "A ClickLog (clicks_from_log) or ClickEvidence.",
 }
 
-DETECTORS: dict[str, Callable[..., DoubtTable]] = {
+DETECTORS: dict[str, Callable[..., LabelIssues]] = {
     "auto": find_auto,
     "posterior": find_posterior,
     "confident": find_confident,

@@ -12,7 +12,7 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.issues._outlier_kernels import NEG, POS
 from cleanrank.issues.outliers import KINDS
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
 
@@ -29,7 +29,7 @@ def find_isolated(
     highest_negative: int = 0,
     seed: int = 0,
     n_jobs: int | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts documents whose features are easy to isolate; labels only decide the kind.
 
     Args:
@@ -69,7 +69,7 @@ def find_isolated(
     relevant = data.y > highest_negative
     of_kind = np.where(relevant, bool(KINDS[kind] & POS), bool(KINDS[kind] & NEG))
     issues = (score > -forest.offset_) & of_kind
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=np.where(of_kind, np.clip(score, 0.0, 1.0), 0.0),
         is_label_issue=issues,

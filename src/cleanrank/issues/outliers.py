@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.issues import _outlier_kernels
-from cleanrank.issues.table import DoubtTable
-from cleanrank.jit import threads
+from cleanrank.issues.table import LabelIssues
+from cleanrank.jit import query_chunks, threads
 from cleanrank.ragged import rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import is_integer, one_of
@@ -141,7 +141,7 @@ class SOUR:
         self._relevant = _outlier_kernels.relevant_per_query(
             self.y, self.indptr, self.window.highest_negative
         )
-        self._bounds = _outlier_kernels.pieces(self.indptr)
+        self._bounds = query_chunks(self.indptr, min(_outlier_kernels.PIECES, max(1, len(self.indptr) - 1)))
 
     @classmethod
     def of(cls, data: RankingData, window: Window | None = None, **options: Any) -> Self:
@@ -250,7 +250,7 @@ class SOUR:
 
     def table(
         self, data: RankingData, scores: Array | None = None, chosen: BoolArray | None = None
-    ) -> DoubtTable:
+    ) -> LabelIssues:
         """The findings, one row per document of ``data``.
 
         Args:
@@ -263,7 +263,7 @@ class SOUR:
             raise invalid("data", f"must be the {len(self.y):,} rows that were watched", repr(data))
         issues = self.outliers() if chosen is None else chosen
         reason = "sour_evidence" if self.evidence == "score" else "sour"
-        return DoubtTable.of(
+        return LabelIssues.of(
             data,
             doubt=self.doubt,
             is_label_issue=issues,

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.jit import kernel, prange, threads
 from cleanrank.noise.anchors import FitPredict
 from cleanrank.noise.estimate import NoiseEstimate
@@ -265,7 +265,7 @@ def find_posterior(
     calibrate: bool = True,
     params: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-) -> DoubtTable:
+) -> LabelIssues:
     """Doubts each grade by its posterior: doubt = 1 - P(given grade is true | features, given grade).
 
     An issue is a row where another grade is more probable than the given one; that grade is suggested. The
@@ -297,13 +297,13 @@ def find_posterior(
     return posterior_table(data, found.probabilities)
 
 
-def posterior_table(data: RankingData, probabilities: FloatArray) -> DoubtTable:
+def posterior_table(data: RankingData, probabilities: FloatArray) -> LabelIssues:
     """The table of a posterior (N, C); ties go to the given grade."""
     rows = np.arange(data.n_docs)
     kept = probabilities[rows, data.y]
     likeliest = probabilities.argmax(axis=1)
     issue = probabilities[rows, likeliest] > kept
-    return DoubtTable.of(
+    return LabelIssues.of(
         data,
         doubt=np.clip(1 - kept, 0.0, 1.0),
         is_label_issue=issue,
@@ -312,7 +312,7 @@ def posterior_table(data: RankingData, probabilities: FloatArray) -> DoubtTable:
     )
 
 
-def table_probabilities(table: DoubtTable) -> FloatArray:
+def table_probabilities(table: LabelIssues) -> FloatArray:
     """The posterior (N, C) that a table carries; an error for tables of other detectors."""
     columns: list[FloatArray] = []
     while (name := f"{PROBABILITY}{len(columns)}") in table.reasons:

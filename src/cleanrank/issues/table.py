@@ -21,7 +21,7 @@ COLUMNS = ("row_id", "query_id", "given_label", "doubt", "is_label_issue", "sugg
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DoubtTable:
+class LabelIssues:
     """How much each label is doubted.
 
     Attributes:
@@ -78,8 +78,8 @@ class DoubtTable:
 
         >>> import cleanrank as cr
         >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], qid=["a", "a"])
-        >>> DoubtTable.of(data, doubt=[0.9, 0.1], is_label_issue=[True, False])
-        DoubtTable(2 rows, 1 issues (50.00 %))
+        >>> LabelIssues.of(data, doubt=[0.9, 0.1], is_label_issue=[True, False])
+        LabelIssues(2 rows, 1 issues (50.00 %))
         """
         return cls(
             row_id=data.row_ids,
@@ -95,7 +95,7 @@ class DoubtTable:
         return len(self.row_id)
 
     def __repr__(self) -> str:
-        return f"DoubtTable({len(self):,} rows, {self.n_issues:,} issues ({100 * self.share:.2f} %))"
+        return f"LabelIssues({len(self):,} rows, {self.n_issues:,} issues ({100 * self.share:.2f} %))"
 
     @property
     def label_quality(self) -> FloatArray:
@@ -119,19 +119,19 @@ class DoubtTable:
             for g in np.unique(self.given_label)
         }
 
-    def select(self, rows: RowChoice) -> "DoubtTable":
+    def select(self, rows: RowChoice) -> "LabelIssues":
         """Keeps the rows at these positions, in that order (or those of a mask)."""
         chosen = np.asarray(rows)
         changed: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
         return replace(self, **changed, reasons={n: np.asarray(v)[chosen] for n, v in self.reasons.items()})
 
-    def worst(self, n: int | None = None) -> "DoubtTable":
+    def worst(self, n: int | None = None) -> "LabelIssues":
         """The issues, most doubted first; then by row id."""
         rows = np.flatnonzero(self.is_label_issue)
         by_doubt = rows[np.lexsort((self.row_id[rows], -self.doubt[rows]))]
         return self.select(by_doubt if n is None else by_doubt[:n])
 
-    def aligned(self, data: RankingData) -> "DoubtTable":
+    def aligned(self, data: RankingData) -> "LabelIssues":
         """The table's rows in the order of ``data``, matched by row id; grades must be those of ``data``."""
         order = np.argsort(self.row_id, kind="stable")
         at = np.searchsorted(self.row_id[order], data.row_ids)
@@ -262,8 +262,8 @@ def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
     return float((precision * steps).sum())
 
 
-def read_doubts(path: str | Path) -> DoubtTable:
-    """Reads what ``DoubtTable.save`` wrote, or any CSV or Parquet file with those columns."""
+def read_doubts(path: str | Path) -> LabelIssues:
+    """Reads what ``LabelIssues.save`` wrote, or any CSV or Parquet file with those columns."""
     import pandas as pd
 
     file = existing_file(path)
@@ -278,14 +278,14 @@ def read_doubts(path: str | Path) -> DoubtTable:
                 f"{file.name} must have the column {name!r}; got {', '.join(map(str, frame.columns))}.",
                 str(file),
             )
-    names = {each.name for each in fields(DoubtTable)} | {"label_quality"}
+    names = {each.name for each in fields(LabelIssues)} | {"label_quality"}
     reasons = {
         str(name): frame[name].to_numpy(np.float64)
         for name in frame.columns
         if name not in names and frame[name].dtype.kind in "fiu"
     }
     try:
-        return DoubtTable(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+        return LabelIssues(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
     except InvalidInputError as error:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error
 

@@ -14,9 +14,9 @@ from cleanrank.metrics.noisy_labels import Corrected as Corrected
 from cleanrank.metrics.noisy_labels import corrected as corrected
 from cleanrank.metrics.noisy_labels import order_probability as order_probability
 from cleanrank.metrics.risk_control import Cutoff as Cutoff
-from cleanrank.metrics.risk_control import calibrate as calibrate
+from cleanrank.metrics.risk_control import calibrate_cutoff as calibrate_cutoff
 from cleanrank.metrics.selection import Selection as Selection
-from cleanrank.metrics.selection import select as select
+from cleanrank.metrics.selection import select_model as select_model
 from cleanrank.metrics.significance import bootstrap_interval as bootstrap_interval
 from cleanrank.metrics.significance import fisher_test as fisher_test
 from cleanrank.metrics.significance import holm as holm

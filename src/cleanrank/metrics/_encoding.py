@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.jit import query_chunks
 from cleanrank.metrics.measure import MAX_EXP_GRADE, Measure
 from cleanrank.types import Array, FloatArray, IntArray
 
@@ -86,17 +87,6 @@ def discount(kind: str, n: int) -> FloatArray:
     if kind == "log2":
         return 1.0 / np.log2(ranks + 1.0)
     return 1.0 / np.log2(np.maximum(ranks, 2.0))
-
-
-def query_chunks(indptr: IntArray, chunks: int) -> IntArray:
-    """Borders between at most ``chunks`` runs of whole queries with about equally many rows.
-
-    >>> query_chunks(np.array([0, 5, 6, 7, 12]), 2).tolist()
-    [0, 2, 4]
-    """
-    queries = len(indptr) - 1
-    inner = np.searchsorted(indptr, np.linspace(0, indptr[-1], chunks + 1)[1:-1])
-    return np.unique(np.concatenate(([0], inner, [queries]))).astype(np.int64)
 
 
 def check_grades(measures: tuple[Measure, ...], y: Array, gains: Array | None) -> None:

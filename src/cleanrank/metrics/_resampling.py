@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from cleanrank.jit import kernel, prange
+from cleanrank.jit import kernel, mix64, prange
 from cleanrank.types import Array
 
 BLOCK = 2048
 
 
+_mix = kernel(inline=True)(mix64)
+
+
 @kernel(inline=True)
 def _word(key: np.uint64, counter: int) -> np.uint64:
-    z = key + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return _mix(key + (np.uint64(counter) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
 
 @kernel()

@@ -100,7 +100,7 @@ class Cutoff:
         return self.statement
 
 
-def calibrate(
+def calibrate_cutoff(
     scores: npt.ArrayLike,
     data: RankingData,
     risk: str = "false_negatives",
@@ -131,7 +131,7 @@ def calibrate(
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(200, 5, seed=0)
-    >>> cut = calibrate(data.y + np.random.default_rng(0).normal(size=len(data)), data, alpha=0.2)
+    >>> cut = calibrate_cutoff(data.y + np.random.default_rng(0).normal(size=len(data)), data, alpha=0.2)
     >>> cut.upper <= 0.2, cut.trivial
     (True, False)
     """

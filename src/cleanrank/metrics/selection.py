@@ -76,7 +76,7 @@ class Selection:
         return f"{self.winner} by {self.criterion} (target {self.target})\n{aligned(rows)}"
 
 
-def select(
+def select_model(
     systems: Mapping[str, npt.ArrayLike],
     data: RankingData,
     criterion: "MeasureLike" = AUTO,
@@ -105,8 +105,8 @@ def select(
     >>> data = cr.make_ranking(60, 5, seed=0)
     >>> rng = np.random.default_rng(0)
     >>> systems = {f"sd {s}": data.y + s * rng.normal(size=len(data)) for s in (1, 2, 8)}
-    >>> found = cr.select(systems, cr.corrupt(data, rate=0.2).data, noise=cr.corrupt(data, rate=0.2).profile)
-    >>> found.winner
+    >>> noisy = cr.corrupt(data, rate=0.2)
+    >>> cr.select_model(systems, noisy.data, noise=noisy.profile).winner
     'sd 1'
     """
     names, scores = _checked(systems, data)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.jit import has_numba, threads
+from cleanrank.jit import has_numba, mix64, threads
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
@@ -251,19 +251,13 @@ def stream_key(seed: int) -> np.uint64:
         number = operator.index(seed)
     except TypeError:
         raise invalid("seed", "must be a whole number", repr(seed)) from None
-    return np.uint64(int(_mix(np.array([(number * 2 + 1) & MASK], dtype=np.uint64))[0]))
+    return np.uint64(int(mix64(np.array([(number * 2 + 1) & MASK], dtype=np.uint64))[0]))
 
 
 def words(key: np.uint64, first: int, count: int) -> npt.NDArray[np.uint64]:
     """Words first..first + count of the stream of a key, in NumPy."""
     counter = np.arange(first, first + count, dtype=np.uint64) + np.uint64(1)
-    return _mix(counter * np.uint64(GOLDEN) + key)
-
-
-def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return mix64(counter * np.uint64(GOLDEN) + key)
 
 
 def subset_tables(d: IntArray) -> IntArray:

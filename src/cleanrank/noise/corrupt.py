@@ -55,7 +55,7 @@ def corrupt(
     one_of("noise profile", profile, PROFILES)
     C = max(2, data.n_grades if n_grades is None else n_grades)
     chosen = dict(options or {})
-    if "row_weights" in chosen:
+    if "row_weights" in chosen or profile == "uneven":
         chosen.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())
     if spread == 0:
         return make_profile(profile, rate, C, chosen).apply(data, seed)

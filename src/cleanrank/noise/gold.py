@@ -65,7 +65,7 @@ class GoldSheet:
         return f"GoldSheet({len(self)} rows, {self.strategy}, given grades {{{grades}}})"
 
 
-def gold_sample(
+def sample_gold(
     data: RankingData,
     n: int = 100,
     strategy: str = "stratified",
@@ -84,7 +84,7 @@ def gold_sample(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((100, 1)), [0] * 90 + [1] * 10, qid=[1] * 100)
-    >>> gold_sample(data, 30)
+    >>> sample_gold(data, 30)
     GoldSheet(30 rows, stratified, given grades {0: 20, 1: 10})
     """
     one_of("sampling strategy", strategy, STRATEGIES)
@@ -142,7 +142,7 @@ def from_gold(
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(30, 5, seed=1)
     >>> noisy = cr.corrupt(data, rate=0.2, seed=2).data
-    >>> sheet = gold_sample(noisy, 200, seed=3)
+    >>> sheet = sample_gold(noisy, 200, seed=3)
     >>> found = from_gold(noisy, sheet.row_ids, data.y[sheet.rows])
     >>> bool(abs(found.rate - 0.2) < 0.1)
     True

@@ -21,6 +21,8 @@ from cleanrank.validation import one_of
 SHARED = ("rate", "n_grades")
 REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
 BLOCK = 1 << 20
+ROUNDING = 1e-6
+MAX_CONDITION = 1e4
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class NoiseProfile:
         if not np.isfinite(matrix).all() or (matrix < 0).any():
             raise invalid("noise matrix", "must hold probabilities", matrix.min())
         sums = matrix.sum(axis=1)
-        if (abs(sums - 1) > 1e-9).any():
+        if (abs(sums - 1) > ROUNDING).any():
             row = int(np.argmax(abs(sums - 1)))
             raise invalid(
                 "noise matrix",
@@ -48,6 +50,47 @@ class NoiseProfile:
             )
         matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
+
+    @classmethod
+    def of(cls, noise: Any, n_grades: int | None = None, *, invertible: bool = False) -> "NoiseProfile":
+        """The profile of anything that names one: the only coercion of noise.
+
+        Args:
+            noise: a NoiseProfile, an estimate or another object with a ``matrix``, a matrix, the
+                probabilities (gamma0, gamma1) that grades 0 and 1 are kept, ``family:rate`` (uniform:0.1) or
+                the path of a matrix file.
+            n_grades: the least number of grades that it must cover; the scale of ``family:rate``.
+            invertible: refuse matrices under which given grades say too little about true ones.
+
+        Returns:
+            The profile; a NoiseProfile comes back as it is.
+
+        Raises:
+            InvalidInputError: what is given is no noise matrix, or not one for these grades.
+
+        >>> NoiseProfile.of((0.9, 0.75)).matrix.round(2).tolist()
+        [[0.9, 0.1], [0.25, 0.75]]
+        >>> NoiseProfile.of("uniform:0.2", 3).matrix[0].tolist()
+        [0.8, 0.1, 0.1]
+        """
+        if isinstance(noise, str | Path):
+            profile = read_noise(str(noise), n_grades)
+        elif isinstance(noise, NoiseProfile):
+            profile = noise
+        else:
+            profile = cls(_matrix_of(noise))
+        if n_grades is not None and profile.n_grades < n_grades:
+            raise invalid(
+                "noise", f"must have a row for each of the {n_grades} grades", f"{profile.n_grades} rows"
+            )
+        if invertible and not (condition := float(np.linalg.cond(profile.matrix))) < MAX_CONDITION:
+            raise invalid(
+                "noise",
+                f"must keep the grades apart (condition number below {MAX_CONDITION:g})",
+                f"condition number {condition:.3g}",
+                remedy="Merge grades that the labels hardly tell apart.",
+            )
+        return profile
 
     @property
     def n_grades(self) -> int:
@@ -279,6 +322,31 @@ def replacement(rate: float, n_grades: int, *, draws_from: Sequence[float] = REP
     return NoiseProfile(matrix, f"replacement {rate:g}")
 
 
+def uneven(rate: float, n_grades: int, *, proportions: Sequence[float] | None = None) -> NoiseProfile:
+    """Errors go to near grades (geometric, rho = .5), three times as often on the top grade as on grade 0.
+
+    The rate of grade l is proportional to 1 + 2 l / (C - 1); the mean over ``proportions`` is ``rate``.
+
+    >>> uneven(0.2, 3, proportions=[60, 30, 10]).matrix.round(3).tolist()
+    [[0.867, 0.089, 0.044], [0.133, 0.733, 0.133], [0.133, 0.267, 0.6]]
+    """
+    weights = (1 + 2 * np.arange(n_grades) / (n_grades - 1)).tolist()
+    shares = [1.0] * n_grades if proportions is None else proportions
+    return geometric(rate, n_grades, row_weights=weights, proportions=shares)
+
+
+def missed(rate: float, n_grades: int) -> NoiseProfile:
+    """Relevant documents, of any grade above 0, are given grade 0 with probability ``rate``.
+
+    >>> missed(0.3, 3).matrix.tolist()
+    [[1.0, 0.0, 0.0], [0.3, 0.7, 0.0], [0.3, 0.0, 0.7]]
+    """
+    matrix = np.eye(n_grades)
+    matrix[1:] *= 1 - _unit("noise rate", rate)
+    matrix[1:, 0] = rate
+    return NoiseProfile(matrix, f"missed {rate:g}")
+
+
 def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatArray:
     """Shares of the grades that sum to 1, from counts or shares in any unit."""
     shares = np.asarray(values, dtype=np.float64)
@@ -387,10 +455,27 @@ PROFILES: dict[str, Callable[..., NoiseProfile]] = {
     "class-conditional": class_conditional,
     "one-way": one_way,
     "replacement": replacement,
+    "uneven": uneven,
+    "missed": missed,
 }
 
 
-def read_noise(text: str, n_grades: int) -> NoiseProfile:
+def _matrix_of(noise: Any) -> FloatArray:
+    try:
+        matrix = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.shape == (2,):
+        kept0, kept1 = matrix
+        return np.array([[kept0, 1 - kept0], [1 - kept1, kept1]])
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        given = f"shape {matrix.shape}" if matrix.ndim == 2 else repr(noise)[:80]
+        remedy = "A NoiseProfile, a NoiseEstimate or a text such as 'uniform:0.1' will do."
+        raise invalid("noise", "must be a square matrix P(given grade | true grade)", given, remedy=remedy)
+    return matrix
+
+
+def read_noise(text: str, n_grades: int | None) -> NoiseProfile:
     """A profile from ``family:rate``, as in ``uniform:0.1``, or from a file that holds a matrix.
 
     >>> read_noise("adjacent:0.2", 3).name
@@ -400,6 +485,8 @@ def read_noise(text: str, n_grades: int) -> NoiseProfile:
     if not colon or Path(text).is_file():
         return read_matrix(text)
     one_of("noise profile", family, PROFILES)
+    if n_grades is None:
+        raise invalid("noise", "needs the number of grades with family:rate", repr(text))
     try:
         return make_profile(family, float(rate), n_grades)
     except ValueError as error:

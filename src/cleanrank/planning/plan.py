@@ -89,7 +89,7 @@ class Plan:
         return write_plan(self.to_dict(), path)
 
 
-def plan(
+def plan_labels(
     budget: float,
     *,
     cost: float = 1.0,
@@ -133,7 +133,7 @@ def plan(
         queries: the most queries there are.
         seed: of the simulated top-k judging.
 
-    >>> found = plan(5000, cost=0.1, documents=50, error=0.1)
+    >>> found = plan_labels(5000, cost=0.1, documents=50, error=0.1)
     >>> found.recommended
     '3 grades, natural, judged once'
     """

@@ -1,8 +1,9 @@
 """What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries by id or size."""
 
 import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 QID = "qid"
+T = TypeVar("T")
 
 
 def training_data(
@@ -110,6 +112,15 @@ def widened(data: RankingData, n_features: int) -> RankingData:
     if names is not None:
         names = (*names, *(f"f{place + 1}" for place in range(data.n_features, n_features)))
     return replace(data, X=X, feature_names=names)
+
+
+def best_of(candidates: Iterable[T], value: Callable[[T], float]) -> T:
+    """The candidate of the highest value, the first of equals; a value of NaN counts as 0.
+
+    >>> best_of([3, -4, 4], lambda x: x * x)
+    -4
+    """
+    return max(candidates, key=lambda candidate: float(np.nan_to_num(value(candidate))))
 
 
 class Parameters:

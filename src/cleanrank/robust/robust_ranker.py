@@ -20,7 +20,7 @@ from cleanrank.cleaning import Cleaned, clean
 from cleanrank.data.split import split
 from cleanrank.errors import invalid
 from cleanrank.issues.posterior import Posterior, noise_matrix, posterior_of, posterior_table
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers, known_grades
@@ -115,7 +115,7 @@ class RobustRanker(Estimator):
         model_: the forest in use.
         report_: a RobustReport: what was done and why.
         chosen_: the road, the parameters, the trees and the validation value.
-        issues_: the posterior as a DoubtTable; None for the baseline.
+        issues_: the posterior as a LabelIssues; None for the baseline.
         cleaned_: training rows with expected gains and their audit trail; None for the baseline.
 
     >>> import cleanrank as cr
@@ -207,7 +207,7 @@ class RobustRanker(Estimator):
             else split(train, (1 - HELD_OUT, HELD_OUT), seed=self.random_state)
         )
         steps = _Steps(progress, self.folds + len(self.cells(learn.n_docs)) + (validation is None))
-        self.issues_: DoubtTable | None = None
+        self.issues_: LabelIssues | None = None
         self.cleaned_: Cleaned | None = None
         known = self._find_noise(train, held, answers)
         given = train, learn, held

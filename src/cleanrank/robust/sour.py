@@ -11,7 +11,7 @@ from cleanrank.errors import invalid
 from cleanrank.issues.find import as_peers
 from cleanrank.issues.outliers import KINDS, SOUR, BoolArray, Window
 from cleanrank.issues.sour import Growing, watch_folds, watch_last, watch_training
-from cleanrank.issues.table import DoubtTable
+from cleanrank.issues.table import LabelIssues
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.base import Estimator, training_data, validation_data
 from cleanrank.rankers.settings import by_main_name
@@ -57,7 +57,7 @@ class SOURRanker(Estimator):
         model_: the final forest.
         base_: the base forest; None where the variant needs none.
         cleaned_: what was left out, with its audit trail; None where nothing was left out for good.
-        issues_: the DoubtTable behind it.
+        issues_: the LabelIssues behind it.
         chosen_: start, kind, trees and the validation value.
 
     >>> import cleanrank as cr
@@ -157,7 +157,7 @@ class SOURRanker(Estimator):
             self._check_choosing(validation)
         self.base_: TreeRanker | None = None
         self.cleaned_: Cleaned | None = None
-        self.issues_: DoubtTable | None = None
+        self.issues_: LabelIssues | None = None
         VARIANTS[self.variant](self, train, validation, progress)
         return self
 

@@ -1,5 +1,4 @@
 import copy
-import itertools
 
 import lightgbm
 import numpy as np
@@ -13,7 +12,6 @@ from cleanrank.losses.trees.lambdarank import (
     MODES,
     LambdaRankObjective,
     Ranking,
-    even_pieces,
     gains_of,
 )
 from cleanrank.ragged import rank_order
@@ -209,14 +207,6 @@ def test_the_running_order_is_the_stable_sort_whatever_came_before(rounds):
         scores = np.resize(np.array(values, dtype=float), n)
         found = ranking.update(scores) + np.repeat([0, n // 2], [n // 2, n - n // 2])
         np.testing.assert_array_equal(found, rank_order(scores, ranking.indptr))
-
-
-def test_pieces_cover_all_queries_once():
-    for lengths in ([], [5], [1] * 700, [0, 4, 0, 900, 1]):
-        indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        pieces = even_pieces(indptr)
-        covered = [q for a, b in itertools.pairwise(pieces) for q in range(a, b)]
-        assert covered == list(range(len(lengths)))
 
 
 def test_wrong_arguments_are_named():

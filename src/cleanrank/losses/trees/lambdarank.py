@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.jit import threads
+from cleanrank.jit import query_chunks, threads
 from cleanrank.losses.trees import _lambda_kernels
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -38,7 +38,7 @@ class Ranking:
     def __init__(self, indptr: IntArray) -> None:
         self.indptr = np.array(indptr, dtype=np.int64)  # writeable, as kernels are compiled per flag
         self.order = first_order(self.indptr)
-        self.bounds = even_pieces(self.indptr)
+        self.bounds = query_chunks(self.indptr, PIECES)
         self.rounds = 0
 
     def update(self, scores: FloatArray) -> Array:
@@ -191,14 +191,3 @@ def check_grades(data: RankingData) -> None:
 def first_order(indptr: IntArray) -> Array:
     """Rows of each query counted from 0: the ranking of equal scores."""
     return (np.arange(indptr[-1]) - indptr[query_of_row(indptr)]).astype(np.int32)
-
-
-def even_pieces(indptr: IntArray, most: int = PIECES) -> IntArray:
-    """Cuts the queries into pieces of about as many documents each, as units of work.
-
-    >>> even_pieces(np.array([0, 5, 6, 7, 12]), 2).tolist()
-    [0, 2, 4]
-    """
-    targets = np.linspace(0, indptr[-1], most + 1)[1:-1]
-    inner = np.searchsorted(indptr, targets)
-    return np.unique(np.concatenate(([0], inner, [len(indptr) - 1]))).astype(np.int64)

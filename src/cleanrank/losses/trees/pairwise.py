@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from cleanrank.errors import invalid
+from cleanrank.jit import query_chunks
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.robust import grade_noise
 from cleanrank.losses.trees import _lambda_kernels, _pair_kernels
 from cleanrank.losses.trees._slopes import NO_PAIRS, stacked, strict_slope, tied_slope
-from cleanrank.losses.trees.lambdarank import LambdaRankObjective, Observer, even_pieces
+from cleanrank.losses.trees.lambdarank import PIECES, LambdaRankObjective, Observer
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
@@ -94,7 +95,7 @@ class PairwiseObjective(LambdaRankObjective):
             self._count_ties()
         self.scale = query_factors(self.gains, data, pair_set, weighting, noise)
         self._by_gain, self._lower = falling_order(self.gains, self.ranking.indptr)
-        self._bounds = even_pieces(np.concatenate(([0], np.cumsum(data.lengths**2))))
+        self._bounds = query_chunks(np.concatenate(([0], np.cumsum(data.lengths**2))), PIECES)
 
     def _count_ties(self) -> None:
         """Reads the slope of tied pairs: two polynomials, or one table for both."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.jit import kernel, prange
+from cleanrank.jit import kernel, mix64, prange
 from cleanrank.losses.trees._lambda_kernels import WIDEST
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.types import Array, FloatArray, RankingData
@@ -104,13 +104,13 @@ class PeerObjective(LambdaRankObjective):
         self._peer_grad[:], self._peer_hess[:] = sums / times
 
 
+_mix = kernel(inline=True)(mix64)
+
+
 @kernel()
 def _mixed(z: np.uint64) -> np.uint64:
     """One step of splitmix64: neighbours among counters become unrelated words."""
-    z += np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    return _mix(z + np.uint64(0x9E3779B97F4A7C15))
 
 
 @kernel()
