@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import (
     NoiseEstimate,
-    pnoise_of_draws,
     shortest_interval,
     summarise,
     weak_prior,
 )
-from cleanrank.noise.pair_noise import pnoise_expected
+from cleanrank.noise.pair_noise import expected_pair_noise, pair_shares, pnoise_expected
 from cleanrank.noise.profiles import read_matrix
 
 
@@ -30,10 +29,10 @@ def estimate(**options):
 
 @given(st.integers(2, 6), st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_pnoise_of_draws_is_the_closed_form_of_each(C, seed):
+def test_pnoise_of_a_batch_is_the_closed_form_of_each(C, seed):
     T, r = draw(C, 3, seed=seed)
     expected = [pnoise_expected(matrix, shares) for matrix, shares in zip(T, r, strict=True)]
-    assert pnoise_of_draws(T, r) == pytest.approx(expected, abs=1e-12)
+    assert expected_pair_noise(T, *pair_shares(r)) == pytest.approx(expected, abs=1e-12)
 
 
 def naive_shortest(values, level):

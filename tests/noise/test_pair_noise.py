@@ -129,7 +129,7 @@ def test_nothing_to_count_is_nan():
         ({"true": [0, 1], "given": [0, 1], "indptr": [0, 2, 1, 2]}, "indptr must rise"),
         ({"true": [0, 1], "given": [0, 1], "indptr": []}, "indptr must be a list of row offsets"),
         ({"true": [0, 1], "given": [0, 1], "weighting": "micro"}, "unknown weighting 'micro'.*pooled, macro"),
-        ({"true": [0, 1], "given": [0, 1], "new_weight": 2}, "new_weight must lie in"),
+        ({"true": [0, 1], "given": [0, 1], "new_weight": 2}, "new_weight must be a number >= 0"),
         ({"true": [0, 1], "given": [0, 1], "n_jobs": 0}, "n_jobs must be a positive number"),
     ],
 )
@@ -269,7 +269,7 @@ def test_a_curve_takes_options_and_weights_rows_by_its_own_proportions():
 
 def test_no_pairs_in_expectation_is_nan():
     assert np.isnan(pnoise_expected(uniform(0.0, 2), [1, 0]))
-    with pytest.raises(CleanrankError, match="length must be at least 2"):
+    with pytest.raises(CleanrankError, match="length must be an integer >= 2"):
         pnoise_expected(uniform(0.1, 2), [1, 1], length=1)
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, invalid
+from cleanrank.noise.pair_noise import expected_pair_noise, pair_shares
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
@@ -155,7 +156,7 @@ class NoiseEstimate:
     @property
     def pnoise_draws(self) -> FloatArray:
         """The pNoise of every draw."""
-        return pnoise_of_draws(self.draws, self.proportion_draws)
+        return expected_pair_noise(self.draws, *pair_shares(self.proportion_draws))
 
     @property
     def _rates(self) -> FloatArray:
@@ -305,20 +306,6 @@ def weak_prior(n_grades: int) -> FloatArray:
     prior = np.full((n_grades, n_grades), 0.5 / max(n_grades - 1, 1))
     np.fill_diagonal(prior, 2.0)
     return prior
-
-
-def pnoise_of_draws(draws: FloatArray, proportions: FloatArray) -> FloatArray:
-    """The closed form of pNoise for long lists, for each of S matrices and proportions at once."""
-    C = draws.shape[-1]
-    above = np.tril(np.ones((C, C)), -1)
-    G = draws @ above @ draws.transpose(0, 2, 1)
-    A = G + G.transpose(0, 2, 1)
-    same = (proportions**2 / 2 * np.diagonal(A, axis1=1, axis2=2)).sum(axis=1)
-    other = np.triu(proportions[:, :, None] * proportions[:, None, :], 1)
-    pairs = same + (other * A).sum(axis=(1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found: FloatArray = (same / 2 + (other * G).sum(axis=(1, 2))) / pairs
-    return found
 
 
 def shortest_interval(draws: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:

@@ -1,7 +1,8 @@
 """pNoise: the share of document pairs that label noise turns wrong (Niu et al. 2014, 2015).
 
-A pair counts when its two *given* grades differ. It is *correct* when the true grades differ the same way,
-*inverse* when they differ the other way, and *new-come* when they are equal:
+A pair counts when its two *given* grades differ. It is *correct* (concordant) when the true grades differ
+the same way, *inverse* (reversed) when they differ the other way, and *new-come* (spurious) when they are
+equal:
 
     pNoise = (N_inverse + w N_new) / N_all,  w = 1/2.
 
@@ -11,23 +12,25 @@ T and r are a noise matrix and the proportions of the true grades.
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
+from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 WEIGHTINGS = ("pooled", "macro")
 KINDS = (np.uint8, np.int32, np.int64)
+Grades: TypeAlias = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class PairNoise:
-    """How many pairs noise left correct, turned round or made up; ``float(...)`` is the ratio.
+    """Correct, inverse and new-come pairs; ``float(...)`` is pNoise.
 
     ``counts`` holds the correct, inverse and new-come pairs of every query, shape (3, Q).
     """
@@ -79,7 +82,10 @@ def pnoise(
         indptr: row offsets of the queries; without it all rows are one query.
         new_weight: what a new-come pair counts.
         weighting: "pooled" divides sums over queries, "macro" averages the queries' ratios.
-        n_jobs: threads, for millions of rows; fewer are counted on one.
+        n_jobs: threads, for millions of rows; smaller inputs are counted on one.
+
+    Returns:
+        The counts of pairs and their ratio, NaN where no pair has different given grades.
 
     >>> pnoise([0, 0, 1, 1], [0, 1, 0, 1])
     PairNoise(0.5000 pooled: 1 correct, 1 inverse, 2 new-come at weight 0.5)
@@ -88,18 +94,77 @@ def pnoise(
     from cleanrank.noise._pair_counts import SERIAL, pair_counts
 
     one_of("weighting", weighting, WEIGHTINGS)
-    if not 0 <= new_weight <= 1:
-        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
-    before, after = _alike(_grades("true", true), _grades("given", given))
-    if before.shape != after.shape:
-        raise invalid("given", f"must have as many grades as true ({len(before)})", len(after))
+    check_number("new_weight", new_weight, least=0, most=1)
+    before, after = _common_type(*_grade_columns(true, given))
     offsets = _offsets(indptr, len(before))
     few = n_jobs is None and len(before) < SERIAL
     with nullcontext() if few else threads(n_jobs):
         counts = pair_counts(before, after, offsets)
     if counts[0].min(initial=0) < 0:
-        _refuse(*(("true", before) if (before < 0).any() else ("given", after)))
-    return _summary(counts, new_weight, weighting)
+        name, grades = ("true", before) if (before < 0).any() else ("given", after)
+        row = int(np.argmax(grades < 0))
+        raise invalid(f"{name} grades", "must not be negative", grades[row], at=f"row {row}")
+    correct, inverse, new = (int(row.sum()) for row in counts)
+    total = correct + inverse + new
+    if not total:
+        value = float("nan")
+    elif weighting == "macro":
+        value = float(np.nanmean(_ratios(counts, new_weight)))
+    else:
+        value = (inverse + new_weight * new) / total
+    return PairNoise(value, correct, inverse, new, new_weight, weighting, counts)
+
+
+def order_probabilities(T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(G, A) of a noise matrix or a batch of them, (..., C, C).
+
+    G(l, j) = P(given grade of l > given grade of j) = (T L T')(l, j) with L the strictly lower triangle of
+    ones, and A = G + G', the probability that the given grades differ.
+
+    >>> order_probabilities(np.array([[0.9, 0.1], [0.2, 0.8]]))[0].round(2).tolist()
+    [[0.09, 0.02], [0.72, 0.16]]
+    """
+    n_given = T.shape[-1]
+    G = T @ np.tril(np.ones((n_given, n_given)), -1) @ np.swapaxes(T, -1, -2)
+    return G, G + np.swapaxes(G, -1, -2)
+
+
+def expected_pair_noise(
+    T: FloatArray, same: FloatArray, other: FloatArray, *, new_weight: float = 0.5
+) -> FloatArray:
+    """The closed form of pNoise for one noise matrix or a batch of them.
+
+        pNoise = [w sum_l same(l) A(l,l) + sum_{l<j} other(l,j) G(l,j)] / [the same with A and w = 1]
+
+    Args:
+        T: noise matrices, (..., C, C).
+        same: pairs of equal true grade, (..., C), as numbers or shares.
+        other: pairs of true grades l < j, (..., C, C), upper triangle.
+        new_weight: what a new-come pair counts.
+
+    Returns:
+        The ratios, (...); NaN where no pair is expected to have different given grades.
+
+    >>> T = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.8, 0.2], [0.2, 0.8]]])
+    >>> expected_pair_noise(T, *pair_shares(np.array([0.5, 0.5]))).round(12).tolist()
+    [0.1, 0.2]
+    """
+    G, A = order_probabilities(T)
+    apart = np.diagonal(A, axis1=-2, axis2=-1)[..., None]
+    new = (same[..., None, :] @ apart)[..., 0, 0]
+    pairs = new + (other * A).sum(axis=(-2, -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio: FloatArray = (new_weight * new + (other * G).sum(axis=(-2, -1))) / pairs
+    return np.where(pairs > 0, ratio, np.nan)
+
+
+def pair_shares(r: FloatArray, length: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """(same, other) of ``expected_pair_noise`` for proportions (..., C) in lists of n documents.
+
+    same(l) = r_l (r_l - 1/n) / 2 and other(l, j) = r_l r_j for l < j; 1/n = 0 without a length.
+    """
+    same = r * np.maximum(r - (0.0 if length is None else 1 / length), 0.0) / 2
+    return same, np.triu(r[..., :, None] * r[..., None, :], 1)
 
 
 def pnoise_expected(
@@ -116,7 +181,14 @@ def pnoise_expected(
 
         pNoise = [sum_l r_l^2/2 w A(l,l) + sum_{l<j} r_l r_j G(l,j)] / [the same with A].
 
-    For lists of n documents r_l^2/2 becomes r_l (r_l - 1/n)/2.
+    Args:
+        profile: a NoiseProfile or a noise matrix.
+        proportions: shares or counts of the true grades.
+        length: documents per query, n: r_l^2/2 becomes r_l (r_l - 1/n)/2; None means long lists.
+        new_weight: what a new-come pair counts, w.
+
+    Returns:
+        The expected share of wrong pairs; NaN where no pair of different given grades is expected.
 
     >>> from cleanrank.noise.profiles import uniform
     >>> round(pnoise_expected(uniform(0.1, 3), [70, 16, 14]), 4)
@@ -124,19 +196,10 @@ def pnoise_expected(
     """
     T = profile.matrix if isinstance(profile, NoiseProfile) else NoiseProfile(np.asarray(profile)).matrix
     r = proportions_of(proportions, len(T))
-    if not 0 <= new_weight <= 1:
-        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
-    if length is not None and length < 2:
-        raise invalid("length", "must be at least 2 documents a query", length)
-    above = np.tril(np.ones_like(T), -1)
-    G = T @ above @ T.T
-    A = G + G.T
-    same = r * np.maximum(r - (0.0 if length is None else 1 / length), 0.0) / 2
-    other = np.triu(np.outer(r, r), 1)
-    pairs = same @ np.diag(A) + (other * A).sum()
-    if pairs <= 0:
-        return float("nan")
-    return float((new_weight * (same @ np.diag(A)) + (other * G).sum()) / pairs)
+    check_number("new_weight", new_weight, least=0, most=1)
+    if length is not None:
+        check_integer("length", length, least=2)
+    return float(expected_pair_noise(T, *pair_shares(r, length), new_weight=new_weight))
 
 
 def pnoise_curve(
@@ -148,7 +211,7 @@ def pnoise_curve(
     new_weight: float = 0.5,
     options: Mapping[str, Any] | None = None,
 ) -> FloatArray:
-    """The closed form of pNoise at several rates of document noise.
+    """The closed form of pNoise at several rates of document noise, one value a rate.
 
     Args:
         proportions: shares of the true grades.
@@ -162,15 +225,14 @@ def pnoise_curve(
     [0.0, 0.1, 0.2]
     """
     r = proportions_of(proportions)
-    chosen = dict(options or {})
-    if "row_weights" in chosen:
-        chosen.setdefault("proportions", r)
-
-    def at(rate: float) -> float:
-        found = make_profile(profile, float(rate), len(r), chosen)
-        return pnoise_expected(found, r, length=length, new_weight=new_weight)
-
-    return np.array([at(rate) for rate in np.atleast_1d(np.asarray(rates, dtype=np.float64))])
+    options = dict(options or {})
+    if "row_weights" in options:
+        options.setdefault("proportions", r)
+    profiles = (
+        make_profile(profile, float(rate), len(r), options)
+        for rate in np.atleast_1d(np.asarray(rates, dtype=np.float64))
+    )
+    return np.array([pnoise_expected(each, r, length=length, new_weight=new_weight) for each in profiles])
 
 
 def signal_left(pair_noise: float | PairNoise) -> float:
@@ -214,19 +276,14 @@ def new_come_share(
     """
     from cleanrank.noise._pair_counts import pair_counts
 
-    found, grades = np.asarray(scores, dtype=np.float64), _grades("true", true)
+    s, (grades, after) = np.asarray(scores, dtype=np.float64), _grade_columns(true, given)
     offsets = _offsets(indptr, len(grades))
-    if found.shape != grades.shape or np.isnan(found).any():
-        raise invalid(
-            "scores", f"must hold a number for each of the {len(grades)} rows", f"shape {found.shape}"
-        )
+    if s.shape != grades.shape or np.isnan(s).any():
+        raise invalid("scores", f"must hold a number for each of the {len(grades)} rows", f"shape {s.shape}")
     order, groups = _equal_grades(grades, offsets)
     if given is not None:
-        after = _grades("given", given)
-        if after.shape != grades.shape:
-            raise invalid("given", f"must have as many grades as true ({len(grades)})", len(after))
-        place = np.unique(found, return_inverse=True)[1]
-        counts = pair_counts(*_alike(place[order], after[order]), groups)
+        place = np.unique(s, return_inverse=True)[1]
+        counts = pair_counts(*_common_type(place[order], after[order]), groups)
         won, lost, tied = counts.sum(axis=1)
         if not won + lost + tied:
             raise invalid("data", "must have a pair of equal true and different given grades", "none")
@@ -236,49 +293,50 @@ def new_come_share(
     if not possible.sum():
         raise invalid("data", "must have two documents of equal grade in some query", "none")
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(sizes), size=pairs, p=possible / possible.sum())
-    first = (rng.random(pairs) * sizes[chosen]).astype(np.int64)
-    second = (first + 1 + (rng.random(pairs) * (sizes[chosen] - 1)).astype(np.int64)) % sizes[chosen]
-    a, b = found[order[groups[chosen] + first]], found[order[groups[chosen] + second]]
+    group = rng.choice(len(sizes), size=pairs, p=possible / possible.sum())
+    first = (rng.random(pairs) * sizes[group]).astype(np.int64)
+    second = (first + 1 + (rng.random(pairs) * (sizes[group] - 1)).astype(np.int64)) % sizes[group]
+    a, b = s[order[groups[group] + first]], s[order[groups[group] + second]]
     return float(np.mean((a > b) + ties * (a == b)))
 
 
-def _equal_grades(grades: npt.NDArray[np.integer], indptr: IntArray) -> tuple[IntArray, IntArray]:
+def _equal_grades(grades: Grades, indptr: IntArray) -> tuple[IntArray, IntArray]:
     """Rows sorted by query and grade, and the offsets of the runs of equal query and grade."""
-    query = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    query = query_of_row(indptr)
     order = np.lexsort((grades, query))
     query, sorted_grades = query[order], grades[order]
     new = (query[1:] != query[:-1]) | (sorted_grades[1:] != sorted_grades[:-1])
     return order, np.concatenate(([0], np.flatnonzero(new) + 1, [len(order)])).astype(np.int64)
 
 
-def _grades(name: str, values: npt.ArrayLike) -> npt.NDArray[np.integer]:
-    grades = np.asarray(values)
-    if grades.size == 0 and grades.ndim == 1:
-        return grades.astype(np.int32)
-    if grades.ndim != 1 or grades.dtype.kind not in "iub":
-        raise invalid(name, "must be a list of whole grades", f"{grades.dtype} of shape {grades.shape}")
-    return grades.view(np.uint8) if grades.dtype.kind == "b" else grades
+def _grade_columns(true: npt.ArrayLike, given: npt.ArrayLike | None) -> tuple[Grades, Grades]:
+    """Both columns of grades, of one length; the true ones twice where there are no given ones."""
+    columns = []
+    for name, values in (("true", true), ("given", true if given is None else given)):
+        grades = np.asarray(values)
+        if grades.size == 0 and grades.ndim == 1:
+            grades = grades.astype(np.int32)
+        if grades.ndim != 1 or grades.dtype.kind not in "iub":
+            raise invalid(name, "must be a list of whole grades", f"{grades.dtype} of shape {grades.shape}")
+        columns.append(grades.view(np.uint8) if grades.dtype.kind == "b" else grades)
+    if len(columns[0]) != len(columns[1]):
+        raise invalid("given", f"must have as many grades as true ({len(columns[0])})", len(columns[1]))
+    return columns[0], columns[1]
 
 
-def _alike(a: npt.NDArray[np.integer], b: npt.NDArray[np.integer]) -> tuple[Any, Any]:
+def _common_type(a: Grades, b: Grades) -> tuple[Any, Any]:
     """Both in the first of KINDS that holds them, so that few kernels are compiled."""
     wide = next((k for k in KINDS if np.can_cast(a.dtype, k) and np.can_cast(b.dtype, k)), np.int64)
     return a.astype(wide, copy=False), b.astype(wide, copy=False)
 
 
-def _refuse(name: str, grades: npt.NDArray[np.integer]) -> NoReturn:
-    row = int(np.argmax(grades < 0))
-    raise invalid(f"{name} grades", "must not be negative", grades[row], at=f"row {row}")
-
-
 def _offsets(indptr: npt.ArrayLike | None, n: int) -> IntArray:
     if indptr is None:
         return np.array([0, n], dtype=np.int64)
-    found = np.asarray(indptr)
-    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iu":
-        raise invalid("indptr", "must be a list of row offsets", f"{found.dtype} of shape {found.shape}")
-    offsets = np.ascontiguousarray(found, dtype=np.int64)
+    offsets = np.asarray(indptr)
+    if offsets.ndim != 1 or not len(offsets) or offsets.dtype.kind not in "iu":
+        raise invalid("indptr", "must be a list of row offsets", f"{offsets.dtype} of shape {offsets.shape}")
+    offsets = np.ascontiguousarray(offsets, dtype=np.int64)
     if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
         ends = f"{offsets[0]}..{offsets[-1]}"
         raise invalid("indptr", f"must rise from 0 to the number of rows ({n})", ends)
@@ -289,15 +347,3 @@ def _ratios(counts: IntArray, new_weight: float) -> FloatArray:
     with np.errstate(invalid="ignore"):
         ratios: FloatArray = (counts[1] + new_weight * counts[2]) / counts.sum(axis=0)
     return ratios
-
-
-def _summary(counts: IntArray, new_weight: float, weighting: str) -> PairNoise:
-    correct, inverse, new = (int(row.sum()) for row in counts)
-    total = correct + inverse + new
-    if not total:
-        value = float("nan")
-    elif weighting == "macro":
-        value = float(np.nanmean(_ratios(counts, new_weight)))
-    else:
-        value = (inverse + new_weight * new) / total
-    return PairNoise(value, correct, inverse, new, new_weight, weighting, counts)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.noise.pair_noise import pnoise_expected
+from cleanrank.noise.pair_noise import order_probabilities, pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -236,9 +236,7 @@ def _smallest(profile: NoiseProfile, C: int) -> FloatArray:
     """Minimises r'Nr / r'Ar over the simplex from many starts; balanced proportions if nothing beats them."""
     from scipy.optimize import minimize
 
-    T = profile.matrix
-    G = T @ np.tril(np.ones((C, C)), -1) @ T.T
-    A = G + G.T
+    G, A = order_probabilities(profile.matrix)
     wrong = np.triu(G, 1)
     N = wrong + wrong.T + np.diag(np.diag(A)) / 2
 

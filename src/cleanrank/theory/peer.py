@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
+from cleanrank.noise.pair_noise import order_probabilities
 from cleanrank.theory.bounds import Bound
 from cleanrank.types import FloatArray
 from cleanrank.validation import is_integer, one_of
@@ -241,9 +242,8 @@ def kept_signal(T: FloatArray) -> FloatArray:
     >>> kept_signal(np.array([[0.9, 0.1], [0.2, 0.8]])).round(3).tolist()
     [[0.0, -0.7], [0.7, 0.0]]
     """
-    above = np.tril(np.ones_like(T), -1)
-    found: FloatArray = T @ above @ T.T
-    return found - found.T
+    higher, _ = order_probabilities(T)
+    return higher - higher.T
 
 
 def noise_matrix(noise: Any) -> FloatArray:
