@@ -159,7 +159,7 @@ def test_emptied_queries_are_reported(cli, noisy):
     ("words", "message"),
     [
         ("find-issues noisy.txt --method sourr -o a.csv", "Did you mean 'sour'"),
-        ("find-issues noisy.txt -o issues.csv", "must not be there yet"),
+        ("find-issues noisy.txt -o issues.csv", "must not exist yet"),
         (
             "find-issues noisy.txt --method sour --option rul=paper -o a.csv",
             "unknown option of detector 'sour' 'rul'",

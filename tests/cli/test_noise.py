@@ -67,10 +67,10 @@ def test_formats_follow_the_suffix(cli, clean, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--rate .2 -o taken.txt", "must not be there yet"),
+        ("--rate .2 -o taken.txt", "must not exist yet"),
         ("--rate .2 -o clean.csv --force", "must differ from the clean file"),
         ("-o a.txt", "rate must be given"),
-        ("--rate 2 -o a.txt", "noise rate must lie in"),
+        ("--rate 2 -o a.txt", "noise rate must be a number >= 0"),
         ("--profile unifrom --rate .2 -o a.txt", "Did you mean 'uniform'"),
         ("--rate .2 --option rho=1 -o a.txt", "unknown option of noise profile 'uniform' 'rho'"),
         ("--rate .2 --option rho -o a.txt", "must read NAME=VALUE"),

@@ -81,7 +81,7 @@ def test_nothing_is_overwritten_unless_forced(toy, tmp_path):
     out = tmp_path / "noisy.csv"
     for taken in (out, *side_files(out)):
         taken.write_text("mine")
-        with pytest.raises(CleanrankError, match=r"must not be there yet.*--force"):
+        with pytest.raises(CleanrankError, match=r"must not exist yet.*--force"):
             write_corruption(found, out)
         assert taken.read_text() == "mine"
         assert [p.name for p in tmp_path.iterdir()] == [taken.name]

@@ -133,8 +133,8 @@ def test_equal_matrices_are_equal_profiles():
 @pytest.mark.parametrize(
     ("grades", "words"),
     [
-        ([0, 1, 2], "below 2, the size of the noise matrix; got 2"),
-        ([0, -1], "must not be negative; got -1"),
+        ([0, 1, 2], "rows of the noise matrix, 0 to 1; got 2"),
+        ([0, -1], "rows of the noise matrix, 0 to 1; got -1"),
         ([0.0, 1.0], "whole numbers"),
     ],
 )
@@ -170,8 +170,10 @@ def test_profiles_by_name_check_their_options():
         make_profile("geometric", 0.3, 3, {"rh": 0.25})
     with pytest.raises(CleanrankError, match="rate must be given"):
         make_profile("geometric", None, 3)
-    with pytest.raises(CleanrankError, match="fitting types"):
+    with pytest.raises(CleanrankError, match="rho must be a number > 0 and <= 1; got 'half'"):
         make_profile("geometric", 0.3, 3, {"rho": "half"})
+    with pytest.raises(CleanrankError, match="fitting types"):
+        make_profile("one-way", 0.3, 3, {"source": "lowest"})
 
 
 @pytest.mark.parametrize("values", [[], [-1, 2], [0, 0], [[1, 2]], [np.nan, 1]])

@@ -34,7 +34,7 @@ def test_a_family_with_its_rate():
     assert read_noise("uniform:0.2", 3).matrix[0].tolist() == pytest.approx([0.8, 0.1, 0.1])
     with pytest.raises(CleanrankError, match="rate must be a number; got 'x'"):
         read_noise("uniform:x", 3)
-    with pytest.raises(CleanrankError, match="rate must lie"):
+    with pytest.raises(CleanrankError, match="rate must be a number >= 0 and <= 1"):
         read_noise("uniform:1.5", 3)
     with pytest.raises(CleanrankError, match="Did you mean 'uniform'"):
         read_noise("unifrom:0.1", 3)

@@ -52,7 +52,7 @@ def sample(
     from cleanrank.noise.gold_sheet import write_sheet
 
     if out.exists() and not force:
-        raise invalid("sheet", "must not be there yet: it may hold answers", str(out), remedy="Say --force.")
+        raise invalid("sheet", "must not exist yet: it may hold answers", str(out), remedy="Say --force.")
     judged = read_data(data)
     scores = None if doubt is None else read_scores(doubt, judged)
     sheet = sample_gold(judged, n, strategy, seed, doubt=scores)

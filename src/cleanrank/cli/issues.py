@@ -84,9 +84,9 @@ def find_issues(
 ) -> None:
     """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why."""
     from cleanrank.cli.train import read_rows
+    from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
-    from cleanrank.noise.corrupt import refuse_overwriting
     from cleanrank.rankers.trees import load_trees
 
     one_of("detector", method, DETECTORS)
@@ -218,10 +218,9 @@ def clean(
 ) -> None:
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
-    from cleanrank.data.files import written_whole
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.files import refuse_overwriting, written_whole
+    from cleanrank.data.frames import read_data, write_data
     from cleanrank.issues.table import read_doubts
-    from cleanrank.noise.corrupt import refuse_overwriting, write_data
 
     audit = out.with_name(f"{out.name}.audit.json")
     refuse_overwriting(out, audit, force=force)

@@ -56,9 +56,10 @@ def corrupt(
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
+    from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
     from cleanrank.noise import corrupt
-    from cleanrank.noise.corrupt import refuse_overwriting, side_files, write_corruption
+    from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
     refuse_overwriting(out, *side_files(out, truth), force=force)
@@ -126,10 +127,9 @@ def clicks(
     """
     from cleanrank.clicks.logs import write_click_log
     from cleanrank.clicks.simulate import click_sessions
-    from cleanrank.data.files import written_whole
+    from cleanrank.data.files import refuse_overwriting, written_whole
     from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
-    from cleanrank.noise.corrupt import refuse_overwriting
 
     beside = out.with_name(f"{out.name}.clicks.json")
     refuse_overwriting(out, beside, force=force)
@@ -179,7 +179,7 @@ def _click_record(
     file: Path, scores: Path | None, sessions: int, cutoff: int | None, tally: _Tally
 ) -> dict[str, Any]:
     import cleanrank
-    from cleanrank.noise.corrupt import checksum
+    from cleanrank.data.files import checksum
 
     return {
         "cleanrank": cleanrank.__version__,

@@ -90,8 +90,8 @@ def train(
     --noise), optimizer, batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of
     its network.
     """
+    from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import kind_of_file, read_data
-    from cleanrank.noise.corrupt import refuse_overwriting
     from cleanrank.rankers.base import widened
 
     one_of("model", model, MODELS)
@@ -160,8 +160,7 @@ def predict(
     """Score rows with a saved forest or network; scores follow the rows of the input file."""
     import numpy as np
 
-    from cleanrank.data.files import written_whole
-    from cleanrank.noise.corrupt import refuse_overwriting
+    from cleanrank.data.files import refuse_overwriting, written_whole
 
     refuse_overwriting(out, force=force)
     found = load_model(model)

@@ -1,6 +1,7 @@
 """Files written whole or not at all."""
 
 import gzip
+import hashlib
 import lzma
 import mmap
 import os
@@ -16,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,19 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     near = sorted(p.name for p in found.parent.iterdir() if not p.name.startswith("."))
     beside = ", ".join(near[:8]) + (", ..." if len(near) > 8 else "") if near else "nothing"
     raise MissingDataError(f"there is no file {str(found)!r}. Its folder holds: {beside}.")
+
+
+def refuse_overwriting(*paths: Path, force: bool = False) -> None:
+    """Raises when one of the files exists, unless forced."""
+    existing = next((path for path in paths if path.exists() and not force), None)
+    if existing is not None:
+        raise invalid("output", "must not exist yet", repr(str(existing)), remedy="Overwrite with --force.")
+
+
+def checksum(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_frame(frame: "pd.DataFrame", path: str | os.PathLike[str]) -> None:

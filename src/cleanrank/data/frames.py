@@ -34,6 +34,7 @@ from cleanrank.validation import one_of
 
 PathLike = str | os.PathLike[str]
 BLOCK_ROWS = 1024
+COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 
 
@@ -210,6 +211,30 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
     from cleanrank.data.letor import read_letor
 
     return read_letor(path, **options)
+
+
+def write_data(data: RankingData, path: PathLike) -> None:
+    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; .gz, .xz, .zst after it compress the text.
+
+    >>> import tempfile
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.5], [2.0]], [0, 1], qid=[7, 7])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_data(data, f"{folder}/small.csv")
+    ...     print(Path(f"{folder}/small.csv").read_text().strip())
+    "label","qid","feature_1"
+    0,7,0.5
+    1,7,2
+    """
+    suffix = next((s for s in reversed(Path(path).suffixes) if s not in COMPRESSED), "")
+    if suffix in (".parquet", ".pq"):
+        write_parquet(data, path)
+    elif suffix == ".csv":
+        write_csv(data, path)
+    else:
+        from cleanrank.data.letor import write_letor
+
+        write_letor(data, path)
 
 
 def kind_of_file(path: PathLike) -> str:

@@ -1,6 +1,5 @@
-"""Corrupts labels on purpose, and remembers the truth."""
+"""Corrupts labels on purpose and keeps the truth, in memory and in files."""
 
-import hashlib
 import json
 import os
 import shlex
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import cleanrank
-from cleanrank.data.files import written_whole
+from cleanrank.data.files import checksum, refuse_overwriting, written_whole
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
 from cleanrank.ragged import query_of_row
@@ -43,6 +42,9 @@ def corrupt(
         options: further arguments of the family, such as ``{"rho": 0.3}``; with ``row_weights`` the
             proportions are those of ``data`` unless given.
 
+    Returns:
+        The noisy data with the true grades, the changed rows and the profile.
+
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 0, 1], qid=[1, 1, 2, 2])
     >>> corrupt(data, rate=0.0).changed.tolist()
@@ -50,16 +52,16 @@ def corrupt(
     """
     if isinstance(profile, NoiseProfile):
         if rate is not None or options or spread:
-            raise invalid("rate, spread and options", "must not be given with a matrix", "both")
+            raise invalid("rate, spread and options", "go with a named profile, not with a matrix")
         return profile.apply(data, seed)
     one_of("noise profile", profile, PROFILES)
     C = max(2, data.n_grades if n_grades is None else n_grades)
-    chosen = dict(options or {})
-    if "row_weights" in chosen or profile == "uneven":
-        chosen.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())
+    options = dict(options or {})
+    if "row_weights" in options or profile == "uneven":
+        options.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())
     if spread == 0:
-        return make_profile(profile, rate, C, chosen).apply(data, seed)
-    return _by_query(data, profile, rate, C, spread, seed, chosen)
+        return make_profile(profile, rate, C, options).apply(data, seed)
+    return _by_query(data, profile, rate, C, spread, seed, options)
 
 
 def _by_query(
@@ -104,7 +106,6 @@ def _sample_rows(
 
 
 TRUTHS = ("csv", "parquet")
-PACKED = (".gz", ".xz", ".bz2", ".zst")
 
 
 def side_files(path: str | os.PathLike[str], truth: str = "csv") -> tuple[Path, Path]:
@@ -118,17 +119,8 @@ def side_files(path: str | os.PathLike[str], truth: str = "csv") -> tuple[Path, 
     return out.with_name(f"{out.name}.noise.json"), out.with_name(f"{out.name}.truth.{truth}")
 
 
-def refuse_overwriting(*paths: Path, force: bool = False) -> None:
-    """Raises when one of the files is there, unless forced."""
-    for path in paths:
-        if path.exists() and not force:
-            raise invalid(
-                "output", "must not be there yet", repr(str(path)), remedy="Overwrite with --force."
-            )
-
-
 def write_corruption(
-    found: Corruption,
+    corruption: Corruption,
     path: str | os.PathLike[str],
     *,
     source: str | os.PathLike[str] | None = None,
@@ -139,104 +131,85 @@ def write_corruption(
     """Writes the noisy data (Parquet, CSV or LETOR by suffix), the record and the truth; returns the record.
 
     Args:
-        found: from ``corrupt``.
-        path: OUT.
+        corruption: from ``corrupt``.
+        path: the file of the noisy data.
         source: the clean file, for its name and checksum.
         settings: how it was made: profile, rate, spread, options, n_grades.
         truth: "csv" or "parquet".
-        force: overwrite files that are there; the source is never overwritten.
+        force: overwrite existing files; the source is never overwritten.
     """
+    from cleanrank.data.frames import write_data
+
     out = Path(path)
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
         raise invalid("output", "must differ from the clean file", repr(str(out)))
     refuse_overwriting(out, record_file, truth_file, force=force)
-    record = record_of(found, out.name, source, settings)
+    record = record_of(corruption, out.name, source, settings)
     # The data go last: while any part can still fail, nothing is in place.
     with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
         record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        frame = truth_frame(found)
+        frame = truth_frame(corruption)
         frame.to_parquet(truth_part) if truth == "parquet" else frame.to_csv(truth_part, index=False)
-        write_data(found.data, out)
+        write_data(corruption.data, out)
     return record
 
 
-def write_data(data: RankingData, path: Path) -> None:
-    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; a packed suffix packs CSV and LETOR."""
-    from cleanrank.data.frames import write_csv, write_parquet
-    from cleanrank.data.letor import write_letor
-
-    kinds = [s for s in path.suffixes if s not in PACKED]
-    kind = kinds[-1] if kinds else ""
-    if kind in (".parquet", ".pq"):
-        write_parquet(data, path)
-    elif kind == ".csv":
-        write_csv(data, path)
-    else:
-        write_letor(data, path)
-
-
-def truth_frame(found: Corruption) -> Any:
+def truth_frame(corruption: Corruption) -> Any:
     """True and given grade of every row, as a pandas table."""
     import pandas as pd
 
-    data = found.data
+    data = corruption.data
     return pd.DataFrame(
         {
             "row": np.arange(data.n_docs),
             "row_id": data.row_ids,
             "query_id": data.query_ids[query_of_row(data.indptr)],
-            "true_grade": found.true_labels,
+            "true_grade": corruption.true_labels,
             "given_grade": data.y,
         }
     )
 
 
 def record_of(
-    found: Corruption,
+    corruption: Corruption,
     output: str = "",
     source: str | os.PathLike[str] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """All that is needed to make a corruption again, and what it did."""
-    C = found.profile.n_grades
+    C = corruption.profile.n_grades
     counts = np.zeros((C, C), dtype=np.int64)
-    np.add.at(counts, (found.true_labels, found.data.y), 1)
-    chosen = dict(settings or {})
+    np.add.at(counts, (corruption.true_labels, corruption.data.y), 1)
+    settings = dict(settings or {})
     return {
         "cleanrank": cleanrank.__version__,
         "numpy": np.__version__,
         "input": None if source is None else Path(source).name,
         "input_sha256": None if source is None else checksum(source),
         "output": output,
-        "name": found.profile.name,
-        "matrix": found.profile.matrix.tolist(),
-        "seed": found.seed,
-        **chosen,
-        "documents": found.data.n_docs,
-        "queries": found.data.n_queries,
-        "changed": int(found.changed.sum()),
-        "realised_rate": found.rate,
+        "name": corruption.profile.name,
+        "matrix": corruption.profile.matrix.tolist(),
+        "seed": corruption.seed,
+        **settings,
+        "documents": corruption.data.n_docs,
+        "queries": corruption.data.n_queries,
+        "changed": int(corruption.changed.sum()),
+        "realised_rate": corruption.rate,
         "counts": counts.tolist(),
         "per_grade": [
             {"grade": g, "documents": int(row.sum()), "changed": int(row.sum() - row[g])}
             for g, row in enumerate(counts)
         ],
-        "command": _command(found, output, source, chosen),
+        "command": _command(corruption, output, source, settings),
     }
 
 
-def checksum(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _command(
-    found: Corruption, output: str, source: str | os.PathLike[str] | None, settings: Mapping[str, Any]
+    corruption: Corruption, output: str, source: str | os.PathLike[str] | None, settings: Mapping[str, Any]
 ) -> str | None:
     """The command line that makes the same file again."""
-    if found.seed is None or source is None:
+    if corruption.seed is None or source is None:
         return None
     words = ["cleanrank", "corrupt", Path(source).name]
     if settings.get("profile") is None:
@@ -248,4 +221,4 @@ def _command(
                 words += [f"--{name.replace('_', '-')}", repr(settings[name])]
         for name, value in (settings.get("options") or {}).items():
             words += ["--option", f"{name}={json.dumps(value)}"]
-    return shlex.join([*words, "--seed", str(found.seed), "-o", output])
+    return shlex.join([*words, "--seed", str(corruption.seed), "-o", output])

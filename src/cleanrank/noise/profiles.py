@@ -1,7 +1,9 @@
 """Noise profiles: row-stochastic matrices T with T[l, m] = P(given grade m | true grade l).
 
 C is the number of grades. ``rate`` (gamma in the papers) is the probability that a document's grade changes;
-where a family lets it differ between grades, it is the mean over the documents.
+where a family lets it differ between grades, it is the mean over the documents. Families whose errors depend
+on the distance of the grades take ``row_weights``, how much more often judges err on each grade, and with
+them ``proportions``, the shares of the grades, so that the mean over documents stays ``rate``.
 """
 
 import inspect
@@ -9,20 +11,21 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.errors import BadFileError, CleanrankError, error_text, invalid
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, one_of
 
 SHARED = ("rate", "n_grades")
 REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
 BLOCK = 1 << 20
 ROUNDING = 1e-6
 MAX_CONDITION = 1e4
+Weights: TypeAlias = Sequence[float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +44,8 @@ class NoiseProfile:
         sums = matrix.sum(axis=1)
         if (abs(sums - 1) > ROUNDING).any():
             row = int(np.argmax(abs(sums - 1)))
-            raise invalid(
-                "noise matrix",
-                "must have rows that sum to 1",
-                f"{sums[row]:g}",
-                at=f"row {row}",
-                remedy="Normalise it.",
-            )
+            rule, remedy = "must have rows that sum to 1", "Normalise it."
+            raise invalid("noise matrix", rule, f"{sums[row]:g}", at=f"row {row}", remedy=remedy)
         matrix.flags.writeable = False
         object.__setattr__(self, "matrix", matrix)
 
@@ -65,9 +63,6 @@ class NoiseProfile:
         Returns:
             The profile; a NoiseProfile comes back as it is.
 
-        Raises:
-            InvalidInputError: what is given is no noise matrix, or not one for these grades.
-
         >>> NoiseProfile.of((0.9, 0.75)).matrix.round(2).tolist()
         [[0.9, 0.1], [0.25, 0.75]]
         >>> NoiseProfile.of("uniform:0.2", 3).matrix[0].tolist()
@@ -80,16 +75,12 @@ class NoiseProfile:
         else:
             profile = cls(_matrix_of(noise))
         if n_grades is not None and profile.n_grades < n_grades:
-            raise invalid(
-                "noise", f"must have a row for each of the {n_grades} grades", f"{profile.n_grades} rows"
-            )
+            rule = f"must have a row for each of the {n_grades} grades"
+            raise invalid("noise", rule, f"{profile.n_grades} rows")
         if invertible and not (condition := float(np.linalg.cond(profile.matrix))) < MAX_CONDITION:
-            raise invalid(
-                "noise",
-                f"must keep the grades apart (condition number below {MAX_CONDITION:g})",
-                f"condition number {condition:.3g}",
-                remedy="Merge grades that the labels hardly tell apart.",
-            )
+            rule = f"must keep the grades apart (condition number below {MAX_CONDITION:g})"
+            remedy = "Merge grades that the labels hardly tell apart."
+            raise invalid("noise", rule, f"condition number {condition:.3g}", remedy=remedy)
         return profile
 
     @property
@@ -112,17 +103,13 @@ class NoiseProfile:
         """Draws a given grade for every true grade in ``y``."""
         grades = np.asarray(y)
         if grades.ndim != 1 or grades.dtype.kind not in "iub":
-            raise invalid(
-                "grades", "must be a list of whole numbers", f"{grades.dtype}, shape {grades.shape}"
-            )
-        if grades.size and grades.min() < 0:
-            raise invalid("grades", "must not be negative", int(grades.min()))
-        if grades.size and grades.max() >= self.n_grades:
-            raise invalid(
-                "grades", f"must be below {self.n_grades}, the size of the noise matrix", int(grades.max())
-            )
+            kind = f"{grades.dtype}, shape {grades.shape}"
+            raise invalid("grades", "must be a list of whole numbers", kind)
+        if grades.size and not 0 <= grades.min() <= grades.max() < self.n_grades:
+            wrong = grades.min() if grades.min() < 0 else grades.max()
+            raise invalid("grades", f"must be rows of the noise matrix, 0 to {self.n_grades - 1}", int(wrong))
         # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
-        steps = steps_of(self.matrix)
+        steps = _steps(self.matrix)
         given = np.empty(grades.shape, dtype=np.int32)
         for start in range(0, grades.size, BLOCK):
             block = grades[start : start + BLOCK]
@@ -147,10 +134,10 @@ class Corruption:
 
     Attributes:
         data: the data with given (noisy) grades; rows as in the clean data.
-        true_labels: the grades before.
+        true_labels: the clean grades.
         changed: where they differ.
         profile: the matrix the grades were drawn from; with rates per query, their mean.
-        seed: what the draws came from; None when a Generator was handed in.
+        seed: of the draws; None when they came from a Generator.
         query_rates: the rate of every query, when rates were drawn per query.
     """
 
@@ -172,91 +159,57 @@ class Corruption:
 
 
 def uniform(
-    rate: float,
-    n_grades: int,
-    *,
-    row_weights: Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
+    rate: float, n_grades: int, *, row_weights: Weights = None, proportions: Weights = None
 ) -> NoiseProfile:
     """Keeps a grade with probability 1 - rate, else moves to any other grade with equal probability.
 
     T = t 11' + kappa I with t = rate / (C - 1), kappa = 1 - rate C / (C - 1) (Niu et al. 2015).
-
-    Args:
-        rate: the share of documents whose grade changes.
-        n_grades: C.
-        row_weights: how much more often judges err on each grade; the mean over documents stays ``rate``.
-        proportions: shares of the grades, needed with ``row_weights``.
 
     >>> uniform(0.2, 3).matrix.tolist()
     [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     >>> uniform(0.1, 2, row_weights=[1, 3], proportions=[0.75, 0.25]).matrix[1].round(3).tolist()
     [0.2, 0.8]
     """
-    return _by_distance(
-        "uniform", rate, n_grades, lambda d: np.ones_like(d, dtype=np.float64), row_weights, proportions
-    )
+    return _by_distance("uniform", rate, n_grades, np.ones_like, row_weights, proportions)
 
 
 def geometric(
-    rate: float,
-    n_grades: int,
-    *,
-    rho: float = 0.5,
-    row_weights: Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
+    rate: float, n_grades: int, *, rho: float = 0.5, row_weights: Weights = None, proportions: Weights = None
 ) -> NoiseProfile:
     """Errors fall off with the distance d of the grades: P(m | l, error) proportional to rho^d.
 
     >>> geometric(0.3, 3).matrix[0].round(3).tolist()
     [0.7, 0.2, 0.1]
     """
-    if not 0 < rho <= 1:
-        raise invalid("rho", "must lie in (0, 1]", rho)
+    check_number("rho", rho, above=0, most=1)
     return _by_distance(f"geometric({rho:g})", rate, n_grades, lambda d: rho**d, row_weights, proportions)
 
 
 def power(
-    rate: float,
-    n_grades: int,
-    *,
-    rho: float = 1.0,
-    row_weights: Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
+    rate: float, n_grades: int, *, rho: float = 1.0, row_weights: Weights = None, proportions: Weights = None
 ) -> NoiseProfile:
     """Errors fall off with the distance d of the grades: P(m | l, error) proportional to d^-rho.
 
     >>> power(0.3, 3).matrix[0].round(3).tolist()
     [0.7, 0.2, 0.1]
     """
-    if not 0 <= rho < np.inf:
-        raise invalid("rho", "must not be negative", rho)
+    check_number("rho", rho, least=0)
     return _by_distance(f"power({rho:g})", rate, n_grades, lambda d: d**-rho, row_weights, proportions)
 
 
 def adjacent(
-    rate: float,
-    n_grades: int,
-    *,
-    row_weights: Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
+    rate: float, n_grades: int, *, row_weights: Weights = None, proportions: Weights = None
 ) -> NoiseProfile:
     """Errors go to a neighbouring grade only, up or down alike.
 
     >>> adjacent(0.2, 3).matrix.tolist()
     [[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]
     """
-    return _by_distance(
-        "adjacent", rate, n_grades, lambda d: (d == 1).astype(np.float64), row_weights, proportions
-    )
+    return _by_distance("adjacent", rate, n_grades, lambda d: 1.0 * (d == 1), row_weights, proportions)
 
 
 def class_conditional(
-    rate: float | None = None,
-    n_grades: int = 2,
-    *,
-    gamma0: float | None = None,
-    gamma1: float | None = None,
+    rate: float | None = None, n_grades: int = 2, *, gamma0: float | None = None, gamma1: float | None = None
 ) -> NoiseProfile:
     """Two grades with their own probabilities of being kept, gamma0 and gamma1 (Haddad 2022).
 
@@ -265,26 +218,25 @@ def class_conditional(
     >>> class_conditional(gamma0=0.9, gamma1=0.6).matrix.tolist()
     [[0.9, 0.1], [0.4, 0.6]]
     """
+    subject = "class-conditional noise"
     if n_grades != 2:
-        raise invalid(
-            "class-conditional noise", "needs exactly two grades", n_grades, remedy="Merge grades first."
-        )
+        raise invalid(subject, "needs exactly two grades", n_grades, remedy="Merge grades first.")
     if rate is not None and (gamma0 is not None or gamma1 is not None):
-        raise invalid("class-conditional noise", "takes rate or gamma0 and gamma1", "both")
-    kept = [1 - _unit("noise rate", rate) if rate is not None else g for g in (gamma0, gamma1)]
-    if kept[0] is None or kept[1] is None:
-        raise invalid("class-conditional noise", "needs gamma0 and gamma1", f"{gamma0} and {gamma1}")
-    g0, g1 = _unit("gamma0", kept[0]), _unit("gamma1", kept[1])
-    return NoiseProfile(
-        np.array([[g0, round(1 - g0, 15)], [round(1 - g1, 15), g1]]), f"class-conditional({g0:g}, {g1:g})"
-    )
+        raise invalid(subject, "takes either rate or gamma0 and gamma1, not both")
+    if rate is not None:
+        gamma0 = gamma1 = 1 - _unit("noise rate", rate)
+    if gamma0 is None or gamma1 is None:
+        raise invalid(subject, "needs gamma0 and gamma1", f"{gamma0} and {gamma1}")
+    g0, g1 = _unit("gamma0", gamma0), _unit("gamma1", gamma1)
+    matrix = [[g0, round(1 - g0, 15)], [round(1 - g1, 15), g1]]
+    return NoiseProfile(np.array(matrix), f"class-conditional({g0:g}, {g1:g})")
 
 
 def one_way(rate: float, n_grades: int, *, source: int = 0, target: int | None = None) -> NoiseProfile:
     """Grade ``source`` becomes ``target`` (the top grade by default) with probability ``rate``; others stay.
 
-    The robustness test of Marcuzzi et al. (2022) is ``one_way(rate, 5)``: 0 becomes 4. Here ``rate`` is that
-    of the documents of grade ``source``, not of all.
+    The robustness test of Marcuzzi et al. (2022) is ``one_way(rate, 5)``: 0 becomes 4. ``rate`` is that of
+    the documents of grade ``source``.
 
     >>> one_way(0.1, 3).matrix.tolist()
     [[0.9, 0.0, 0.1], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
@@ -311,18 +263,15 @@ def replacement(rate: float, n_grades: int, *, draws_from: Sequence[float] = REP
     [0.9, 0.04, 0.03, 0.02, 0.01]
     """
     if len(draws_from) != n_grades:
-        raise invalid(
-            "draws_from",
-            f"must hold a probability for each of the {n_grades} grades",
-            f"{len(draws_from)} values",
-            remedy="As in draws_from=[0.7, 0.2, 0.1] for three grades.",
-        )
+        rule = f"must hold a probability for each of the {n_grades} grades"
+        remedy = "As in draws_from=[0.7, 0.2, 0.1] for three grades."
+        raise invalid("draws_from", rule, f"{len(draws_from)} values", remedy=remedy)
     shares = proportions_of(draws_from, n_grades)
     matrix = (1 - _unit("noise rate", rate)) * np.eye(n_grades) + rate * shares
     return NoiseProfile(matrix, f"replacement {rate:g}")
 
 
-def uneven(rate: float, n_grades: int, *, proportions: Sequence[float] | None = None) -> NoiseProfile:
+def uneven(rate: float, n_grades: int, *, proportions: Weights = None) -> NoiseProfile:
     """Errors go to near grades (geometric, rho = .5), three times as often on the top grade as on grade 0.
 
     The rate of grade l is proportional to 1 + 2 l / (C - 1); the mean over ``proportions`` is ``rate``.
@@ -351,21 +300,12 @@ def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatA
     """Shares of the grades that sum to 1, from counts or shares in any unit."""
     shares = np.asarray(values, dtype=np.float64)
     if shares.ndim != 1 or not len(shares) or (n_grades is not None and len(shares) != n_grades):
-        wanted = f"one share for each of {n_grades} grades" if n_grades else "a list of shares"
-        raise invalid("proportions", f"must be {wanted}", f"shape {shares.shape}")
+        rule = f"must be one share for each of {n_grades} grades" if n_grades else "must be a list of shares"
+        raise invalid("proportions", rule, f"shape {shares.shape}")
     if not np.isfinite(shares).all() or (shares < 0).any() or shares.sum() <= 0:
         raise invalid("proportions", "must be shares >= 0, not all 0", shares.tolist())
     normalised: FloatArray = shares / shares.sum()
     return normalised
-
-
-def steps_of(matrix: FloatArray) -> FloatArray:
-    """Where a draw from [0, 1) passes from one given grade to the next, for every true grade."""
-    steps: FloatArray = np.cumsum(matrix, axis=1)[:, :-1]
-    # Rounding may leave the sum just below 1: grades of probability 0 at the end must stay out of reach.
-    last = matrix.shape[1] - 1 - np.argmax(matrix[:, ::-1] > 0, axis=1)
-    steps[np.arange(matrix.shape[1] - 1) >= last[:, None]] = 1.0
-    return steps
 
 
 def make_profile(
@@ -381,13 +321,21 @@ def make_profile(
     for option in options or {}:
         one_of(f"option of noise profile {name!r}", option, [o for o in takes if o not in SHARED])
     if rate is None and takes["rate"].default is inspect.Parameter.empty:
-        raise invalid("noise rate", "must be given with a named profile", "none", remedy="Say rate=0.2.")
+        raise invalid("noise rate", "must be given with a named profile", remedy="Say rate=0.2.")
     try:
         return family(rate, n_grades, **(options or {}))
     except TypeError as error:
-        raise invalid(
-            f"options of noise profile {name!r}", "must have fitting types", options, remedy=f"({error})"
-        ) from error
+        subject = f"options of noise profile {name!r}"
+        raise invalid(subject, "must have fitting types", options, remedy=f"({error})") from error
+
+
+def _steps(matrix: FloatArray) -> FloatArray:
+    """Where a draw from [0, 1) passes from one given grade to the next, for every true grade."""
+    steps: FloatArray = np.cumsum(matrix, axis=1)[:, :-1]
+    # Rounding may leave the sum just below 1: grades of probability 0 at the end must stay out of reach.
+    last = matrix.shape[1] - 1 - np.argmax(matrix[:, ::-1] > 0, axis=1)
+    steps[np.arange(matrix.shape[1] - 1) >= last[:, None]] = 1.0
+    return steps
 
 
 def _by_distance(
@@ -395,8 +343,8 @@ def _by_distance(
     rate: float,
     n_grades: int,
     fall: Callable[[FloatArray], FloatArray],
-    row_weights: Sequence[float] | None = None,
-    proportions: Sequence[float] | None = None,
+    row_weights: Weights,
+    proportions: Weights,
 ) -> NoiseProfile:
     """P(m | l, error) proportional to fall(|l - m|); rates by row gamma_l = gamma w_l / sum_m r_m w_m."""
     _unit("noise rate", rate)
@@ -404,23 +352,7 @@ def _by_distance(
         raise invalid(f"{name} noise", "needs at least two grades", n_grades)
     rates = np.full(n_grades, rate)
     if row_weights is not None:
-        if proportions is None:
-            raise invalid(
-                "proportions", "must be given with row_weights, so that the mean rate is kept", "none"
-            )
-        weights = _row_weights(row_weights, n_grades)
-        mean = float(proportions_of(proportions, n_grades) @ weights)
-        if mean <= 0:
-            raise invalid("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
-        rates = rate * weights / mean
-        if (rates > 1).any():
-            raise invalid(
-                "row rates",
-                "must not exceed 1",
-                f"{rates.max():.3g}",
-                at=f"grade {int(rates.argmax())}",
-                remedy="Lower the rate or even out row_weights.",
-            )
+        rates = _row_rates(rate, n_grades, row_weights, proportions)
     grades = np.arange(n_grades)
     distance = abs(grades[:, None] - grades[None, :]).astype(np.float64)
     off = ~np.eye(n_grades, dtype=bool)
@@ -432,32 +364,26 @@ def _by_distance(
     return NoiseProfile(matrix, f"{name} {rate:g}")
 
 
-def _row_weights(values: Sequence[float], n_grades: int) -> FloatArray:
-    weights = np.asarray(values, dtype=np.float64)
+def _row_rates(rate: float, n_grades: int, row_weights: Sequence[float], proportions: Weights) -> FloatArray:
+    if proportions is None:
+        raise invalid("proportions", "must be given with row_weights, so that the mean rate is kept")
+    weights = np.asarray(row_weights, dtype=np.float64)
     if weights.shape != (n_grades,) or not (np.isfinite(weights) & (weights >= 0)).all():
-        raise invalid(
-            "row_weights", f"must hold a weight >= 0 for each of {n_grades} grades", weights.tolist()
-        )
-    return weights
+        rule = f"must hold a weight >= 0 for each of {n_grades} grades"
+        raise invalid("row_weights", rule, weights.tolist())
+    mean = float(proportions_of(proportions, n_grades) @ weights)
+    if mean <= 0:
+        raise invalid("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
+    rates: FloatArray = rate * weights / mean
+    if (rates > 1).any():
+        remedy = "Lower the rate or even out row_weights."
+        at = f"grade {int(rates.argmax())}"
+        raise invalid("row rates", "must not exceed 1", f"{rates.max():.3g}", at=at, remedy=remedy)
+    return rates
 
 
 def _unit(name: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise invalid(name, "must lie in [0, 1]", value)
-    return value
-
-
-PROFILES: dict[str, Callable[..., NoiseProfile]] = {
-    "uniform": uniform,
-    "geometric": geometric,
-    "power": power,
-    "adjacent": adjacent,
-    "class-conditional": class_conditional,
-    "one-way": one_way,
-    "replacement": replacement,
-    "uneven": uneven,
-    "missed": missed,
-}
+    return check_number(name, value, least=0, most=1)
 
 
 def _matrix_of(noise: Any) -> FloatArray:
@@ -469,9 +395,9 @@ def _matrix_of(noise: Any) -> FloatArray:
         kept0, kept1 = matrix
         return np.array([[kept0, 1 - kept0], [1 - kept1, kept1]])
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        given = f"shape {matrix.shape}" if matrix.ndim == 2 else repr(noise)[:80]
+        value = f"shape {matrix.shape}" if matrix.ndim == 2 else repr(noise)[:80]
         remedy = "A NoiseProfile, a NoiseEstimate or a text such as 'uniform:0.1' will do."
-        raise invalid("noise", "must be a square matrix P(given grade | true grade)", given, remedy=remedy)
+        raise invalid("noise", "must be a square matrix P(given grade | true grade)", value, remedy=remedy)
     return matrix
 
 
@@ -488,11 +414,10 @@ def read_noise(text: str, n_grades: int | None) -> NoiseProfile:
     if n_grades is None:
         raise invalid("noise", "needs the number of grades with family:rate", repr(text))
     try:
-        return make_profile(family, float(rate), n_grades)
-    except ValueError as error:
-        if isinstance(error, CleanrankError):
-            raise
-        raise invalid("noise rate", "must be a number", repr(rate), remedy="As in uniform:0.1.") from error
+        number = float(rate)
+    except ValueError:
+        raise invalid("noise rate", "must be a number", repr(rate), remedy="As in uniform:0.1.") from None
+    return make_profile(family, number, n_grades)
 
 
 def read_matrix(path: str | Path) -> NoiseProfile:
@@ -502,20 +427,25 @@ def read_matrix(path: str | Path) -> NoiseProfile:
     file = existing_file(path)
     try:
         text = file.read_text(encoding="utf-8")
-        rows: Any = json.loads(text) if text.lstrip()[:1] in ("[", "{") else _csv(text)
+        lines = [line.split(",") for line in text.splitlines() if line.strip()]
+        rows: Any = json.loads(text) if text.lstrip()[:1] in ("[", "{") else lines
         rows = rows["matrix"] if isinstance(rows, dict) else rows
         matrix = np.array(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError) as error:
-        raise BadFileError(
-            error_text(
-                f"noise file {str(file)!r}",
-                "must hold a square matrix of probabilities as JSON or CSV",
-                f"{type(error).__name__}: {error}",
-            ),
-            str(file),
-        ) from None
+        rule = "must hold a square matrix of probabilities as JSON or CSV"
+        message = error_text(f"noise file {str(file)!r}", rule, f"{type(error).__name__}: {error}")
+        raise BadFileError(message, str(file)) from None
     return NoiseProfile(matrix, file.stem)
 
 
-def _csv(text: str) -> list[list[float]]:
-    return [[float(cell) for cell in line.split(",")] for line in text.splitlines() if line.strip()]
+PROFILES: dict[str, Callable[..., NoiseProfile]] = {
+    "uniform": uniform,
+    "geometric": geometric,
+    "power": power,
+    "adjacent": adjacent,
+    "class-conditional": class_conditional,
+    "one-way": one_way,
+    "replacement": replacement,
+    "uneven": uneven,
+    "missed": missed,
+}
