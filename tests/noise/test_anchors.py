@@ -192,7 +192,7 @@ def test_wrong_arguments_are_refused():
     data, p = sure_data(uniform(0.1, 3), n=400)
     with pytest.raises(UnknownNameError, match="uniform"):
         from_data(data, p, family="unifrom")
-    with pytest.raises(InvalidInputError, match="one of them"):
+    with pytest.raises(InvalidInputError, match="either `probabilities` or `fit_predict`"):
         from_data(data)
     with pytest.raises(InvalidInputError, match="shape"):
         from_data(data, p[:-1])

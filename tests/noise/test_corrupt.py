@@ -90,5 +90,5 @@ def test_mistakes_are_named(toy):
         corrupt(toy, rate=0.1, spread=1.0)
     with pytest.raises(CleanrankError, match="strictly between 0 and 1"):
         corrupt(toy, rate=0.0, spread=0.1)
-    with pytest.raises(CleanrankError, match="below 2, the size"):
+    with pytest.raises(CleanrankError, match="0 to 1; got 2"):
         corrupt(toy, rate=0.1, n_grades=2)

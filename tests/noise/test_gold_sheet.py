@@ -42,7 +42,7 @@ def test_what_is_filled_in_is_read_back(tmp_path, data, name):
     fill_in(tmp_path / name, data)
     found = read_sheet(tmp_path / name, data)
     assert found.row_ids.tolist() == sheet.row_ids.tolist()
-    assert found.true_grades.tolist() == sheet.given.tolist()
+    assert found.true_grades.tolist() == sheet.given_grades.tolist()
     assert found.shares.tolist() == [1.0] * 30
     assert found.estimate(data).rate < 0.15
 
@@ -59,7 +59,7 @@ def test_the_given_grade_is_hidden_unless_asked_for(tmp_path, data):
         "row_id": str(sheet.row_ids[0]),
         "query_id": str(sheet.query_ids[0]),
         "doc_id": sheet.doc_ids[0],
-        "given_grade": str(sheet.given[0]),
+        "given_grade": str(sheet.given_grades[0]),
         "true_grade": "",
     }
 

@@ -88,10 +88,7 @@ def judgements(
         return table
     if table is not None:
         names = list(table.keys() if isinstance(table, Mapping) else table.columns)
-        item, grade = (
-            table[one_of("column", "item", names)],
-            table[one_of("column", "grade", names)],
-        )
+        item, grade = (table[one_of("column", name, names)] for name in ("item", "grade"))
         annotator = table["annotator"] if "annotator" in names else None
     grades = np.asarray(grade)
     if grades.ndim != 1 or not len(grades) or not np.issubdtype(grades.dtype, np.number):
@@ -108,20 +105,16 @@ def judgements(
     if annotator is not None:
         people, who = np.unique(np.asarray(annotator), return_inverse=True)
     if len(item_of) != len(grades) or len(who) != len(grades):
-        raise invalid(
-            "judgements", "must have an item and an annotator per grade", f"{len(item_of)}, {len(who)}"
-        )
+        rule = "must have an item and an annotator per grade"
+        raise invalid("judgements", rule, f"{len(item_of)}, {len(who)}")
     if annotator is not None:
-        _, times = np.unique(item_of * len(people) + who, return_counts=True)
+        keys, times = np.unique(item_of * len(people) + who, return_counts=True)
         if (times > 1).any():
-            key = int(np.unique(item_of * len(people) + who)[np.argmax(times > 1)])
-            what, whom = str(items[key // len(people)]), str(people[key % len(people)])
-            raise invalid(
-                "judgements",
-                "must be one per item and annotator",
-                f"{int(times[np.argmax(times > 1)])} of item {what!r} by {whom!r}",
-                remedy="A person's second look at an item is no independent judgement: keep one.",
-            )
+            first = int(np.argmax(times > 1))
+            what, whom = divmod(int(keys[first]), len(people))
+            again = f"{times[first]} of item {str(items[what])!r} by {str(people[whom])!r}"
+            remedy = "A person's second judgement of an item is not independent: keep one."
+            raise invalid("judgements", "must be one per item and annotator", again, remedy=remedy)
     return Judgements(item_of, who, grades.astype(np.int64), items, people, C)
 
 
@@ -131,15 +124,15 @@ def agreement(table: Any) -> Agreement:
     >>> agreement({"item": [1, 1, 2, 2], "annotator": ["x", "y", "x", "y"], "grade": [0, 0, 1, 1]}).fleiss
     1.0
     """
-    found = judgements(table)
-    counts = found.per_item
+    judged = judgements(table)
+    counts = judged.per_item
     if not (counts.sum(axis=1) > 1).any():
         raise invalid("judgements", "must hold two judgements of some item", "none")
     pairs = counts.sum(axis=1) * (counts.sum(axis=1) - 1)
     equal = (counts * (counts - 1)).sum(axis=1)
     return Agreement(
         float(equal.sum() / pairs.sum()),
-        _mean_cohen(found) if len(found.annotators) else None,
+        _mean_cohen(judged) if len(judged.annotators) else None,
         fleiss_kappa(counts),
         krippendorff_alpha(counts),
     )
@@ -155,8 +148,7 @@ def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike, n_grades: int | None = None)
     C = int(max(first.max(), second.max())) + 1 if n_grades is None else n_grades
     table = np.zeros((C, C))
     np.add.at(table, (first, second), 1 / len(first))
-    by_chance = float(table.sum(axis=1) @ table.sum(axis=0))
-    return _corrected(float(np.trace(table)), by_chance)
+    return _corrected(float(np.trace(table)), float(table.sum(axis=1) @ table.sum(axis=0)))
 
 
 def fleiss_kappa(counts: npt.ArrayLike) -> float:
@@ -165,9 +157,7 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float:
     Items may have different numbers of judgements; those with one are left out, and agreement is the mean
     over items.
     """
-    n = np.asarray(counts, dtype=np.float64)
-    total = n.sum(axis=1)
-    n, total = n[total > 1], total[total > 1]
+    n, total = _judged_twice(counts)
     observed = float(((n * (n - 1)).sum(axis=1) / (total * (total - 1))).mean())
     share = n.sum(axis=0) / n.sum()
     return _corrected(observed, float(share @ share))
@@ -181,10 +171,9 @@ def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> floa
         distance: "nominal", "ordinal" (by how many judgements lie between two grades) or "interval".
     """
     one_of("distance", distance, DISTANCES)
-    n = np.asarray(counts, dtype=np.float64)
-    total = n.sum(axis=1)
-    n, total = n[total > 1], total[total > 1]
-    together = (n / (total - 1)[:, None]).T @ n - np.diag((n / (total - 1)[:, None]).sum(axis=0))
+    n, total = _judged_twice(counts)
+    share = n / (total - 1)[:, None]
+    together = share.T @ n - np.diag(share.sum(axis=0))
     marginal = together.sum(axis=1)
     squared = _squared_distance(marginal, distance)
     expected = np.outer(marginal, marginal) - np.diag(marginal)
@@ -192,31 +181,33 @@ def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> floa
     return 1.0 - float((together * squared).sum()) / apart if apart > 0 else float("nan")
 
 
+def _judged_twice(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """The counts of items with two judgements or more, and how many judgements these have."""
+    n = np.asarray(counts, dtype=np.float64)
+    total = n.sum(axis=1)
+    return n[total > 1], total[total > 1]
+
+
 def _squared_distance(marginal: FloatArray, distance: str) -> FloatArray:
     C = len(marginal)
-    grades = np.arange(C, dtype=np.float64)
     if distance == "nominal":
         return 1.0 - np.eye(C)
-    if distance == "interval":
-        apart: FloatArray = (grades[:, None] - grades[None, :]) ** 2
-        return apart
-    middle = np.cumsum(marginal) - marginal / 2
-    found: FloatArray = (middle[:, None] - middle[None, :]) ** 2
-    return found
+    place = np.arange(C, dtype=np.float64) if distance == "interval" else np.cumsum(marginal) - marginal / 2
+    squared: FloatArray = (place[:, None] - place[None, :]) ** 2
+    return squared
 
 
-def _mean_cohen(found: Judgements, least: int = 10) -> float | None:
-    A = len(found.annotators)
-    table = np.full((len(found.items), A), -1, dtype=np.int64)
-    table[found.item, found.annotator] = found.grade
+def _mean_cohen(judged: Judgements, least: int = 10) -> float | None:
+    A = len(judged.annotators)
+    table = np.full((len(judged.items), A), -1, dtype=np.int64)
+    table[judged.item, judged.annotator] = judged.grade
     kappas = []
-    for a in range(A):
-        for b in range(a):
-            both = (table[:, a] >= 0) & (table[:, b] >= 0)
-            if both.sum() >= least:
-                kappas.append(cohen_kappa(table[both, a], table[both, b], found.n_grades))
-    kept = [kappa for kappa in kappas if np.isfinite(kappa)]
-    return float(np.mean(kept)) if kept else None
+    for a, b in zip(*np.tril_indices(A, -1), strict=True):
+        both = (table[:, a] >= 0) & (table[:, b] >= 0)
+        if both.sum() >= least:
+            kappas.append(cohen_kappa(table[both, a], table[both, b], judged.n_grades))
+    finite = [kappa for kappa in kappas if np.isfinite(kappa)]
+    return float(np.mean(finite)) if finite else None
 
 
 def _corrected(observed: float, by_chance: float) -> float:

@@ -14,13 +14,13 @@ estimate is put through checks, and one that fails them is refused, with the rea
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.split import fold_of_query
+from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile, uniform
@@ -30,23 +30,24 @@ from cleanrank.validation import one_of
 
 FitPredict = Callable[[RankingData, RankingData], FloatArray]
 
-SURELY = 0.2
+# What an estimate must pass; leads and trends are in standard errors.
+ANCHOR_SHARE = 0.2
 LEAST_ANCHORS = 30
 LEAST_AUC = 0.6
 LEAST_KAPPA = 0.3
 LEAST_KEPT = 0.75
 MOST_TREND = 2.5
-CLEARLY = 3.0
-UNEVEN = 2.0
-ADDED = 0.7
-OFF = 0.2
+CLEAR_LEAD = 3.0
+MOST_UNEVEN = 2.0
+ADDED_KEEPS = 0.7
+MOST_GAP = 0.2
 STREAM = 9031
 BLOCK = 100
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A matrix read off anchors: counts of given grades by query, what they give, what speaks against it."""
+    """A matrix from anchors: their counts by query, how counts give matrices, objections to it."""
 
     matrix: FloatArray
     by_query: FloatArray
@@ -79,17 +80,16 @@ def cross_fit(
     [[0.0, 1.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]]
     """
     C = max(data.n_grades, 2) if n_grades is None else n_grades
-    row_fold = np.repeat(fold_of_query(data, n_folds, seed), data.lengths)
-    found = np.zeros((data.n_docs, C))
-    for tested in range(n_folds):
-        rows = data.select(row_fold == tested)
-        predicted = np.asarray(fit_predict(data.select(row_fold != tested), rows), dtype=np.float64)
+    probabilities = np.zeros((data.n_docs, C))
+    for train, held in query_folds(data, n_folds, seed):
+        rows = data.select(held)
+        predicted = np.asarray(fit_predict(train, rows), dtype=np.float64)
         if predicted.ndim != 2 or len(predicted) != rows.n_docs or predicted.shape[1] > C:
             rule = f"must give a probability of each of {C} grades for {rows.n_docs} rows"
             raise invalid("fit_predict", rule, f"shape {predicted.shape}")
         # A grade that is missing from the training part has no column: its probability is 0.
-        found[row_fold == tested, : predicted.shape[1]] = predicted
-    return found
+        probabilities[held, : predicted.shape[1]] = predicted
+    return probabilities
 
 
 def from_data(
@@ -104,10 +104,10 @@ def from_data(
     seed: int = 0,
     strict: bool = False,
 ) -> NoiseEstimate:
-    """The noise matrix from the data alone, or the reasons why it cannot be known.
+    """The noise matrix from the data alone, or the reasons why it is not identified.
 
     A refused estimate has no matrix (``profile`` is None and ``matrix`` raises); ``rejected`` keeps the one
-    that failed, to look at.
+    that failed.
 
     Args:
         data: rows with given grades.
@@ -125,7 +125,8 @@ def from_data(
     if family is not None:
         one_of("family", family, FAMILIES)
     if (probabilities is None) == (fit_predict is None):
-        raise invalid("probabilities or fit_predict", "must be given, one of them", "both or none")
+        both = "both" if fit_predict is not None else "neither"
+        raise invalid("from_data", "takes either `probabilities` or `fit_predict`", both)
     C = max(data.n_grades, 2)
     if fit_predict is not None:
         p = cross_fit(data, fit_predict, n_folds, seed=seed, n_grades=C)
@@ -139,14 +140,24 @@ def from_data(
     if fit_predict is not None and not reasons:
         reasons += _added_noise(data, fit_predict, read, reading.matrix, n_folds, seed)
     if reasons:
-        refused = _refused(reasons, reading, level, C)
+        refused = NoiseEstimate(
+            "data",
+            None,
+            np.zeros((0, C, C)),
+            np.zeros((0, C)),
+            reading.anchors,
+            level,
+            trusted=False,
+            reasons=tuple(reasons),
+            rejected=NoiseProfile(reading.matrix, "rejected"),
+        )
         if strict:
             _ = refused.matrix
         return refused
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
     if family is not None:
         # Missed relevant documents and errors that fall off with distance can pass every check (the table of
-        # docs/estimating-noise.md), so an assumed family is for the caller to vouch for.
+        # docs/estimating-noise.md), so the caller must vouch for an assumed family.
         notes.append(
             "errors were assumed to go to any other grade alike, which the data cannot prove: not trusted"
         )
@@ -176,14 +187,14 @@ def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
         # Half an error of random weight: errors that no query shows are rare, not impossible.
         wrong = counts[:, 1] + rng.standard_gamma(0.5, size=len(counts))
         t = np.minimum(wrong / np.maximum(counts.sum(axis=1), 1), 1 / C)
-        found: FloatArray = t[:, None, None] + (1 - C * t)[:, None, None] * np.eye(C)
-        return found
+        T: FloatArray = t[:, None, None] + (1 - C * t)[:, None, None] * np.eye(C)
+        return T
 
     T = uniform(min(float(shares[m]) * (C - 1), (C - 1) / C), C).matrix
     doubts = _trend(data.y[rows] == m, m)
     for each in (0, C - 1):
         doubts += _order(data.y[anchor_rows(p, each)], each, C)
-    if ahead < CLEARLY:
+    if ahead < CLEAR_LEAD:
         doubts.append(
             f"the features single out no rows: those most surely of grade {end} are given it in "
             f"{shares[end]:.0%} of cases, all rows in {(data.y == end).mean():.0%}"
@@ -198,13 +209,13 @@ def _read_uniform(data: RankingData, p: FloatArray) -> _Reading:
 
 def _surest_end(y: npt.NDArray[np.int32], p: FloatArray) -> tuple[int, IntArray, float]:
     """The end of the scale that the features know best: the grade, its surest rows, the lead in errors."""
-    found = []
+    ends = []
     for end in (0, p.shape[1] - 1):
         rows = anchor_rows(p, end)
-        given, here = float((y == end).mean()), float((y[rows] == end).mean())
-        ahead = (here - given) / np.sqrt(max(given * (1 - given), 1e-9) / len(rows))
-        found.append((end, rows, float(ahead), here))
-    end, rows, ahead, _ = max(found, key=lambda each: each[3] if each[2] > CLEARLY else -1.0)
+        overall, anchored = float((y == end).mean()), float((y[rows] == end).mean())
+        ahead = (anchored - overall) / np.sqrt(max(overall * (1 - overall), 1e-9) / len(rows))
+        ends.append((end, rows, float(ahead), anchored))
+    end, rows, ahead, _ = max(ends, key=lambda each: each[3] if each[2] > CLEAR_LEAD else -1.0)
     return end, rows, ahead
 
 
@@ -218,7 +229,7 @@ def _read_full(data: RankingData, p: FloatArray) -> _Reading:
     anchors = 0
     for l in range(C):
         of_grade = int((data.y == l).sum())
-        k = min(max(int(SURELY * of_grade), LEAST_ANCHORS), data.n_docs)
+        k = min(max(int(ANCHOR_SHARE * of_grade), LEAST_ANCHORS), data.n_docs)
         rows = np.argsort(-p[:, l], kind="stable")[:k]
         np.add.at(by_query, (query[rows], l * C + data.y[rows]), 1.0)
         T[l] = np.bincount(data.y[rows], minlength=C) / k
@@ -231,11 +242,10 @@ def _read_full(data: RankingData, p: FloatArray) -> _Reading:
             doubts += _trend(data.y[rows] != l, l)
 
     def matrices(counts: FloatArray, rng: np.random.Generator) -> FloatArray:
-        tables = (
-            counts.reshape(-1, C, C) + rng.standard_gamma(weak_prior(C), size=(len(counts), C, C)) + 1e-300
-        )
-        found: FloatArray = tables / tables.sum(axis=2, keepdims=True)
-        return found
+        prior = rng.standard_gamma(weak_prior(C), size=(len(counts), C, C))
+        tables = counts.reshape(-1, C, C) + prior + 1e-300
+        T: FloatArray = tables / tables.sum(axis=2, keepdims=True)
+        return T
 
     return _Reading(T, by_query, matrices, anchors, tuple(doubts))
 
@@ -269,7 +279,7 @@ def _order(given: npt.NDArray[np.int32], end: int, n_grades: int) -> list[str]:
     for near, far in itertools.pairwise(path):
         ahead = (counts[far] - counts[near]) / np.sqrt(max(counts[far] + counts[near], 1.0))
         farthest = n_grades >= 4 and far == path[-1]
-        if ahead > CLEARLY or (farthest and -ahead > UNEVEN):
+        if ahead > CLEAR_LEAD or (farthest and -ahead > MOST_UNEVEN):
             return [
                 f"errors are not uniform: rows most surely of grade {end} are given grade {far} in "
                 f"{counts[far] / len(given):.1%} of cases and grade {near} in {counts[near] / len(given):.1%}"
@@ -279,24 +289,17 @@ def _order(given: npt.NDArray[np.int32], end: int, n_grades: int) -> list[str]:
 
 def _no_signal(y: npt.NDArray[np.int32], p: FloatArray) -> list[str]:
     """Features that hardly rank an end of the scale make hard documents look exactly like noise."""
+    from sklearn.metrics import roc_auc_score
+
     end, _, _ = _surest_end(y, p)
-    auc = _auc(p[:, end], y == end)
+    several = 0 < int((y == end).sum()) < len(y)
+    auc = float(roc_auc_score(y == end, p[:, end])) if several else 0.5
     if auc >= LEAST_AUC:
         return []
     return [
         f"the features say too little about the grades: they rank grade {end} with an AUC of {auc:.2f}; "
         f"below {LEAST_AUC:g} hard documents look like noise"
     ]
-
-
-def _auc(scores: FloatArray, positive: npt.NDArray[np.bool_]) -> float:
-    from scipy.stats import rankdata
-
-    n = int(positive.sum())
-    if not 0 < n < len(positive):
-        return 0.5
-    above = float(rankdata(scores)[positive].sum()) - n * (n + 1) / 2
-    return above / (n * (len(positive) - n))
 
 
 def _implausible(r: FloatArray) -> list[str]:
@@ -318,16 +321,16 @@ def _added_noise(
 ) -> list[str]:
     """Adds uniform noise of a known rate; the matrix read off then must be the product of the two."""
     C = len(matrix)
-    added = uniform((1 - ADDED) * (C - 1) / C, C)
+    added = uniform((1 - ADDED_KEEPS) * (C - 1) / C, C)
     noisier = added.apply(data, np.random.default_rng([seed, STREAM + 1])).data
     again = read(noisier, cross_fit(noisier, fit_predict, n_folds, seed=seed, n_grades=C))
-    wanted = matrix @ added.matrix
-    gap = float(abs(np.diag(again.matrix) - np.diag(wanted)).mean()) / float(np.diag(wanted).mean())
-    if gap <= OFF:
+    expected = matrix @ added.matrix
+    gap = float(abs(np.diag(again.matrix) - np.diag(expected)).mean()) / float(np.diag(expected).mean())
+    if gap <= MOST_GAP:
         return []
     return [
         f"added noise of a known rate was not recovered: grades kept {np.diag(again.matrix).mean():.2f} "
-        f"instead of {np.diag(wanted).mean():.2f}"
+        f"instead of {np.diag(expected).mean():.2f}"
     ]
 
 
@@ -335,8 +338,7 @@ def _resampled(data: RankingData, reading: _Reading, draws: int, seed: int) -> t
     """Matrices and true proportions over resampled queries; r solves r T = given shares."""
     rng = np.random.default_rng([seed, STREAM])
     Q, C = data.n_queries, len(reading.matrix)
-    given = np.zeros((Q, C))
-    np.add.at(given, (query_of_row(data.indptr), data.y), 1.0)
+    given = data.grade_counts(C).astype(np.float64)
     sums = []
     for start in range(0, draws, BLOCK):  # a block at a time: draws x queries would fill the memory
         times = rng.multinomial(Q, np.full(Q, 1 / Q), size=min(BLOCK, draws - start)).astype(np.float64)
@@ -350,40 +352,23 @@ def _resampled(data: RankingData, reading: _Reading, draws: int, seed: int) -> t
     return T, r
 
 
-def _refused(reasons: Sequence[str], reading: _Reading, level: float, n_grades: int) -> NoiseEstimate:
-    return NoiseEstimate(
-        "data",
-        None,
-        np.zeros((0, n_grades, n_grades)),
-        np.zeros((0, n_grades)),
-        reading.anchors,
-        level,
-        trusted=False,
-        reasons=tuple(reasons),
-        rejected=NoiseProfile(reading.matrix, "rejected"),
-    )
-
-
 def _probabilities(values: npt.ArrayLike | None, data: RankingData, n_grades: int) -> FloatArray:
     p = np.asarray(values, dtype=np.float64)
     if p.shape != (data.n_docs, n_grades):
         rule = f"must have a row per document and a column per grade ({data.n_docs}, {n_grades})"
         raise invalid("probabilities", rule, f"shape {p.shape}")
-    if not np.isfinite(p).all() or (p < -1e-9).any() or (abs(p.sum(axis=1) - 1) > 1e-3).any():
-        row = int(
-            np.argmax(
-                (~np.isfinite(p)).any(axis=1) | (p < -1e-9).any(axis=1) | (abs(p.sum(axis=1) - 1) > 1e-3)
-            )
-        )
-        raise invalid(
-            "probabilities", "must be probabilities that sum to 1", p[row].tolist(), at=data.place(row)
-        )
+    sums_to_1 = abs(p.sum(axis=1) - 1) <= 1e-3
+    wrong = ~(np.isfinite(p) & (p >= -1e-9)).all(axis=1) | ~sums_to_1
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        rule = "must be probabilities that sum to 1"
+        raise invalid("probabilities", rule, p[row].tolist(), at=data.place(row))
     return p
 
 
-def anchor_rows(p: FloatArray, grade: int, share: float = SURELY) -> IntArray:
+def anchor_rows(p: FloatArray, grade: int) -> IntArray:
     """The rows that are most surely of a grade, the surest first."""
-    return np.argsort(-p[:, grade], kind="stable")[: max(int(share * len(p)), 1)].astype(np.int64)
+    return np.argsort(-p[:, grade], kind="stable")[: max(int(ANCHOR_SHARE * len(p)), 1)].astype(np.int64)
 
 
 FAMILIES: dict[str, Callable[[RankingData, FloatArray], _Reading]] = {

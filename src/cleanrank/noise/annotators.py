@@ -4,17 +4,18 @@ Item i has a true grade l with probability r_l; annotator a says m with probabil
 of the others given l. Hard items, on which everybody errs alike, break that independence and make T look
 better than it is.
 
-What can be known. Three or more judgements per item identify T (up to the names of the grades, which are
+What is identified. Three or more judgements per item identify T (up to the names of the grades, which are
 fixed by letting annotators be right more often than not). Two do not: the table of pairs has C (C + 1) / 2
 - 1 free numbers and (T, r) C^2 - 1. Then T = (1 - gamma) I + gamma M with a known pattern M of errors (a
-*family*) is fitted, and tested against the table where grades enough leave room to.
+*family*) is fitted, and tested against the table where there are three grades or more.
 
 Intervals come from Gibbs sampling: true grades given (T, r), then (T, r) given the true grades.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,6 +39,7 @@ CHAINS = 8
 TABLES = 999
 STREAM = 9021
 TINY = 1e-12
+Sweeps: TypeAlias = Iterator[tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,38 +88,37 @@ def from_repeated(
     >>> rng = np.random.default_rng(0)
     >>> truth = np.repeat(rng.choice(2, 300), 3)
     >>> said = np.where(rng.random(900) < 0.2, 1 - truth, truth)
-    >>> found = from_repeated({"item": np.repeat(np.arange(300), 3), "grade": said})
-    >>> bool(abs(found.rate - 0.2) < 0.05)
+    >>> estimate = from_repeated({"item": np.repeat(np.arange(300), 3), "grade": said})
+    >>> bool(abs(estimate.rate - 0.2) < 0.05)
     True
     """
-    found = judgements(table)
+    judged = judgements(table)
     one_of("model", model, MODELS)
     if family is not None:
         one_of("family", family, FAMILIES)
-    times = found.per_item.sum(axis=1)
-    if not (times > 1).any():
+    if not (judged.per_item.sum(axis=1) > 1).any():
         raise invalid("judgements", "must hold two judgements of some item", "none")
-    chosen = _model(found, model, times)
-    if chosen == "dawid-skene":
-        T, r = _gibbs_annotators(found, draws, seed)
-        share = np.bincount(found.annotator) / len(found)
-        return _checked(found, np.einsum("a,sacd->scd", share, T), r, level)
-    if chosen == "pooled":
-        T, r = _gibbs_pooled(found, draws, seed, _free_rows(found.n_grades))
-        return _checked(found, T, r, level)
-    assumed = family or "uniform"
-    pattern = make_profile(assumed, 1.0, found.n_grades).matrix
-    T, r = _gibbs_pooled(found, draws, seed, _one_rate(pattern))
-    reasons, fits = _family_verdict(found, T.mean(axis=0), r.mean(axis=0), assumed, seed)
+    model = _model(judged, model)
+    if model == "dawid-skene":
+        by_annotator, r = _gibbs_annotators(judged, draws, seed)
+        share = np.bincount(judged.annotator) / len(judged)
+        T = np.einsum("a,sacd->scd", share, by_annotator)
+        reasons = _exchanged(T.mean(axis=0))
+        trusted = not reasons
+    elif model == "pooled":
+        prior = weak_prior(judged.n_grades)
+        T, r = _gibbs_pooled(judged, draws, seed, lambda seen, rng: _dirichlet(seen + prior, rng))
+        reasons = _exchanged(T.mean(axis=0))
+        trusted = not reasons
+    else:
+        assumed = family or "uniform"
+        pattern = make_profile(assumed, 1.0, judged.n_grades).matrix
+        T, r = _gibbs_pooled(judged, draws, seed, _one_rate(pattern))
+        reasons, fits = _family_verdict(judged, T.mean(axis=0), r.mean(axis=0), assumed, seed)
+        trusted = fits is True or (fits is None and family is not None)
+    answers = r.mean(axis=0) * len(judged.items)
     return summarise(
-        "repeated",
-        T,
-        r,
-        len(found),
-        level=level,
-        answers=r.mean(axis=0) * len(found.items),
-        trusted=fits is True or (fits is None and family is not None),
-        reasons=reasons,
+        "repeated", T, r, len(judged), level=level, answers=answers, trusted=trusted, reasons=reasons
     )
 
 
@@ -125,10 +126,10 @@ def annotator_noise(
     table: Any, *, level: float = 0.95, draws: int = 1000, seed: int = 0
 ) -> dict[str, NoiseEstimate]:
     """The noise of every annotator on their own, by name."""
-    found = judgements(table)
-    _model(found, "dawid-skene", found.per_item.sum(axis=1))
-    T, r = _gibbs_annotators(found, draws, seed)
-    counts = np.bincount(found.annotator)
+    judged = judgements(table)
+    _model(judged, "dawid-skene")
+    T, r = _gibbs_annotators(judged, draws, seed)
+    counts = np.bincount(judged.annotator)
     return {
         str(name): summarise(
             "repeated",
@@ -139,7 +140,7 @@ def annotator_noise(
             answers=r.mean(axis=0) * counts[a],
             reasons=_exchanged(T[:, a].mean(axis=0)),
         )
-        for a, name in enumerate(found.annotators)
+        for a, name in enumerate(judged.annotators)
     }
 
 
@@ -151,39 +152,34 @@ def dawid_skene(
     The first start is the share of votes; the others mix it with random ones. The names of the true grades
     are then exchanged so that annotators agree with them as often as possible.
     """
-    found = judgements(table)
-    said, A = _said(found), max(len(found.annotators), 1)
-    votes = found.per_item / found.per_item.sum(axis=1, keepdims=True)
+    judged = judgements(table)
+    said, A = _said(judged), max(len(judged.annotators), 1)
+    votes = judged.per_item / judged.per_item.sum(axis=1, keepdims=True)
     rng = np.random.default_rng([seed, STREAM])
-    best: tuple[float, FloatArray, int] | None = None
+    best: tuple[float, FloatArray, int] = (-np.inf, votes, 0)
     for start in range(max(starts, 1)):
-        noise = rng.dirichlet(np.ones(found.n_grades), size=len(votes))
+        noise = rng.dirichlet(np.ones(judged.n_grades), size=len(votes))
         posterior = votes if start == 0 else 0.5 * votes + 0.5 * noise
-        value, posterior, steps = _expectation_maximisation(said, A, posterior, iterations, tolerance)
-        if best is None or value > best[0] + 1e-6:
-            best = (value, posterior, steps)
-    assert best is not None
+        fit = _expectation_maximisation(said, A, posterior, iterations, tolerance)
+        if fit[0] > best[0] + 1e-6:
+            best = fit
     value, posterior, steps = best
     matrices, _ = _maximise(said, A, posterior)
-    order = _names(np.einsum("a,acd->cd", np.bincount(found.annotator, minlength=A) / len(found), matrices))
+    shares = np.bincount(judged.annotator, minlength=A) / len(judged)
+    order = _names(np.einsum("a,acd->cd", shares, matrices))
     posterior = posterior[:, order]
+    proportions = posterior.mean(axis=0)
     return DawidSkene(
-        found.annotators,
-        matrices[:, order],
-        posterior.mean(axis=0),
-        posterior,
-        found.items,
-        value,
-        steps,
+        judged.annotators, matrices[:, order], proportions, posterior, judged.items, value, steps
     )
 
 
-def _model(found: Judgements, model: str, times: IntArray) -> str:
-    """The model to fit; an error when the judgements cannot carry the one asked for."""
-    thrice = int((times >= 3).sum())
-    A = len(found.annotators)
+def _model(judged: Judgements, model: str) -> str:
+    """The model to fit; an error when there are too few judgements for the named one."""
+    thrice = int((judged.per_item.sum(axis=1) >= 3).sum())
+    A = len(judged.annotators)
     if model == "auto":
-        if A >= 3 and thrice >= ENOUGH_ITEMS and np.bincount(found.annotator).min() >= ENOUGH_JUDGEMENTS:
+        if A >= 3 and thrice >= ENOUGH_ITEMS and np.bincount(judged.annotator).min() >= ENOUGH_JUDGEMENTS:
             return "dawid-skene"
         return "pooled" if thrice >= ENOUGH_ITEMS else "family"
     remedy = "Let more people judge them, or use model='family'."
@@ -193,15 +189,6 @@ def _model(found: Judgements, model: str, times: IntArray) -> str:
         rule = f"must hold {ENOUGH_ITEMS} items with three judgements"
         raise invalid("judgements", rule, thrice, remedy=remedy)
     return model
-
-
-def _checked(found: Judgements, T: FloatArray, r: FloatArray, level: float) -> NoiseEstimate:
-    reasons = _exchanged(T.mean(axis=0))
-    answers = r.mean(axis=0) * len(found.items)
-    trusted = not reasons
-    return summarise(
-        "repeated", T, r, len(found), level=level, answers=answers, trusted=trusted, reasons=reasons
-    )
 
 
 def _exchanged(mean: FloatArray) -> list[str]:
@@ -215,16 +202,16 @@ def _exchanged(mean: FloatArray) -> list[str]:
 
 
 def _family_verdict(
-    found: Judgements, T: FloatArray, r: FloatArray, family: str, seed: int
+    judged: Judgements, T: FloatArray, r: FloatArray, family: str, seed: int
 ) -> tuple[list[str], bool | None]:
     """Tests the table of pairs against the family: True fits, False does not, None cannot be tested.
 
     Pearson's statistic is compared with tables simulated from the fit, since many cells expect few pairs.
     """
     reasons = [f"two judgements per item do not identify the matrix: a {family} family was assumed"]
-    counts = found.per_item
+    counts = judged.per_item
     twice = counts[counts.sum(axis=1) == 2]
-    C = found.n_grades
+    C = judged.n_grades
     if C < 3 or len(twice) < ENOUGH_ITEMS:
         return [*reasons, "the assumption could not be tested (two grades, or too few pairs)"], None
     joint = T.T @ np.diag(r) @ T
@@ -235,21 +222,21 @@ def _family_verdict(
     low, high = (twice > 0).argmax(axis=1), C - 1 - (twice[:, ::-1] > 0).argmax(axis=1)
     np.add.at(observed, (low, high), 1.0)
     simulated = np.random.default_rng([seed, STREAM]).multinomial(len(twice), expected, size=TABLES)
-    wanted = np.maximum(expected * len(twice), TINY)
-    distance = ((np.vstack([observed[upper], simulated]) - wanted) ** 2 / wanted).sum(axis=1)
+    pairs = np.maximum(expected * len(twice), TINY)
+    distance = ((np.vstack([observed[upper], simulated]) - pairs) ** 2 / pairs).sum(axis=1)
     p = float((distance >= distance[0] - 1e-9).mean())
     if p < 0.01:
         return [*reasons, f"the agreement table does not fit it (p = {p:.2g})"], False
     return [*reasons, f"the agreement table fits it (p = {p:.2f})"], True
 
 
-def _said(found: Judgements) -> Any:
+def _said(judged: Judgements) -> Any:
     """(A C, I) sparse: which annotator said which grade of which item."""
     from scipy.sparse import csr_matrix
 
-    A = max(len(found.annotators), 1)
-    rows = found.annotator * found.n_grades + found.grade
-    return csr_matrix((np.ones(len(found)), (rows, found.item)), shape=(A * found.n_grades, len(found.items)))
+    shape = max(len(judged.annotators), 1) * judged.n_grades, len(judged.items)
+    rows = judged.annotator * judged.n_grades + judged.grade
+    return csr_matrix((np.ones(len(judged)), (rows, judged.item)), shape=shape)
 
 
 def _maximise(
@@ -289,60 +276,60 @@ def _names(pooled: FloatArray) -> IntArray:
     return order
 
 
-def _gibbs_annotators(found: Judgements, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
+def _gibbs_annotators(judged: Judgements, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
     """(draws, A, C, C) and (draws, C), from CHAINS chains that start at the best fit."""
-    fit = dawid_skene(found, seed=seed)
-    said, A, C = _said(found), len(found.annotators), found.n_grades
+    fit = dawid_skene(judged, seed=seed)
+    said, A, C = _said(judged), len(judged.annotators), judged.n_grades
     back = said.T.tocsr()
     rng = np.random.default_rng([seed, STREAM])
-    prior, base = weak_prior(C), C * found.per_item.sum(axis=0) / len(found)
-    T = np.repeat(fit.matrices[None], CHAINS, axis=0)
-    r = np.repeat(np.maximum(fit.proportions, TINY)[None], CHAINS, axis=0)
-    burn, thin, kept = 100, 3, -(-draws // CHAINS)
-    all_T, all_r = [], []
-    for sweep in range(burn + thin * kept):
-        table = np.log(np.maximum(T, TINY)).transpose(1, 3, 0, 2).reshape(A * C, CHAINS * C)
-        log = (back @ table).reshape(-1, CHAINS, C) + np.log(np.maximum(r, TINY))
-        truth = _drawn(log, rng)
-        seen = (said @ truth.reshape(-1, CHAINS * C)).reshape(A, C, CHAINS, C).transpose(2, 0, 3, 1)
-        T = _dirichlet(seen + prior, rng)
-        r = _dirichlet(truth.sum(axis=0) + base, rng)
-        if sweep >= burn and (sweep - burn) % thin == thin - 1:
-            all_T.append(T)
-            all_r.append(r)
-    return np.concatenate(all_T)[:draws], np.concatenate(all_r)[:draws]
+    prior, base = weak_prior(C), C * judged.per_item.sum(axis=0) / len(judged)
+
+    def sweeps() -> Sweeps:
+        T = np.repeat(fit.matrices[None], CHAINS, axis=0)
+        r = np.repeat(np.maximum(fit.proportions, TINY)[None], CHAINS, axis=0)
+        while True:
+            table = np.log(np.maximum(T, TINY)).transpose(1, 3, 0, 2).reshape(A * C, CHAINS * C)
+            log = (back @ table).reshape(-1, CHAINS, C) + np.log(np.maximum(r, TINY))
+            truth = _one_hot_draws(log, rng)
+            seen = (said @ truth.reshape(-1, CHAINS * C)).reshape(A, C, CHAINS, C).transpose(2, 0, 3, 1)
+            T = _dirichlet(seen + prior, rng)
+            r = _dirichlet(truth.sum(axis=0) + base, rng)
+            yield T, r
+
+    return _thinned(sweeps(), draws, burn=100, thin=3)
 
 
 def _gibbs_pooled(
-    found: Judgements, draws: int, seed: int, update: Callable[[FloatArray, np.random.Generator], FloatArray]
+    judged: Judgements, draws: int, seed: int, update: Callable[[FloatArray, np.random.Generator], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """(draws, C, C) and (draws, C); items with the same counts of grades are handled together."""
-    C = found.n_grades
-    patterns, times = np.unique(found.per_item, axis=0, return_counts=True)
+    """(draws, C, C) and (draws, C); items with the same counts of grades are handled together.
+
+    ``update`` draws T from counts (CHAINS, C, C) of true and given grades.
+    """
+    patterns, times = np.unique(judged.per_item, axis=0, return_counts=True)
     rng = np.random.default_rng([seed, STREAM])
-    base = C * found.per_item.sum(axis=0) / len(found)
+    base = judged.n_grades * judged.per_item.sum(axis=0) / len(judged)
     start = patterns / patterns.sum(axis=1, keepdims=True)
-    truth = np.repeat((start * times[:, None])[None], CHAINS, axis=0)
-    burn, thin, kept = 200, 4, -(-draws // CHAINS)
-    all_T, all_r = [], []
-    for sweep in range(burn + thin * kept):
-        T = update(np.einsum("kpl,pm->klm", truth, patterns), rng)
-        r = _dirichlet(truth.sum(axis=1) + base, rng)
-        log = (
-            np.einsum("pm,klm->kpl", patterns, np.log(np.maximum(T, TINY)))
-            + np.log(np.maximum(r, TINY))[:, None]
-        )
-        weight = np.exp(log - log.max(axis=2, keepdims=True))
-        truth = rng.multinomial(times, weight / weight.sum(axis=2, keepdims=True)).astype(np.float64)
-        if sweep >= burn and (sweep - burn) % thin == thin - 1:
-            all_T.append(T)
-            all_r.append(r)
-    return np.concatenate(all_T)[:draws], np.concatenate(all_r)[:draws]
+
+    def sweeps() -> Sweeps:
+        truth = np.repeat((start * times[:, None])[None], CHAINS, axis=0)
+        while True:
+            T = update(np.einsum("kpl,pm->klm", truth, patterns), rng)
+            r = _dirichlet(truth.sum(axis=1) + base, rng)
+            yield T, r
+            log = np.einsum("pm,klm->kpl", patterns, np.log(np.maximum(T, TINY)))
+            log = log + np.log(np.maximum(r, TINY))[:, None]
+            weight = np.exp(log - log.max(axis=2, keepdims=True))
+            truth = rng.multinomial(times, weight / weight.sum(axis=2, keepdims=True)).astype(np.float64)
+
+    return _thinned(sweeps(), draws, burn=200, thin=4)
 
 
-def _free_rows(n_grades: int) -> Callable[[FloatArray, np.random.Generator], FloatArray]:
-    prior = weak_prior(n_grades)
-    return lambda seen, rng: _dirichlet(seen + prior, rng)
+def _thinned(sweeps: Sweeps, draws: int, burn: int, thin: int) -> tuple[FloatArray, FloatArray]:
+    """Every ``thin``-th (T, r) of all chains after the first ``burn`` sweeps."""
+    stop = burn + thin * -(-draws // CHAINS)
+    T, r = zip(*itertools.islice(sweeps, burn + thin - 1, stop, thin), strict=True)
+    return np.concatenate(T)[:draws], np.concatenate(r)[:draws]
 
 
 def _one_rate(pattern: FloatArray) -> Callable[[FloatArray, np.random.Generator], FloatArray]:
@@ -360,15 +347,15 @@ def _one_rate(pattern: FloatArray) -> Callable[[FloatArray, np.random.Generator]
 
 
 def _dirichlet(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-    drawn = rng.standard_gamma(weights) + 1e-300
-    found: FloatArray = drawn / drawn.sum(axis=-1, keepdims=True)
-    return found
+    gammas = rng.standard_gamma(weights) + 1e-300
+    shares: FloatArray = gammas / gammas.sum(axis=-1, keepdims=True)
+    return shares
 
 
-def _drawn(log: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _one_hot_draws(log: FloatArray, rng: np.random.Generator) -> FloatArray:
     """One-hot draws from unnormalised log probabilities along the last axis."""
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
     steps = np.cumsum(weight, axis=-1)
-    chosen = (rng.random(log.shape[:-1])[..., None] * steps[..., -1:] >= steps).sum(axis=-1)
-    found: FloatArray = (np.arange(log.shape[-1]) == chosen[..., None]).astype(np.float64)
-    return found
+    drawn = (rng.random(log.shape[:-1])[..., None] * steps[..., -1:] >= steps).sum(axis=-1)
+    one_hot: FloatArray = (np.arange(log.shape[-1]) == drawn[..., None]).astype(np.float64)
+    return one_hot

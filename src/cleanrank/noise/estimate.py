@@ -1,4 +1,4 @@
-"""What is known about label noise when the truth is not: a matrix, how sure it is, and whether to trust it.
+"""Noise estimates: a noise matrix, its uncertainty, and whether it can be trusted.
 
 C is the number of grades, T[l, m] = P(given grade m | true grade l), r the proportions of the true grades.
 An estimate holds S draws of (T, r) from a posterior; every interval, also that of pNoise, is read off them.
@@ -40,14 +40,14 @@ class Shortfall:
     """Whether a sample was too small, by how much and why; true in a condition when it was.
 
     Attributes:
-        width: how wide the interval of pNoise is.
-        wanted: how wide it may be.
+        width: of the interval of pNoise.
+        target: the width that was asked for.
         more: further judgements needed for that width; a guide, since widths fall as 1 / sqrt(n).
         reasons: what is too few, in words.
     """
 
     width: float
-    wanted: float
+    target: float
     more: int
     reasons: tuple[str, ...]
 
@@ -56,7 +56,7 @@ class Shortfall:
 
     def __str__(self) -> str:
         if not self.reasons:
-            return f"enough: the interval of pNoise is {self.width:.3f} wide ({self.wanted:g} was wanted)"
+            return f"enough: the interval of pNoise is {self.width:.3f} wide ({self.target:g} was wanted)"
         return "too few: " + "; ".join(self.reasons)
 
 
@@ -90,8 +90,7 @@ class NoiseEstimate:
 
     def __post_init__(self) -> None:
         one_of("estimation method", self.method, METHODS)
-        if not 0 < self.level < 1:
-            raise invalid("level", "must lie strictly between 0 and 1", self.level)
+        check_level(self.level)
         for name in ("draws", "proportion_draws", "answers"):
             if getattr(self, name) is not None:
                 values = np.array(getattr(self, name), dtype=np.float64)
@@ -111,12 +110,8 @@ class NoiseEstimate:
     def matrix(self) -> FloatArray:
         """The posterior mean of T; an error with the reasons when there is none."""
         if self.profile is None:
-            raise invalid(
-                "noise matrix",
-                "must be identified before it is used",
-                "none (" + "; ".join(self.reasons) + ")",
-                remedy="Judge about 100 rows again (cleanrank gold sample).",
-            )
+            rule = f"is not identified ({'; '.join(self.reasons)})"
+            raise invalid("noise matrix", rule, remedy="Judge about 100 rows again (cleanrank gold sample).")
         return self.profile.matrix
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -161,8 +156,8 @@ class NoiseEstimate:
     @property
     def _rates(self) -> FloatArray:
         kept = np.diagonal(self.draws, axis1=1, axis2=2)
-        found: FloatArray = (self.proportion_draws * (1 - kept)).sum(axis=1)
-        return found
+        rates: FloatArray = (self.proportion_draws * (1 - kept)).sum(axis=1)
+        return rates
 
     def too_few(self, width: float = WIDTH, answers: int = ANSWERS) -> Shortfall:
         """Says whether the sample was too small for an interval of pNoise no wider than ``width``.
@@ -174,22 +169,20 @@ class NoiseEstimate:
         if not len(self.draws):
             return Shortfall(float("nan"), width, 0, ("there is no estimate",))
         low, high = self.pnoise_interval
-        found = high - low
+        actual = high - low
         reasons = []
         more = 0
-        if found > width:
-            more = math.ceil(self.n * ((found / width) ** 2 - 1))
+        if actual > width:
+            more = math.ceil(self.n * ((actual / width) ** 2 - 1))
             reasons.append(
-                f"the {self.level:.0%} interval of pNoise is {found:.3f} wide, {width:g} was wanted: "
+                f"the {self.level:.0%} interval of pNoise is {actual:.3f} wide, {width:g} was wanted: "
                 f"about {more:,} more judgements"
             )
-        if self.answers is not None:
-            few = [(g, float(a)) for g, a in enumerate(self.answers) if a < answers]
-            reasons += [
-                f"answers of true grade {g}: {a:.0f}, so its row of the matrix rests mostly on the prior"
-                for g, a in few
-            ]
-        return Shortfall(found, width, more, tuple(reasons))
+        for g, a in enumerate(() if self.answers is None else self.answers.tolist()):
+            if a < answers:
+                rest = "so its row of the matrix rests mostly on the prior"
+                reasons.append(f"answers of true grade {g}: {a:.0f}, {rest}")
+        return Shortfall(actual, width, more, tuple(reasons))
 
     def __repr__(self) -> str:
         head = f"NoiseEstimate({self.method}, {self.n:,} {UNITS[self.method]}"
@@ -246,25 +239,24 @@ class NoiseEstimate:
         """Reads what ``save`` wrote."""
         file = existing_file(path)
         try:
-            found = json.loads(Path(file).read_text(encoding="utf-8"))
-            if found["format"] != FORMAT or found["version"] != VERSION:
+            saved = json.loads(Path(file).read_text(encoding="utf-8"))
+            if saved["format"] != FORMAT or saved["version"] != VERSION:
                 raise KeyError("format")
-            S, C, _ = (int(v) for v in found["draws"]["shape"])
-            named = f"estimated ({found['method']})"
+            S, C, _ = (int(v) for v in saved["draws"]["shape"])
             return cls(
-                method=found["method"],
-                profile=_profile(found["matrix"], named),
-                draws=_unpack(found["draws"]["matrices"], (S, C, C)),
-                proportion_draws=_unpack(found["draws"]["proportions"], (S, C)),
-                n=int(found["n"]),
-                level=float(found["level"]),
-                answers=None if found["answers"] is None else np.asarray(found["answers"]),
-                trusted=bool(found["trusted"]),
-                reasons=tuple(str(reason) for reason in found["reasons"]),
-                rejected=_profile(found["rejected"], "rejected"),
+                method=saved["method"],
+                profile=_profile(saved["matrix"], f"estimated ({saved['method']})"),
+                draws=_unpack(saved["draws"]["matrices"], (S, C, C)),
+                proportion_draws=_unpack(saved["draws"]["proportions"], (S, C)),
+                n=int(saved["n"]),
+                level=float(saved["level"]),
+                answers=None if saved["answers"] is None else np.asarray(saved["answers"]),
+                trusted=bool(saved["trusted"]),
+                reasons=tuple(str(reason) for reason in saved["reasons"]),
+                rejected=_profile(saved["rejected"], "rejected"),
             )
         except (ValueError, KeyError, TypeError) as error:
-            message = f"{file} must be a noise estimate written by cleanrank; got something else ({error!r})."
+            message = f"{file} is not a noise estimate written by cleanrank ({error!r})."
             raise BadFileError(message, str(file)) from error
 
 
@@ -306,6 +298,12 @@ def weak_prior(n_grades: int) -> FloatArray:
     prior = np.full((n_grades, n_grades), 0.5 / max(n_grades - 1, 1))
     np.fill_diagonal(prior, 2.0)
     return prior
+
+
+def check_level(level: float) -> None:
+    """Raises unless ``level`` lies strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise invalid("level", "must lie strictly between 0 and 1", level)
 
 
 def shortest_interval(draws: FloatArray, level: float = 0.95) -> tuple[FloatArray, FloatArray]:

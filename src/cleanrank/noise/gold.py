@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
+from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -42,7 +43,7 @@ class GoldSheet:
         row_ids: the rows' places in the input.
         query_ids: their queries.
         doc_ids: their documents, when the data name them.
-        given: their given grades, hidden from the judge by default.
+        given_grades: their given grades, hidden from the judge by default.
         shares: the share of the given grade's rows from which the row was drawn; 1 but for "doubt".
         strategy: one of STRATEGIES.
         rows: positions in the data the sheet was drawn from.
@@ -51,7 +52,7 @@ class GoldSheet:
     row_ids: IntArray
     query_ids: Array
     doc_ids: Array | None
-    given: IntArray
+    given_grades: IntArray
     shares: FloatArray
     strategy: str
     rows: IntArray
@@ -60,7 +61,7 @@ class GoldSheet:
         return len(self.row_ids)
 
     def __repr__(self) -> str:
-        counts = np.bincount(self.given)
+        counts = np.bincount(self.given_grades)
         grades = ", ".join(f"{g}: {c}" for g, c in enumerate(counts) if c)
         return f"GoldSheet({len(self)} rows, {self.strategy}, given grades {{{grades}}})"
 
@@ -81,6 +82,9 @@ def sample_gold(
         strategy: one of STRATEGIES.
         seed: same seed, same rows.
         doubt: a number per row of ``data``, high where the grade is doubtful; for "doubt" only.
+
+    Returns:
+        The sheet: ``rows`` and ``row_ids`` to judge, ``shares`` for ``from_gold``.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((100, 1)), [0] * 90 + [1] * 10, qid=[1] * 100)
@@ -109,7 +113,7 @@ def sample_gold(
         row_ids=data.row_ids[rows],
         query_ids=data.qid[rows],
         doc_ids=None if data.doc_ids is None else data.doc_ids[rows],
-        given=data.y[rows].astype(np.int64),
+        given_grades=data.y[rows].astype(np.int64),
         shares=shares[rows],
         strategy=strategy,
         rows=rows,
@@ -127,14 +131,14 @@ def from_gold(
     draws: int = 1000,
     seed: int = 0,
 ) -> NoiseEstimate:
-    """The noise matrix from rows whose true grades are known.
+    """The noise matrix from rows whose true grades are known, with draws from its posterior.
 
     Args:
         data: the data whose noise is wanted, with given grades.
         row_ids: the rows that were judged again; drawn at random within each given grade.
         true_grades: the answers, one per row id.
         shares: with sheets drawn by doubt, the share of the given grade's rows each row was drawn from.
-        n_grades: grades of the scale, when the highest occurs neither in the data nor in the answers.
+        n_grades: grades of the scale, when the highest occurs neither in the data nor among the answers.
         level: probability that an interval is meant to hold.
         draws: matrices drawn from the posterior.
         seed: same seed, same draws.
@@ -143,13 +147,14 @@ def from_gold(
     >>> data = cr.make_ranking(30, 5, seed=1)
     >>> noisy = cr.corrupt(data, rate=0.2, seed=2).data
     >>> sheet = sample_gold(noisy, 200, seed=3)
-    >>> found = from_gold(noisy, sheet.row_ids, data.y[sheet.rows])
-    >>> bool(abs(found.rate - 0.2) < 0.1)
+    >>> estimate = from_gold(noisy, sheet.row_ids, data.y[sheet.rows])
+    >>> bool(abs(estimate.rate - 0.2) < 0.1)
     True
     """
-    positions, truth = _matched(data, row_ids, true_grades)
-    C = max(data.n_grades, int(truth.max()) + 1, 2) if n_grades is None else n_grades
-    if max(int(truth.max()), data.n_grades - 1) >= C:
+    positions, truth = match_answers(data, row_ids, true_grades)
+    highest = max(int(truth.max()), data.n_grades - 1)
+    C = max(highest + 1, 2) if n_grades is None else n_grades
+    if highest >= C:
         raise invalid("n_grades", "must exceed every grade in the data and the answers", C)
     given = data.y[positions].astype(np.int64)
     drawn_from = np.ones(len(positions)) if shares is None else np.asarray(shares, dtype=np.float64)
@@ -172,13 +177,13 @@ def allocate(n: int, available: Sequence[int] | IntArray) -> IntArray:
     >>> allocate(10, [2, 50, 50]).tolist()
     [2, 4, 4]
     """
-    room = np.asarray(available, dtype=np.int64)
-    taken = np.zeros(len(room), dtype=np.int64)
-    left = min(n, int(room.sum()))
+    sizes = np.asarray(available, dtype=np.int64)
+    taken = np.zeros(len(sizes), dtype=np.int64)
+    left = min(n, int(sizes.sum()))
     while left:
-        open_ = np.flatnonzero(taken < room)
+        open_ = np.flatnonzero(taken < sizes)
         each = max(left // len(open_), 1)
-        add = np.minimum(room[open_] - taken[open_], each)
+        add = np.minimum(sizes[open_] - taken[open_], each)
         add = np.where(np.cumsum(add) <= left, add, 0)
         taken[open_] += add
         left -= int(add.sum())
@@ -187,11 +192,11 @@ def allocate(n: int, available: Sequence[int] | IntArray) -> IntArray:
 
 def _from_strata(stratum: IntArray, n: int, rng: np.random.Generator) -> IntArray:
     _, inverse, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
-    chosen = [
-        rng.choice(np.flatnonzero(inverse == s), size=wanted, replace=False)
-        for s, wanted in enumerate(allocate(n, sizes))
+    rows = [
+        rng.choice(np.flatnonzero(inverse == s), size=size, replace=False)
+        for s, size in enumerate(allocate(n, sizes))
     ]
-    return np.concatenate(chosen)
+    return np.concatenate(rows)
 
 
 def _most_doubtful(data: RankingData, doubt: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -211,28 +216,27 @@ def _most_doubtful(data: RankingData, doubt: FloatArray) -> tuple[IntArray, Floa
     return doubtful, shares
 
 
-def _matched(
+def match_answers(
     data: RankingData, row_ids: npt.ArrayLike, true_grades: npt.ArrayLike
 ) -> tuple[IntArray, IntArray]:
-    """Positions and answers; every row must be in the data, once."""
+    """Positions in the data and true grades of answered rows; every row must be in the data, once."""
     ids, truth = np.asarray(row_ids), np.asarray(true_grades)
     if ids.ndim != 1 or ids.shape != truth.shape or not len(ids):
-        raise invalid(
-            "answers", "must be one true grade per row id, at least one", f"{ids.shape}, {truth.shape}"
-        )
-    for name, values in (("row ids", ids), ("true grades", truth)):
+        shapes = f"rows of shape {ids.shape}, grades of shape {truth.shape}"
+        raise invalid("gold", "must be one true grade per row id, at least one", shapes)
+    for name, values in (("row ids of gold", ids), ("true grades of gold", truth)):
         if values.dtype.kind not in "iu" or (values < 0).any():
-            raise invalid(name, "must be whole numbers >= 0", f"dtype {values.dtype}")
-    order = np.argsort(data.row_ids, kind="stable")
-    place = np.minimum(np.searchsorted(data.row_ids, ids, sorter=order), data.n_docs - 1)
-    positions = order[place]
-    missing = data.row_ids[positions] != ids
-    if missing.any():
-        raise invalid("row ids", "must be rows of the data", int(ids[np.argmax(missing)]))
+            wrong = values[np.argmax(values < 0) if values.dtype.kind in "iu" else 0]
+            raise invalid(name, "must be integers >= 0", repr(wrong.item()))
+    positions = match_rows(data.row_ids, ids)
+    if (positions < 0).any():
+        raise invalid("row ids of gold", "must be rows of the data", int(ids[np.argmin(positions)]))
     unique, times = np.unique(ids, return_counts=True)
     if (times > 1).any():
-        raise invalid("row ids", "must occur once", f"row {int(unique[np.argmax(times > 1)])} twice")
-    return positions.astype(np.int64), truth.astype(np.int64)
+        twice = int(unique[np.argmax(times > 1)])
+        answers = ", ".join(str(g) for g in truth[ids == twice].tolist()[:5])
+        raise invalid("gold", "must name every row once", f"row {twice} as {answers}")
+    return positions, truth.astype(np.int64)
 
 
 def _cells(
@@ -267,15 +271,15 @@ def _posterior(
     """Draws of T and r: as many chains as draws, each moved through every stratum SWEEPS times."""
     C = counts.shape[1]
     prior = weak_prior(C)
-    within = sizes / np.maximum(totals[grades], TINY)
-    shape = counts + prior.T[grades] * within[:, None]
+    part = sizes / np.maximum(totals[grades], TINY)
+    shape = counts + prior.T[grades] * part[:, None]
     power = C * totals / totals.sum() - prior.sum(axis=1)
-    weight = rng.dirichlet(sizes + 0.5 * within, size=draws)
+    weight = rng.dirichlet(sizes + 0.5 * part, size=draws)
 
     def propose(cell: int) -> FloatArray:
-        drawn = rng.standard_gamma(shape[cell], size=(draws, C)) + TINY
-        found: FloatArray = drawn * (weight[:, cell] / drawn.sum(axis=1))[:, None]
-        return found
+        gammas = rng.standard_gamma(shape[cell], size=(draws, C)) + TINY
+        proposal: FloatArray = gammas * (weight[:, cell] / gammas.sum(axis=1))[:, None]
+        return proposal
 
     joint = np.stack([propose(cell) for cell in range(len(sizes))], axis=1)
     r = joint.sum(axis=1)

@@ -9,7 +9,7 @@ sheets drawn by doubt.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,8 +20,9 @@ import numpy as np
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.noise.estimate import NoiseEstimate
-from cleanrank.noise.gold import GoldSheet, from_gold
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.noise.gold import GoldSheet, from_gold, match_answers
+from cleanrank.ragged import match_rows
+from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
 FORMS = {"csv": "a table for a spreadsheet", "letor": "LETOR text with ? in place of the grade"}
@@ -33,7 +34,7 @@ LETOR_SHARE = re.compile(r"stratum_share\s*=\s*(\S+)")
 
 @dataclass(frozen=True, eq=False)
 class GoldAnswers:
-    """The answers of a sheet, one per row.
+    """The answers of a sheet, one per row id.
 
     Attributes:
         row_ids: rows that were answered.
@@ -47,26 +48,9 @@ class GoldAnswers:
     shares: FloatArray
     unanswered: tuple[int, ...] = ()
 
-    def estimate(
-        self,
-        data: RankingData,
-        *,
-        n_grades: int | None = None,
-        level: float = 0.95,
-        draws: int = 1000,
-        seed: int = 0,
-    ) -> NoiseEstimate:
-        """The noise matrix that these answers give for ``data``; arguments as in ``from_gold``."""
-        return from_gold(
-            data,
-            self.row_ids,
-            self.true_grades,
-            shares=self.shares,
-            n_grades=n_grades,
-            level=level,
-            draws=draws,
-            seed=seed,
-        )
+    def estimate(self, data: RankingData, **options: Any) -> NoiseEstimate:
+        """The noise matrix that these answers give for ``data``; ``options`` as in ``from_gold``."""
+        return from_gold(data, self.row_ids, self.true_grades, shares=self.shares, **options)
 
 
 @dataclass(frozen=True)
@@ -92,14 +76,14 @@ def write_sheet(
         sheet: the rows.
         path: where to.
         data: the data they were drawn from; a LETOR sheet needs it for the features.
-        form: one of FORMS; by default what the file's name says.
-        show_given: adds the given grade, which sways the judge.
+        form: one of FORMS; by default CSV for .csv and .tsv, else LETOR.
+        show_given: adds the given grade, which biases the judge.
     """
     target = Path(path)
     form = ("csv" if target.suffix in (".csv", ".tsv") else "letor") if form is None else form
     one_of("form of a sheet", form, FORMS)
     if form == "letor" and data is None:
-        raise invalid("data", "must be given for a LETOR sheet", "none")
+        raise invalid("data", "must be given for a LETOR sheet")
     with written_whole(target) as part, part.open("w", encoding="utf-8", newline="") as out:
         if form == "csv":
             _write_csv(sheet, out, "\t" if target.suffix == ".tsv" else ",", show_given)
@@ -114,7 +98,7 @@ def read_sheet(
     n_grades: int | None = None,
     allow_unanswered: bool = False,
 ) -> GoldAnswers:
-    """Reads the answers of a filled-in sheet; everything wrong is named with its line.
+    """Reads the answers of a filled-in sheet; all errors are reported with their lines.
 
     Args:
         path: the sheet.
@@ -125,13 +109,13 @@ def read_sheet(
     """
     file = existing_file(path)
     C = max(data.n_grades, 2) if n_grades is None else n_grades
-    query_of = _queries(data)
+    entries = list(_entries(file))
+    rows = [_whole(entry.row) for entry in entries]
+    queries = _queries(data, rows)
     wrong: list[tuple[int, str]] = []
-    found: dict[int, tuple[int, int, float]] = {}
+    answers: dict[int, tuple[int, int, float]] = {}
     unanswered: list[int] = []
-    for entry in _entries(file):
-        row = _whole(entry.row)
-        query = None if row is None else query_of(row)
+    for entry, row, query in zip(entries, rows, queries, strict=True):
         if row is None or query is None:
             rule = f"must be a row of the data (0 to {int(data.row_ids.max(initial=0))})"
             wrong.append((entry.line, error_text("row_id", rule, repr(entry.row))))
@@ -145,36 +129,29 @@ def read_sheet(
             rule = f"must be a grade from 0 to {C - 1}"
             remedy = "A longer scale goes into n_grades (--grades)."
             wrong.append((entry.line, error_text("true_grade", rule, repr(entry.grade), remedy=remedy)))
-        elif row in found and found[row][1] != grade:
-            rule = f"must have one true grade, and line {found[row][0]} says {found[row][1]}"
+        elif row in answers and answers[row][1] != grade:
+            rule = f"must have one true grade, and line {answers[row][0]} says {answers[row][1]}"
             wrong.append((entry.line, error_text(f"row {row}", rule, grade)))
         else:
-            found.setdefault(row, (entry.line, grade, _share(entry, wrong)))
+            answers.setdefault(row, (entry.line, grade, _share(entry, wrong)))
     if unanswered and not allow_unanswered:
         rule = f"must be filled in; {len(unanswered)} are empty"
         remedy = "Fill them in, or leave them out with allow_unanswered (--allow-unanswered)."
         wrong.append((unanswered[0], error_text("true_grade", rule, "nothing", remedy=remedy)))
-    _refuse(file, wrong, bool(found))
-    rows = np.array(list(found), dtype=np.int64)
+    _refuse(file, wrong, bool(answers))
     return GoldAnswers(
-        rows,
-        np.array([found[row][1] for row in rows.tolist()], dtype=np.int64),
-        np.array([found[row][2] for row in rows.tolist()], dtype=np.float64),
+        np.array(list(answers), dtype=np.int64),
+        np.array([grade for _, grade, _ in answers.values()], dtype=np.int64),
+        np.array([share for _, _, share in answers.values()], dtype=np.float64),
         tuple(unanswered),
     )
 
 
-def _queries(data: RankingData) -> Callable[[int], str | None]:
-    """The query of a row id, None for a row that is not there; without a table of all rows."""
-    order = np.argsort(data.row_ids, kind="stable")
-
-    def query_of(row: int) -> str | None:
-        place = int(np.searchsorted(data.row_ids, row, sorter=order))
-        if place >= data.n_docs or data.row_ids[order[place]] != row:
-            return None
-        return str(data.query_ids[int(np.searchsorted(data.indptr, order[place], side="right")) - 1])
-
-    return query_of
+def _queries(data: RankingData, row_ids: Sequence[int | None]) -> list[str | None]:
+    """The query of every row id, None for a row that is not in the data."""
+    places = match_rows(data.row_ids, [-1 if row is None else row for row in row_ids])
+    queries = np.searchsorted(data.indptr, places, side="right") - 1
+    return [None if p < 0 else str(data.query_ids[q]) for p, q in zip(places, queries, strict=True)]
 
 
 def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) -> None:
@@ -185,7 +162,7 @@ def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) 
     if sheet.doc_ids is not None:
         columns["doc_id"] = sheet.doc_ids.tolist()
     if show_given:
-        columns["given_grade"] = sheet.given.tolist()
+        columns["given_grade"] = sheet.given_grades.tolist()
     if sheet.strategy == "doubt":
         columns["stratum_share"] = [repr(round(share, 9)) for share in sheet.shares.tolist()]
     columns["true_grade"] = [""] * len(sheet)
@@ -195,15 +172,15 @@ def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) 
 
 
 def _write_letor(sheet: GoldSheet, data: RankingData, out: TextIO, show_given: bool) -> None:
-    chosen = data.X[sheet.rows]
-    features = chosen if isinstance(chosen, np.ndarray) else chosen.toarray()
+    rows = data.X[sheet.rows]
+    features = rows if isinstance(rows, np.ndarray) else rows.toarray()
     for i, values in enumerate(features):
         cells = " ".join(f"{j}:{v}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
         notes = [f"row_id = {sheet.row_ids[i]}"]
         if sheet.doc_ids is not None:
             notes.append(f"docid = {sheet.doc_ids[i]}")
         if show_given:
-            notes.append(f"given_grade = {sheet.given[i]}")
+            notes.append(f"given_grade = {sheet.given_grades[i]}")
         if sheet.strategy == "doubt":
             notes.append(f"stratum_share = {sheet.shares[i]:.9g}")
         out.write(f"? qid:{sheet.query_ids[i]} {cells} # {' '.join(notes)}\n")
@@ -226,9 +203,9 @@ def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
     names = [name.strip() for name in reader.fieldnames or []]
     for needed in ("row_id", "true_grade"):
         if needed not in names:
-            rule = f"must have the column {needed}"
-            found = ", ".join(names) or "nothing"
-            raise BadFileError(error_text(f"sheet {file}", rule, found, at="line 1"), str(file), 1)
+            rule, columns = f"must have the column {needed}", ", ".join(names) or "none"
+            message = error_text(f"sheet {file}", rule, columns, at="line 1")
+            raise BadFileError(message, str(file), 1)
     reader.fieldnames = names
     for row in reader:
         cells = {
@@ -289,12 +266,12 @@ def _refuse(file: Path, wrong: list[tuple[int, str]], any_answer: bool) -> None:
 
 
 def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
-    """Rows of known true grade as answers, whatever way they were given.
+    """The gold that a caller gives, in any of its forms, as checked answers; None for none.
 
     Args:
         gold: the answers of a gold sheet; a pair (row ids, true grades) or a triple with the ``shares`` of
             ``from_gold``; a mapping from row id to true grade; or a grade per row, -1 where it is not known.
-        data: the rows meant.
+        data: the data that the row ids belong to.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 1], qid=[1, 1, 1])
@@ -320,33 +297,13 @@ def gold_answers(gold: Any, data: RankingData) -> GoldAnswers | None:
         grades = column[rows]
     if not rows.size:
         return None
-    _check_gold(rows, grades, data)
+    match_answers(data, rows, grades)
     return GoldAnswers(rows, grades, np.ones(len(rows)) if shares is None else shares)
-
-
-def _check_gold(rows: Array, grades: Array, data: RankingData) -> None:
-    if rows.ndim != 1 or rows.shape != grades.shape:
-        rule = "must name one true grade for every row"
-        raise invalid("gold", rule, f"rows of shape {rows.shape}, grades of shape {grades.shape}")
-    for name, values in (("row ids of gold", rows), ("true grades of gold", grades)):
-        if values.dtype.kind not in "iu" or (values < 0).any():
-            first = values[0] if values.dtype.kind not in "iu" else values[np.argmax(values < 0)]
-            raise invalid(name, "must be whole numbers from 0 on", repr(first.item()))
-    outside = ~np.isin(rows, data.row_ids)
-    if outside.any():
-        raise invalid("row ids of gold", "must be rows of the data", int(rows[np.argmax(outside)]))
-    ids, times = np.unique(rows, return_counts=True)
-    if (times > 1).any():
-        twice = int(ids[np.argmax(times > 1)])
-        said = ", ".join(str(g) for g in grades[rows == twice].tolist()[:5])
-        raise invalid("gold", "must name every row once", f"row {twice} as {said}")
 
 
 def known_grades(data: RankingData, answers: GoldAnswers | None) -> IntArray | None:
     """The true grade of every row of the data, -1 where it is not known."""
     if answers is None:
         return None
-    order = np.argsort(answers.row_ids, kind="stable")
-    place = np.minimum(np.searchsorted(answers.row_ids, data.row_ids, sorter=order), len(order) - 1)
-    found = answers.row_ids[order[place]] == data.row_ids
-    return np.where(found, answers.true_grades[order[place]], -1).astype(np.int64)
+    place = match_rows(answers.row_ids, data.row_ids)
+    return np.where(place >= 0, answers.true_grades[place], -1).astype(np.int64)
