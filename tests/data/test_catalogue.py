@@ -2,17 +2,18 @@ import numpy as np
 import pytest
 
 from cleanrank.data.catalogue import (
+    CATALOGUE,
     LOADED,
+    PARTS,
     data_root,
     dataset_path,
-    datasets_table,
     describe,
     entry_of,
-    files,
     find,
+    list_datasets,
     load_dataset,
+    part_files,
 )
-from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits
 from cleanrank.errors import InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.types import same_data
@@ -99,11 +100,11 @@ def test_folds_and_parts(made):
         load_dataset("istella-x", fold=2, root=made)
     with pytest.raises(UnknownNameError, match="Did you mean 'validation'"):
         load_dataset("mslr-web10k", part="valid", root=made)
-    listed = files("td2003", 2, made)
-    assert [(part, path.name) for part, path in listed] == [
-        ("train", "trainingset.txt"),
-        ("validation", "validationset.txt"),
-        ("test", "testset.txt"),
+    listed = [part_files(find("td2003", made), part, 2) for part in PARTS]
+    assert [[path.name for path in paths] for paths in listed] == [
+        ["trainingset.txt"],
+        ["validationset.txt"],
+        ["testset.txt"],
     ]
 
 
@@ -150,14 +151,13 @@ def test_sets_without_features_are_refused_with_what_they_are(name, tmp_path):
 
 
 def test_the_table_lists_every_set_and_knows_what_is_here(made):
-    rows = {row["name"]: row for row in datasets_table(made)}
+    rows = {row.name: row for row in list_datasets(made)}
     assert list(rows) == list(CATALOGUE)
-    assert rows["istella"]["here"]
-    assert rows["istella"]["path"] == str(made / "istella-letor/full")
-    assert not rows["mq2007"]["here"]
-    assert rows["mq2007"]["documents"] == 69_623
-    assert rows["td2004"]["documents"] is None
-    assert not any(row["here"] for row in datasets_table(made / "Istella-X"))
+    assert rows["istella"].path == made / "istella-letor/full"
+    assert rows["mq2007"].path is None
+    assert rows["mq2007"].documents == 69_623
+    assert rows["td2004"].documents is None
+    assert all(row.path is None for row in list_datasets(made / "Istella-X"))
 
 
 def test_describe_tells_all_and_needs_no_data(made, monkeypatch):
@@ -197,7 +197,7 @@ def test_real_mslr_sample(data_root):
 
 def test_a_root_that_is_no_folder_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
     with pytest.raises(MissingDataError, match="no folder"):
-        datasets_table(tmp_path / "gone")
+        list_datasets(tmp_path / "gone")
     monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path / "gone"))
     with pytest.raises(MissingDataError, match="CLEANRANK_DATA names"):
-        datasets_table()
+        list_datasets()

@@ -23,11 +23,11 @@ def test_figures_that_differ_are_named_and_nothing_passes(tmp_path):
     rows = verify("istella-x", tmp_path, cache=False)
     found = by_what(rows)
     assert found["train", "queries"].verdict == "differs"
-    assert (found["train", "queries"].expected, found["train", "queries"].found) == (6_000, 3)
+    assert (found["train", "queries"].published, found["train", "queries"].counted) == (6_000, 3)
     assert found["train", "documents"].verdict == "not published"
-    assert found["all", "features"].found == 5
-    assert found["all", "grade 1"].found == 5
-    assert found["all", "grade 1"].expected is None
+    assert found["all", "features"].counted == 5
+    assert found["all", "grade 1"].counted == 5
+    assert found["all", "grade 1"].published is None
     assert found["all", "queries in two parts"].verdict == "ok"
     assert not passed(rows)
 
@@ -38,10 +38,10 @@ def test_a_query_in_two_parts_and_a_broken_fold_table_differ(tmp_path):
     for part, qids in (("train", range(3)), ("vali", [7]), ("test", [8])):
         letor(tmp_path / f"MQ2007/Fold2/{part}.txt", qids)
     found = by_what(verify("mq2007", tmp_path, cache=False))
-    assert found["fold 1 all", "queries in two parts"].found == 1
+    assert found["fold 1 all", "queries in two parts"].counted == 1
     assert found["fold 1 all", "queries in two parts"].verdict == "differs"
     stray = found["fold 2 all", "validation queries not tested one fold earlier"]
-    assert (stray.found, stray.verdict) == (2, "differs")
+    assert (stray.counted, stray.verdict) == (2, "differs")
     assert ("fold 1 all", "validation queries not tested one fold earlier") not in found
     assert ("fold 3 all", "queries") not in found
 
@@ -51,7 +51,7 @@ def test_published_figures_of_absent_parts_are_not_at_hand(tmp_path):
         letor(tmp_path / f"MQ2008/Fold2/{part}.txt", [part])
     found = by_what(verify("mq2008", tmp_path, cache=False))
     assert found["fold 1 train", "queries"].verdict == "not at hand"
-    assert found["fold 1 train", "queries"].found is None
+    assert found["fold 1 train", "queries"].counted is None
 
 
 def test_newsgroups_are_counted_in_an_archive_and_in_folders(tmp_path):
@@ -67,9 +67,9 @@ def test_newsgroups_are_counted_in_an_archive_and_in_folders(tmp_path):
         (unpacked / name).write_text("hi")
     for root in (tmp_path, tmp_path / "other"):
         found = by_what(verify("20news", root))
-        assert found["all", "documents"].found == 3
-        assert found["all", "groups"].found == 2
-        assert found["train", "documents"].found == 2
+        assert found["all", "documents"].counted == 3
+        assert found["all", "groups"].counted == 2
+        assert found["train", "documents"].counted == 2
     (tmp_path / "20news-bydate.tar.gz").write_bytes(b"no archive")
     with pytest.raises(BadFileError, match="unpacked"):
         verify("20news", tmp_path)
@@ -81,11 +81,11 @@ def test_a_sample_is_not_held_against_the_whole(tmp_path):
         text = "1,2,3,pv,1511544070\n1,4,3,buy,1511544071\n"
         (tmp_path / folder / folder / "UserBehavior.csv").write_text(text)
     whole = by_what(verify("taobao", tmp_path / "taobao"))
-    assert (whole["all", "rows"].expected, whole["all", "rows"].form) == (100_150_807, "")
+    assert (whole["all", "rows"].published, whole["all", "rows"].form) == (100_150_807, "")
     sample = by_what(verify("taobao", tmp_path / "taobao-sample"))
-    assert sample["all", "rows"].expected == 4_321
+    assert sample["all", "rows"].published == 4_321
     assert sample["all", "rows"].form.startswith("a sample")
-    assert sample["all", "items"].found == 2
+    assert sample["all", "items"].counted == 2
 
 
 def test_sessions_are_another_form_and_bad_lines_are_named(tmp_path):
@@ -94,7 +94,7 @@ def test_sessions_are_another_form_and_bad_lines_are_named(tmp_path):
     (folder / "train_sessions.jsonl").write_text("[1,2,3]\n[4]\n")
     (folder / "test_prefix_target.jsonl").write_text(json.dumps([[1, 9], 2]) + "\n")
     found = by_what(verify("tmall", tmp_path))
-    assert {k[1]: row.found for k, row in found.items()} == {
+    assert {k[1]: row.counted for k, row in found.items()} == {
         "training samples": 2,
         "test samples": 1,
         "items": 5,
@@ -115,7 +115,7 @@ def test_logs_without_published_figures_are_counted(tmp_path):
     (tmp_path / "alipay").mkdir()
     (tmp_path / "alipay" / "ijcai2016_taobao.csv").write_text("a\nb\n")
     (row,) = verify("alipay", tmp_path)
-    assert (row.found, row.verdict) == (2, "not published")
+    assert (row.counted, row.verdict) == (2, "not published")
 
 
 @pytest.mark.data

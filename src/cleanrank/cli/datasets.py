@@ -27,27 +27,26 @@ def mount(app: typer.Typer) -> None:
 @datasets.command("list")
 def list_all(root: Root = None, as_json: Json = False) -> None:
     """List known data sets and which of them are here."""
-    from cleanrank.data.catalogue import datasets_table
+    from cleanrank.data.catalogue import list_datasets
 
-    rows = datasets_table(root)
+    rows = list_datasets(root)
     if as_json:
-        screen.print_json(rows)
+        screen.print_json(
+            [{**asdict(row), "here": row.path is not None, "path": str(row.path or "")} for row in rows]
+        )
         return
     columns = ("name", "what", "here", "folds", "queries", "documents", "features")
-    shown = [
+    cells = [
         (
-            row["name"],
-            row["title"],
-            (row["form"].partition(":")[0] or "yes") if row["here"] else "no",
-            str(row["folds"] or ""),
-            *(
-                f"{row[key]:,}" if row[key] is not None else "–"
-                for key in ("queries", "documents", "features")
-            ),
+            row.name,
+            row.title,
+            "no" if row.path is None else row.form.partition(":")[0] or "yes",
+            str(row.folds),
+            *("–" if n is None else f"{n:,}" for n in (row.queries, row.documents, row.features)),
         )
         for row in rows
     ]
-    screen.table(columns, shown, left=3)
+    screen.table(columns, cells, left=3)
 
 
 @datasets.command()
@@ -69,7 +68,7 @@ def show(name: Name, root: Root = None, as_json: Json = False) -> None:
         ("folds", ", ".join(str(fold) for fold in known["folds"])),
         ("terms", known["terms"]),
         ("page", known["page"]),
-        ("how to get it", known["how"]),
+        ("how to get it", known["how_to_get"]),
         *(("note", text) for text in known["notes"]),
     ]
     screen.table(("", ""), [line for line in lines if line[1]], left=2)
@@ -88,11 +87,11 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Count data sets and compare with the published statistics; exit code 1 where something differs."""
-    from cleanrank.data.catalogue import datasets_table
+    from cleanrank.data.catalogue import list_datasets
     from cleanrank.data.catalogue_check import passed
     from cleanrank.data.catalogue_check import verify as verify_one
 
-    chosen = names or [row["name"] for row in datasets_table(root) if row["here"]]
+    chosen = names or [row.name for row in list_datasets(root) if row.path is not None]
     if not chosen:
         screen.note("No known data set is here. Set CLEANRANK_DATA to the folder that holds them.")
         raise typer.Exit(2)
@@ -110,14 +109,14 @@ def verify(
                 row.part,
                 row.what,
                 row.verdict,
-                "–" if row.expected is None else f"{row.expected:,}",
-                "–" if row.found is None else f"{row.found:,}",
+                "–" if row.published is None else f"{row.published:,}",
+                "–" if row.counted is None else f"{row.counted:,}",
             )
             for row in rows
         ]
-        screen.table(("data set", "part", "statistic", "verdict", "published", "found"), shown, left=4)
+        screen.table(("data set", "part", "statistic", "verdict", "published", "counted"), shown, left=4)
         for dataset, form in dict.fromkeys((row.dataset, row.form) for row in rows if row.form):
-            screen.note(f"{dataset}: {form}; held against the figures of that form.")
+            screen.note(f"{dataset}: {form}; compared with the figures of that form.")
     differing = sum(row.verdict == "differs" for row in rows)
     screen.note(f"{len(rows)} statistics, {differing} differ.")
     if not passed(rows):

@@ -1,4 +1,4 @@
-"""Finding, loading and listing the data sets of the catalogue.
+"""Finding, loading and listing the data sets of ``catalogue.toml``.
 
 They lie under one folder, named by ``root=`` or the environment variable CLEANRANK_DATA. Nothing is fetched:
 what is not there gives an error that says what was looked for and how to obtain it.
@@ -7,11 +7,13 @@ what is not there gives an error that says what was looked for and how to obtain
 import difflib
 import os
 import re
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeAlias, overload
 
-from cleanrank.data.layouts import CATALOGUE, FORMS, Entry, Fact
 from cleanrank.data.split import Splits, split
 from cleanrank.errors import MissingDataError, UnknownNameError, invalid
 from cleanrank.types import RankingData
@@ -20,21 +22,66 @@ from cleanrank.validation import one_of
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
 LOADED = ("letor", "text")
-WHAT_OTHERS_ARE = {
+OTHER_KINDS = {
     "ratings": "a table of users' ratings of items",
     "behaviours": "a log of users' behaviour towards items",
 }
+Root: TypeAlias = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
-class Found:
+class Fact:
+    """A published figure.
+
+    Attributes:
+        what: what is counted: "queries", "documents", "features", "grade 0", "users", ...
+        value: the figure.
+        source: where it was published.
+        part: "all", or the part it holds for: "train", "validation", "test".
+        fold: the fold it holds for; None for every fold, or for the union of the test parts of all folds.
+    """
+
+    what: str
+    value: int
+    source: str
+    part: str = "all"
+    fold: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set of the catalogue; ``catalogue.toml`` says what each field holds."""
+
+    name: str
+    title: str
+    kind: str
+    folders: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+    facts: tuple[Fact, ...]
+    page: str
+    how_to_get: str
+    terms: str
+    folds: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    columns: int = 0
+    features_used: bool = False
+    form: str = ""
+
+    def folder_of(self, folder: Path, fold: int) -> Path:
+        """The folder of a fold; the set's own where there are no folds."""
+        return folder / f"Fold{fold}" if len(self.folds) > 1 else folder
+
+
+@dataclass(frozen=True)
+class Location:
     """Where a data set lies.
 
     Attributes:
         entry: the catalogue's entry.
         folder: its folder.
-        form: empty for the whole set, else what part or form of it was found.
-        facts: the figures that this form is held against.
+        form: empty for the whole set, else what part or form of it lies there.
+        facts: the published figures of this form.
     """
 
     entry: Entry
@@ -43,38 +90,90 @@ class Found:
     facts: tuple[Fact, ...]
 
 
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of ``list_datasets``.
+
+    Attributes:
+        name: its key.
+        title: its full name.
+        kind: "letor" and "text" can be loaded; "ratings" and "behaviours" have no features to rank by.
+        folds: how many folds it ships.
+        queries: as published, over all parts; None where it is not published.
+        documents: as published.
+        features: as published.
+        form: empty for the whole set, else what part or form of it this is.
+        path: its folder; None where it is not on this machine.
+    """
+
+    name: str
+    title: str
+    kind: str
+    folds: int
+    queries: int | None
+    documents: int | None
+    features: int | None
+    form: str
+    path: Path | None
+
+
+def list_datasets(root: Root = None) -> list[DatasetInfo]:
+    """The known data sets and where they lie on this machine.
+
+    Args:
+        root: the folder of the data sets; CLEANRANK_DATA when not given.
+
+    Returns:
+        A DatasetInfo for every data set of the catalogue.
+
+    >>> [info.name for info in list_datasets() if info.title.startswith("Microsoft")]
+    ['mslr-web10k', 'mslr-web30k']
+    """
+    if root is not None or os.environ.get(VARIABLE):
+        # A folder that is named but not there would look like one without data.
+        data_root(root)
+    rows = []
+    for entry in CATALOGUE.values():
+        figures = {fact.what: fact.value for fact in entry.facts if fact.part == "all" and fact.fold is None}
+        counts = (figures.get(what) for what in ("queries", "documents", "features"))
+        at = _find_or_none(entry.name, root)
+        form, path = (entry.form, None) if at is None else (at.form, at.folder)
+        rows.append(DatasetInfo(entry.name, entry.title, entry.kind, len(entry.folds), *counts, form, path))
+    return rows
+
+
 def entry_of(name: str) -> Entry:
     """The entry of a name or alias; case, blanks, dots and dashes do not matter.
 
     >>> entry_of("MSLR-WEB30K").name, entry_of("20 newsgroups").name
     ('mslr-web30k', '20-newsgroups')
     """
-    spelt = {
+    spellings = {
         _plain(each): entry.name for entry in CATALOGUE.values() for each in (entry.name, *entry.aliases)
     }
     key = _plain(str(name))
-    if key in spelt:
-        return CATALOGUE[spelt[key]]
-    close = difflib.get_close_matches(key, spelt, n=1, cutoff=0.5)
-    hint = f" Did you mean {spelt[close[0]]!r}?" if close else ""
+    if key in spellings:
+        return CATALOGUE[spellings[key]]
+    close = difflib.get_close_matches(key, spellings, n=1, cutoff=0.5)
+    hint = f" Did you mean {spellings[close[0]]!r}?" if close else ""
     raise UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(CATALOGUE)}.")
 
 
-def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+def data_root(root: Root = None) -> Path:
     """The folder of the data sets: ``root``, else what CLEANRANK_DATA names."""
-    named = os.fspath(root) if root is not None else os.environ.get(VARIABLE, "")
-    if not named:
+    name = os.fspath(root) if root is not None else os.environ.get(VARIABLE, "")
+    if not name:
         raise MissingDataError(
             f"no data folder is named. Set {VARIABLE} to the folder that holds the data sets, or give root=."
         )
-    folder = Path(named)
+    folder = Path(name)
     if not folder.is_dir():
         origin = "root" if root is not None else VARIABLE
-        raise MissingDataError(f"{origin} names {named!r}, which is no folder. Make it or name another.")
+        raise MissingDataError(f"{origin} names {name!r}, which is no folder. Make it or name another.")
     return folder
 
 
-def find(name: str, root: str | os.PathLike[str] | None = None) -> Found:
+def find(name: str, root: Root = None) -> Location:
     """Where a data set lies; a MissingDataError says what was looked for and how to get it."""
     entry = entry_of(name)
     top = data_root(root)
@@ -82,13 +181,13 @@ def find(name: str, root: str | os.PathLike[str] | None = None) -> Found:
         folder = top / spelling
         if folder.is_dir() and _holds(entry, folder):
             form, facts = FORMS.get(Path(spelling).name, (entry.form, entry.facts))
-            return Found(entry, folder, form, facts)
-    looked = ", ".join(str(top / spelling) for spelling in entry.folders)
-    wanted = "; ".join(" or ".join(names) for names in entry.files.values())
+            return Location(entry, folder, form, facts)
+    folders = ", ".join(str(top / spelling) for spelling in entry.folders)
+    names = "; ".join(" or ".join(spellings) for spellings in entry.files.values())
     inside = f" in Fold1..Fold{entry.folds[-1]}" if len(entry.folds) > 1 else ""
     raise MissingDataError(
-        f"{entry.name} is not on this machine. Looked for {wanted}{inside} under {looked}. "
-        f"{entry.how} It is published at {entry.page} ({entry.terms})."
+        f"{entry.name} is not on this machine. Looked for {names}{inside} under {folders}. "
+        f"{entry.how_to_get} It is published at {entry.page} ({entry.terms})."
     )
 
 
@@ -97,7 +196,7 @@ def load_dataset(
     name: str,
     fold: int = ...,
     part: None = ...,
-    root: str | os.PathLike[str] | None = ...,
+    root: Root = ...,
     *,
     seed: int = ...,
     validation: float = ...,
@@ -110,7 +209,7 @@ def load_dataset(
     name: str,
     fold: int = ...,
     part: Literal["train", "validation", "test"] = ...,
-    root: str | os.PathLike[str] | None = ...,
+    root: Root = ...,
     *,
     seed: int = ...,
     validation: float = ...,
@@ -122,13 +221,13 @@ def load_dataset(
     name: str,
     fold: int = 1,
     part: str | None = None,
-    root: str | os.PathLike[str] | None = None,
+    root: Root = None,
     *,
     seed: int = 0,
     validation: float = 0.2,
     **options: Any,
 ) -> Splits | RankingData:
-    """Training, validation and test data of a data set at hand.
+    """Training, validation and test data of a data set on this machine.
 
     Args:
         name: a name of the catalogue, in any spelling.
@@ -136,159 +235,97 @@ def load_dataset(
         part: "train", "validation" or "test" for that part alone.
         root: the folder of the data sets; CLEANRANK_DATA when not given.
         seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
-        validation: the share of training queries given up for validation (of texts, documents).
+        validation: the share of training queries used for validation then (of texts, documents).
         options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
             ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``.
+
+    Returns:
+        The three parts as Splits, or the one part that ``part`` names.
     """
     entry = entry_of(name)
     if entry.kind not in LOADED:
-        raise invalid(
-            f"load_dataset({entry.name!r})",
-            "needs a set of query-document features",
-            WHAT_OTHERS_ARE[entry.kind],
-            remedy="It has no features of its own to rank by.",
-        )
+        subject, rule = f"load_dataset({entry.name!r})", "needs a set of query-document features"
+        remedy = "It has no features of its own to rank by."
+        raise invalid(subject, rule, OTHER_KINDS[entry.kind], remedy=remedy)
     if fold not in entry.folds:
-        raise invalid(
-            "fold", f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}", repr(fold)
-        )
+        rule = f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}"
+        raise invalid("fold", rule, repr(fold))
     if part is not None:
         one_of("part", part, PARTS)
-    found = find(name, root)
+    at = find(name, root)
     if entry.kind == "text":
         from cleanrank.data.newsgroups import load_newsgroups
 
-        splits = load_newsgroups(part_files(found, "all"), seed=seed, validation=validation, **options)
-        return splits if part is None else dict(zip(PARTS, splits, strict=True))[part]
-    shipped = "validation" in entry.files
-
-    def read(which: str) -> RankingData:
-        return read_part(found, which, fold, **options)
-
-    if not shipped and part != "test":
-        train, chosen = split(read("train"), (1 - validation, validation), seed)
+        splits = load_newsgroups(part_files(at, "all"), seed=seed, validation=validation, **options)
+    elif part == "test" or "validation" in entry.files:
         if part is not None:
-            return chosen if part == "validation" else train
-        return Splits(train, chosen, read("test"), made_validation=True)
-    if part is not None:
-        return read(part)
-    return Splits(read("train"), read("validation"), read("test"))
+            return read_part(at, part, fold, **options)
+        splits = Splits(*(read_part(at, each, fold, **options) for each in PARTS))
+    else:
+        train, held_out = split(read_part(at, "train", fold, **options), (1 - validation, validation), seed)
+        if part is not None:
+            return held_out if part == "validation" else train
+        splits = Splits(train, held_out, read_part(at, "test", fold, **options), made_validation=True)
+    return splits if part is None else dict(zip(PARTS, splits, strict=True))[part]
 
 
-def read_part(found: Found, part: str, fold: int = 1, **options: Any) -> RankingData:
+def read_part(at: Location, part: str, fold: int = 1, **options: Any) -> RankingData:
     """One part as its files give it."""
     from cleanrank.data.letor import read_letor
 
-    files = part_files(found, part, fold)
-    width = {"n_features": found.entry.columns, "zero_based": False}
-    return read_letor(files if len(files) > 1 else files[0], **{**width, **options})
+    files = part_files(at, part, fold)
+    return read_letor(files, **{"n_features": at.entry.columns, "zero_based": False, **options})
 
 
-def part_files(found: Found, part: str, fold: int = 1) -> list[Path]:
+def part_files(at: Location, part: str, fold: int = 1) -> list[Path]:
     """The files of one part; several belong together."""
-    folder = fold_folder(found.entry, found.folder, fold)
-    for spelling in found.entry.files[part]:
+    folder = at.entry.folder_of(at.folder, fold)
+    for spelling in at.entry.files[part]:
         files = [folder / name for name in spelling.split("+")]
         if all(file.exists() for file in files):
             return files
-    names = " or ".join(found.entry.files[part])
-    raise MissingDataError(
-        f"{found.entry.name} lacks its {part} part: there is no {names} in {str(folder)!r}. {found.entry.how}"
-    )
+    lacks = f"there is no {' or '.join(at.entry.files[part])} in {str(folder)!r}"
+    raise MissingDataError(f"{at.entry.name} lacks its {part} part: {lacks}. {at.entry.how_to_get}")
 
 
-def files(name: str, fold: int = 1, root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
-    """(part, file) of every file that a fold is read from."""
-    found = find(name, root)
-    return [(part, file) for part in found.entry.files for file in part_files(found, part, fold)]
-
-
-def datasets_table(root: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """One row per data set: name, kind, folds, published figures (None: not published), where it lies."""
-    if root is not None or os.environ.get(VARIABLE):
-        # A folder that is named but not there would look like one without data.
-        data_root(root)
-    rows = []
-    for entry in CATALOGUE.values():
-        known = {fact.what: fact.value for fact in entry.facts if fact.part == "all" and fact.fold is None}
-        try:
-            found: Found | None = find(entry.name, root)
-        except MissingDataError:
-            found = None
-        rows.append(
-            {
-                "name": entry.name,
-                "title": entry.title,
-                "kind": entry.kind,
-                "folds": len(entry.folds),
-                "queries": known.get("queries"),
-                "documents": known.get("documents"),
-                "features": known.get("features"),
-                "here": found is not None,
-                "form": found.form if found is not None else entry.form,
-                "path": "" if found is None else str(found.folder),
-            }
-        )
-    return rows
-
-
-def describe(name: str, root: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """All that the catalogue knows of a data set, JSON-like, and where it lies (empty: not at hand)."""
-    entry = entry_of(name)
-    try:
-        found: Found | None = find(name, root)
-    except MissingDataError:
-        found = None
-    facts = entry.facts if found is None else found.facts
+def describe(name: str, root: Root = None) -> dict[str, Any]:
+    """All that the catalogue knows of a data set, JSON-like, and where it lies (empty: not here)."""
+    entry, at = entry_of(name), _find_or_none(name, root)
+    hidden = ("facts", "columns", "features_used")
     return {
-        "name": entry.name,
-        "aliases": list(entry.aliases),
-        "title": entry.title,
-        "kind": entry.kind,
-        "form": entry.form if found is None else found.form,
-        "folders": list(entry.folders),
-        "files": {part: list(names) for part, names in entry.files.items()},
-        "folds": list(entry.folds),
+        **{field: value for field, value in asdict(entry).items() if field not in hidden},
+        "form": entry.form if at is None else at.form,
         "statistics": [
-            {
-                "part": scope_of(fact.part, fact.fold),
-                "what": fact.what,
-                "value": fact.value,
-                "source": fact.source,
-            }
-            for fact in facts
+            {"part": part_name(f.part, f.fold), "what": f.what, "value": f.value, "source": f.source}
+            for f in (entry.facts if at is None else at.facts)
         ],
-        "terms": entry.terms,
-        "page": entry.page,
-        "how": entry.how,
-        "notes": list(entry.notes),
-        "path": "" if found is None else str(found.folder),
+        "path": "" if at is None else str(at.folder),
     }
 
 
-def dataset_path(name: str, root: str | os.PathLike[str] | None = None) -> Path:
-    """The folder (or, for a set of one file, the file) of a data set at hand."""
-    found = find(name, root)
-    if "all" not in found.entry.files:
-        return found.folder
-    files = part_files(found, "all")
-    return files[0] if len(files) == 1 else found.folder
+def dataset_path(name: str, root: Root = None) -> Path:
+    """The folder (or, for a set of one file, the file) of a data set on this machine."""
+    at = find(name, root)
+    files = part_files(at, "all") if "all" in at.entry.files else []
+    return files[0] if len(files) == 1 else at.folder
 
 
-def scope_of(part: str, fold: int | None) -> str:
-    """Words for a part of a fold: "fold 1 train", "train", "all"."""
+def part_name(part: str, fold: int | None) -> str:
+    """A part of a fold in words: "fold 1 train", "train", "all"."""
     return part if fold is None else f"fold {fold} {part}"
 
 
-def fold_folder(entry: Entry, folder: Path, fold: int) -> Path:
-    """The folder of a fold; the set's own where there are no folds."""
-    return folder / f"Fold{fold}" if len(entry.folds) > 1 else folder
+def _find_or_none(name: str, root: Root) -> Location | None:
+    try:
+        return find(name, root)
+    except MissingDataError:
+        return None
 
 
 def _holds(entry: Entry, folder: Path) -> bool:
     """Whether any part of any fold lies in the folder."""
     return any(
-        all((fold_folder(entry, folder, fold) / name).exists() for name in spelling.split("+"))
+        all((entry.folder_of(folder, fold) / name).exists() for name in spelling.split("+"))
         for fold in entry.folds
         for names in entry.files.values()
         for spelling in names
@@ -297,3 +334,34 @@ def _holds(entry: Entry, folder: Path) -> bool:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _facts(rows: list[dict[str, Any]], sources: Mapping[str, str]) -> tuple[Fact, ...]:
+    facts = []
+    for row in rows:
+        part, fold, source = row.pop("part", "all"), row.pop("fold", None), sources[row.pop("source")]
+        grades = {f"grade {g}": count for g, count in enumerate(row.pop("grades", ()))}
+        facts += [Fact(what, value, source, part, fold) for what, value in {**row, **grades}.items()]
+    return tuple(facts)
+
+
+def _read_catalogue() -> tuple[dict[str, Entry], dict[str, tuple[str, tuple[Fact, ...]]]]:
+    """The entries by name, and what is known of samples and other forms by the name of their folder."""
+    text = (package_files("cleanrank.data") / "catalogue.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    entries = {}
+    for row in tables["dataset"]:
+        fields = {"facts": [], **tables["family"].get(row.pop("family", ""), {}), **row}
+        fields["files"] = {part: tuple(names) for part, names in fields["files"].items()}
+        fields["folds"] = tuple(range(1, fields.get("folds", 1) + 1))
+        fields["facts"] = _facts(fields["facts"], tables["source"])
+        lists = {field: tuple(fields.get(field, ())) for field in ("folders", "notes", "aliases")}
+        entries[fields["name"]] = Entry(**{**fields, **lists})
+    forms = {
+        folder: (form["form"], _facts(form["facts"], tables["source"]))
+        for folder, form in tables["form"].items()
+    }
+    return entries, forms
+
+
+CATALOGUE, FORMS = _read_catalogue()

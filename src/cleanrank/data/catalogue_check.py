@@ -1,33 +1,34 @@
-"""Counting what lies on this machine and holding it against what was published."""
+"""Counts a data set on this machine and compares it with its published figures."""
 
 import json
-import os
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank.data.catalogue import PARTS, Found, find, fold_folder, part_files, read_part, scope_of
+from cleanrank.data.catalogue import PARTS, Fact, Location, Root, find, part_files, part_name, read_part
 from cleanrank.errors import BadFileError
 from cleanrank.types import Array, IntArray, RankingData
 
 BLOCK_ROWS = 65_536
-Counts = Mapping[tuple[str, int | None], Mapping[str, int]]
+IN_TWO_PARTS = "queries in two parts"
+NOT_TESTED_BEFORE = "validation queries not tested one fold earlier"
+Counts: TypeAlias = dict[tuple[str, int | None], dict[str, int]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One statistic, expected and found.
+    """One statistic, as published and as counted.
 
     Attributes:
         dataset: the data set.
         part: what was counted: "all", "train", "fold 2 test", ...
         what: the statistic.
-        expected: the published figure; None when there is none.
-        found: the counted figure; None when the part is not at hand.
+        published: the published figure; None when there is none.
+        counted: the figure on this machine; None when the part is not there.
         verdict: "ok", "differs", "not published" or "not at hand".
         source: where the figure was published.
         form: empty for the whole set, else what part or form of it was counted.
@@ -36,89 +37,46 @@ class Check:
     dataset: str
     part: str
     what: str
-    expected: int | None
-    found: int | None
+    published: int | None
+    counted: int | None
     verdict: str
     source: str
     form: str = ""
 
 
-def verify(name: str, root: str | os.PathLike[str] | None = None, *, cache: bool = True) -> list[Check]:
-    """Counts a data set at hand and compares every statistic with the published one.
+def verify(name: str, root: Root = None, *, cache: bool = True) -> list[Check]:
+    """Counts a data set on this machine and compares every statistic with the published one.
 
-    A sample or another form of a set is held against its own figures and says so in ``form``; the figures of
+    A sample or another form of a set is compared with its own figures and says so in ``form``; the figures of
     the whole set do not apply to it. ``cache`` is that of ``read_letor``.
     """
-    found = find(name, root)
-    counts = COUNTERS[found.entry.kind](found, cache)
-    expected = {
+    at = find(name, root)
+    counts = COUNTERS[at.entry.kind](at, cache)
+    # A figure without a fold holds for the whole of every fold.
+    wholes = [fold for part, fold in counts if part == "all"] or [None]
+    facts = {
         (fact.part, fold, fact.what): fact
-        for fact in found.facts
-        for fold in _folds_of(fact.part, fact.fold, counts)
+        for fact in at.facts
+        for fold in (wholes if fact.part == "all" and fact.fold is None else [fact.fold])
     }
-    rows = []
-    for (part, fold), values in counts.items():
-        for what, value in values.items():
-            fact = expected.pop((part, fold, what), None)
-            known = 0 if what in MUST_BE_NONE else None if fact is None else fact.value
-            verdict = "not published" if known is None else "ok" if known == value else "differs"
-            source = "the fold table" if what in MUST_BE_NONE else "" if fact is None else fact.source
-            rows.append(
-                Check(found.entry.name, scope_of(part, fold), what, known, value, verdict, source, found.form)
-            )
-    rows += [
-        Check(
-            found.entry.name,
-            scope_of(part, fold),
-            what,
-            fact.value,
-            None,
-            "not at hand",
-            fact.source,
-            found.form,
-        )
-        for (part, fold, what), fact in expected.items()
-    ]
-    return rows
+    counted = {(*place, what): n for place, values in counts.items() for what, n in values.items()}
+
+    def check(key: tuple[str, int | None, str]) -> Check:
+        part, fold, what = key
+        zero = Fact(what, 0, "the fold table") if what in (IN_TWO_PARTS, NOT_TESTED_BEFORE) else None
+        fact, n = facts.get(key, zero), counted.get(key)
+        published = None if fact is None else fact.value
+        verdict = "not published" if fact is None else "ok" if n == published else "differs"
+        verdict = "not at hand" if n is None else verdict
+        source = "" if fact is None else fact.source
+        return Check(at.entry.name, part_name(part, fold), what, published, n, verdict, source, at.form)
+
+    return [check(key) for key in {**counted, **facts}]
 
 
 def passed(rows: list[Check]) -> bool:
     """Whether nothing differs."""
     return all(row.verdict != "differs" for row in rows)
-
-
-MUST_BE_NONE = ("queries in two parts", "validation queries not tested one fold earlier")
-
-
-def _folds_of(part: str, fold: int | None, counts: Counts) -> list[int | None]:
-    """A figure without a fold holds for the whole of every fold."""
-    if fold is not None or part != "all":
-        return [fold]
-    return [k for p, k in counts if p == "all"] or [None]
-
-
-def _count_letor(found: Found, cache: bool) -> Counts:
-    entry = found.entry
-    counts: dict[tuple[str, int | None], dict[str, int]] = {}
-    tested: dict[int, set[Any]] = {}
-    chosen: dict[int, set[Any]] = {}
-    for fold in entry.folds:
-        if not fold_folder(entry, found.folder, fold).is_dir():
-            continue
-        number = fold if len(entry.folds) > 1 else None
-        tallies = {
-            part: _tally(read_part(found, part, fold, cache=cache)) for part in PARTS if part in entry.files
-        }
-        for part, tally in tallies.items():
-            counts[part, number] = {"queries": len(tally.queries), "documents": tally.documents}
-        counts["all", number] = _summed(list(tallies.values()), entry.features_used)
-        tested[fold] = tallies["test"].queries
-        chosen[fold] = tallies["validation"].queries if "validation" in tallies else set()
-    for fold in tested:
-        before = entry.folds[entry.folds.index(fold) - 1] if len(entry.folds) > 1 else None
-        if before is not None and before in tested:
-            counts["all", fold][MUST_BE_NONE[1]] = len(chosen[fold] ^ tested[before])
-    return counts
 
 
 @dataclass(frozen=True)
@@ -128,9 +86,30 @@ class _Tally:
     used: Array
     grades: IntArray
 
+    @classmethod
+    def of(cls, data: RankingData) -> "_Tally":
+        return cls(set(data.query_ids.tolist()), data.n_docs, _used(data.X), np.bincount(data.y))
 
-def _tally(data: RankingData) -> _Tally:
-    return _Tally(set(data.query_ids.tolist()), data.n_docs, _used(data.X), np.bincount(data.y))
+
+def _count_letor(at: Location, cache: bool) -> Counts:
+    entry = at.entry
+    parts = [part for part in PARTS if part in entry.files]
+    tallies: dict[int, dict[str, _Tally]] = {}
+    counts: Counts = {}
+    for fold in entry.folds:
+        if not entry.folder_of(at.folder, fold).is_dir():
+            continue
+        tallies[fold] = {part: _Tally.of(read_part(at, part, fold, cache=cache)) for part in parts}
+        number = fold if len(entry.folds) > 1 else None
+        for part, tally in tallies[fold].items():
+            counts[part, number] = {"queries": len(tally.queries), "documents": tally.documents}
+        counts["all", number] = _summed(list(tallies[fold].values()), entry.features_used)
+    for fold in tallies:
+        before = entry.folds[entry.folds.index(fold) - 1]
+        if len(entry.folds) > 1 and before in tallies:
+            stray = tallies[fold]["validation"].queries ^ tallies[before]["test"].queries
+            counts["all", fold][NOT_TESTED_BEFORE] = len(stray)
+    return counts
 
 
 def _used(X: Any) -> Array:
@@ -154,20 +133,17 @@ def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
         "documents": sum(tally.documents for tally in tallies),
         "features": int(used.sum()) if features_used else last,
         **{f"grade {g}": int(count) for g, count in enumerate(grades)},
-        MUST_BE_NONE[0]: sum(len(tally.queries) for tally in tallies) - len(queries),
+        IN_TWO_PARTS: sum(len(tally.queries) for tally in tallies) - len(queries),
     }
 
 
-def _count_text(found: Found, _cache: bool) -> Counts:
-    files = part_files(found, "all")
+def _count_text(at: Location, _cache: bool) -> Counts:
+    files = part_files(at, "all")
     names = list(_members(files[0]) if len(files) == 1 else _files_below(files))
-    groups = {name.split("/")[-2] for name in names}
-    per_part = {
-        part: sum(name.split("/")[-3].endswith(f"-{part}") for name in names) for part in ("train", "test")
-    }
+    parts = [name.split("/")[-3].rpartition("-")[2] for name in names]
     return {
-        ("all", None): {"documents": len(names), "groups": len(groups)},
-        **{(part, None): {"documents": count} for part, count in per_part.items()},
+        ("all", None): {"documents": len(names), "groups": len({name.split("/")[-2] for name in names})},
+        **{(part, None): {"documents": parts.count(part)} for part in ("train", "test")},
     }
 
 
@@ -184,58 +160,49 @@ def _files_below(folders: list[Path]) -> Iterator[str]:
         yield from (f"{folder.name}/{file.parent.name}/{file.name}" for file in folder.glob("*/*"))
 
 
-def _count_ratings(found: Found, _cache: bool) -> Counts:
-    table = _table(part_files(found, "all")[0], ("user", "item", "rating", "time"), "\t")
+def _count_ratings(at: Location, _cache: bool) -> Counts:
+    table = _table(part_files(at, "all")[0], ("user", "item", "rating", "time"), "\t")
     return {("all", None): {"ratings": table.num_rows, **_distinct(table, users="user", items="item")}}
 
 
-def _count_behaviours(found: Found, _cache: bool) -> Counts:
-    files = part_files(found, "all")
+def _count_behaviours(at: Location, _cache: bool) -> Counts:
+    files = part_files(at, "all")
     if files[0].suffix == ".jsonl":
-        return _count_sessions(files)
-    if found.entry.name != "taobao":
-        return {("all", None): {"rows": _count_lines(files[0])}}
+        return _count_sessions(*files)
+    if at.entry.name != "taobao":
+        with files[0].open("rb") as stream:
+            blocks = iter(lambda: stream.read(1 << 20), b"")
+            return {("all", None): {"rows": sum(block.count(b"\n") for block in blocks)}}
     table = _table(files[0], ("user", "item", "category", "behaviour", "time"), ",")
     kinds = _distinct(table, users="user", items="item", categories="category")
     return {("all", None): {"rows": table.num_rows, **kinds}}
 
 
-def _count_sessions(files: list[Path]) -> Counts:
-    items: set[int] = set()
-    sessions = clicks = tests = 0
-    for number, session in _json_lines(files[0]):
-        _check_session(files[0], number, session)
-        sessions += 1
-        clicks += len(session)
-        items.update(session)
-    for number, (prefix, target) in _json_lines(files[1]):
-        _check_session(files[1], number, [*prefix, target])
-        tests += 1
-        items.update(prefix)
-        items.add(target)
+def _count_sessions(train: Path, test: Path) -> Counts:
+    sessions = list(_sessions(train, lambda line: line))
+    tests = list(_sessions(test, lambda line: [*line[0], line[1]]))
+    clicks = sum(map(len, sessions))
     counts = {
-        "training samples": clicks - sessions,
-        "test samples": tests,
-        "items": len(items),
+        "training samples": clicks - len(sessions),
+        "test samples": len(tests),
+        "items": len(set().union(*sessions, *tests)),
         "clicks": clicks,
     }
-    return {("all", None): counts, ("train", None): {"sessions": sessions}}
+    return {("all", None): counts, ("train", None): {"sessions": len(sessions)}}
 
 
-def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
+def _sessions(file: Path, items_of: Callable[[Any], Any]) -> Iterator[list[int]]:
+    """The item ids of every line of JSON."""
     with file.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
+            where = f"{str(file)!r}, line {number},"
             try:
-                yield number, json.loads(line)
-            except ValueError as error:
-                raise BadFileError(
-                    f"{str(file)!r}, line {number}, is no JSON: {error}.", str(file), number
-                ) from None
-
-
-def _check_session(file: Path, number: int, session: Any) -> None:
-    if not isinstance(session, list) or not all(isinstance(item, int) for item in session):
-        raise BadFileError(f"{str(file)!r}, line {number}, must list item ids.", str(file), number)
+                session = items_of(json.loads(line))
+            except (ValueError, TypeError, IndexError, KeyError) as error:
+                raise BadFileError(f"{where} is no JSON of sessions: {error}.", str(file), number) from None
+            if not isinstance(session, list) or not all(isinstance(item, int) for item in session):
+                raise BadFileError(f"{where} must list item ids.", str(file), number)
+            yield session
 
 
 def _table(file: Path, names: tuple[str, ...], delimiter: str) -> Any:
@@ -258,12 +225,7 @@ def _distinct(table: Any, **columns: str) -> dict[str, int]:
     return {what: int(pc.count_distinct(table.column(name)).as_py()) for what, name in columns.items()}
 
 
-def _count_lines(file: Path) -> int:
-    with file.open("rb") as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-
-
-COUNTERS: Mapping[str, Callable[..., Counts]] = {
+COUNTERS: Mapping[str, Callable[[Location, bool], Counts]] = {
     "letor": _count_letor,
     "text": _count_text,
     "ratings": _count_ratings,

@@ -14,7 +14,6 @@ import numpy as np
 
 from cleanrank.data import catalogue
 from cleanrank.data.arrays import from_arrays
-from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
@@ -80,7 +79,7 @@ def check_data(table: Table, name: str, folds: Sequence[int], options: Mapping[s
             if fold < 1:
                 table.fail("folds", "must be 1 or more", fold)
         return name
-    ranked = [e.name.lower() for e in CATALOGUE.values() if e.kind in catalogue.LOADED]
+    ranked = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind in catalogue.LOADED]
     try:
         entry = catalogue.entry_of(name)
     except UnknownNameError:

@@ -3,19 +3,19 @@
 The derived sets of Niu et al. (2014, 2015) are such merges and samples; ``DERIVED`` lists them by name.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.noise.pair_noise import order_probabilities, pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, one_of
 
 Merge: TypeAlias = Sequence[Sequence[int]] | Mapping[int, int]
 SHORT = ("drop", "take")
@@ -28,7 +28,7 @@ class Resampled:
 
     Attributes:
         data: the sample.
-        counts: documents of each grade wanted in a query.
+        counts: documents of each grade that a query should have.
         short: ids of the queries that lack documents of some grade.
         available: documents of each grade those queries have, one row for each.
         kept_short: whether those queries are in ``data`` with what they have, or left out.
@@ -44,9 +44,9 @@ class Resampled:
 
     def __repr__(self) -> str:
         fate = "kept with what they have" if self.kept_short else "left out"
-        wanted = "+".join(str(c) for c in self.counts)
+        counts = "+".join(str(c) for c in self.counts)
         return (
-            f"Resampled({self.data.n_queries:,} queries of {wanted} documents, seed {self.seed}; "
+            f"Resampled({self.data.n_queries:,} queries of {counts} documents, seed {self.seed}; "
             f"{len(self.short):,} with too few {fate})"
         )
 
@@ -89,21 +89,18 @@ def merge_grades(data: RankingData, mapping: Merge) -> RankingData:
         pairs = [(int(old), int(new)) for old, new in mapping.items()]
     else:
         pairs = [(int(old), new) for new, group in enumerate(mapping) for old in group]
-    known: dict[int, int] = {}
+    new_grade: dict[int, int] = {}
     for old, new in pairs:
-        if old in known:
+        if old in new_grade:
             raise invalid("mapping", "must name every grade once", f"{old} twice")
         if old < 0 or new < 0:
             raise invalid("mapping", "must go from and to grades >= 0", f"{old} -> {new}")
-        known[old] = new
-    present = np.flatnonzero(np.bincount(data.y, minlength=1)) if data.n_docs else np.zeros(0, np.int64)
-    left = [int(g) for g in present if int(g) not in known]
-    if left:
-        raise invalid("mapping", f"must say what becomes of every grade in the data ({left})", dict(pairs))
-    table = np.zeros(int(present.max(initial=0)) + 1, dtype=np.int32)
-    for old, new in known.items():
-        if old < len(table):
-            table[old] = new
+        new_grade[old] = new
+    present = np.unique(data.y)
+    missing = [int(g) for g in present if int(g) not in new_grade]
+    if missing:
+        raise invalid("mapping", f"must say what becomes of every grade in the data ({missing})", dict(pairs))
+    table = np.array([new_grade.get(g, 0) for g in range(data.n_grades)], dtype=np.int32)
     return data.with_labels(table[data.y])
 
 
@@ -133,12 +130,12 @@ def resample(
     Resampled(1 queries of 2+1 documents, seed 0; 1 with too few left out)
     """
     one_of("treatment of short queries", short, SHORT)
-    wanted = _counts(counts, proportions, size)
-    grades = max(len(wanted), data.n_grades)
+    target = _counts(counts, proportions, size)
+    grades = max(len(target), data.n_grades)
     limit = np.zeros(grades, dtype=np.int64)
-    limit[: len(wanted)] = wanted
+    limit[: len(target)] = target
     cell = query_of_row(data.indptr) * grades + data.y
-    has = np.bincount(cell, minlength=data.n_queries * grades).reshape(data.n_queries, grades)
+    has = data.grade_counts(grades)
     lacking = (has < limit).any(axis=1)
     draws = np.random.default_rng(seed).random(data.n_docs)
     order = np.lexsort((draws, cell))
@@ -151,13 +148,9 @@ def resample(
     if not keep.any():
         remedy = "Ask for fewer documents or say short='take'."
         raise invalid("resampling", "must keep a query", "none that has enough documents", remedy=remedy)
+    available = has[lacking][:, : len(target)]
     return Resampled(
-        data.select(keep),
-        tuple(wanted),
-        data.query_ids[lacking],
-        has[lacking][:, : len(wanted)],
-        short == "take",
-        seed,
+        data.select(keep), tuple(target), data.query_ids[lacking], available, short == "take", seed
     )
 
 
@@ -182,7 +175,7 @@ def best_proportions(
     length: int | None = None,
     options: Mapping[str, object] | None = None,
 ) -> BestProportions:
-    """The proportions of true grades that make pNoise smallest, found numerically from many starts.
+    """The proportions of true grades that make pNoise smallest, by numerical search from many starts.
 
     A share may come out as 0: then the scale is better without that grade.
 
@@ -199,10 +192,10 @@ def best_proportions(
     """
     if not isinstance(profile, NoiseProfile):
         if n_grades is None:
-            raise invalid("n_grades", "must be given with the name of a profile", "none")
+            raise invalid("n_grades", "must be given with the name of a profile")
         profile = make_profile(profile, rate, n_grades, options)
     elif n_grades is not None or rate is not None or options:
-        raise invalid("n_grades, rate and options", "must not be given with a matrix", "both")
+        raise invalid("n_grades, rate and options", "go with a named profile, not with a matrix")
     C = profile.n_grades
     even = np.full(C, 1 / C)
     best = _smallest(profile, C)
@@ -217,14 +210,13 @@ def best_proportions(
 
 def _counts(counts: Sequence[int] | None, proportions: Sequence[float] | None, size: int | None) -> list[int]:
     if (counts is None) == (proportions is None) or (size is None) != (proportions is None):
-        raise invalid("resampling", "needs either counts or proportions with size", "something else")
+        raise invalid("resampling", "needs either `counts`, or `proportions` and `size`")
     if counts is not None:
-        found = np.asarray(counts)
-        if found.ndim != 1 or found.dtype.kind not in "iu" or (found < 0).any() or not found.any():
+        given = np.asarray(counts)
+        if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any() or not given.any():
             raise invalid("counts", "must list documents of each grade, whole and not all 0", counts)
-        return [int(c) for c in found]
-    if size is None or size < 1:
-        raise invalid("size", "must be at least one document", size)
+        return [int(c) for c in given]
+    size = check_integer("size", size, least=1)
     exact = proportions_of(np.asarray(proportions)) * size
     whole = np.floor(exact + 1e-9).astype(int)
     by_remainder = np.argsort(-(exact - whole), kind="stable")
@@ -260,8 +252,8 @@ def _smallest(profile: NoiseProfile, C: int) -> FloatArray:
         "options": {"ftol": 1e-14, "maxiter": 500},
     }
     for start in starts:
-        found = minimize(value, start, **settings).x
-        shares = np.where(found < 1e-6, 0.0, found)
+        minimum = minimize(value, start, **settings).x
+        shares = np.where(minimum < 1e-6, 0.0, minimum)
         shares /= shares.sum()
         reached = value(shares)[0]
         if np.isfinite(reached) and reached < lowest - 1e-10:
@@ -271,31 +263,28 @@ def _smallest(profile: NoiseProfile, C: int) -> FloatArray:
 
 def _whole(profile: NoiseProfile, shares: FloatArray, length: int) -> tuple[int, ...]:
     """Whole documents near the shares, improved by moving one document at a time."""
-    if length < 2:
-        raise invalid("length", "must be at least 2 documents a query", length)
+    check_integer("length", length, least=2)
 
-    def value(counts: npt.NDArray[np.int64]) -> float:
-        found = pnoise_expected(profile, counts, length=length)
-        return found if np.isfinite(found) else 1.0
+    def value(counts: IntArray) -> float:
+        expected = pnoise_expected(profile, counts, length=length)
+        return expected if np.isfinite(expected) else 1.0
 
     counts = np.array(_counts(None, list(shares), length))
     lowest = value(counts)
-    C = len(counts)
     improved = True
     while improved:
         improved = False
-        for take in range(C):
-            for give in range(C):
-                if take == give or not counts[take]:
-                    continue
-                counts[take] -= 1
-                counts[give] += 1
-                reached = value(counts)
-                if reached < lowest - 1e-12:
-                    lowest, improved = reached, True
-                else:
-                    counts[take] += 1
-                    counts[give] -= 1
+        for take, give in itertools.permutations(range(len(counts)), 2):
+            if not counts[take]:
+                continue
+            counts[take] -= 1
+            counts[give] += 1
+            reached = value(counts)
+            if reached < lowest - 1e-12:
+                lowest, improved = reached, True
+            else:
+                counts[take] += 1
+                counts[give] -= 1
     return tuple(int(c) for c in counts)
 
 

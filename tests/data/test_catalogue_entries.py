@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from cleanrank.data.layouts import CATALOGUE, FORMS
+from cleanrank.data.catalogue import CATALOGUE, FORMS
 
 WANTED = {
     "mq2007", "mq2008", "ohsumed", "td2003", "td2004", "np2003", "np2004", "hp2003", "hp2004", "mslr-web10k",
@@ -25,8 +25,8 @@ def test_all_sets_are_there_under_their_own_names():
 def test_every_entry_says_where_how_and_on_what_terms(entry):
     assert entry.title
     assert re.match(r"https?://", entry.page)
-    assert not re.search(r"pypi|conda|npmjs", entry.page + entry.how)
-    assert entry.how.endswith(".")
+    assert not re.search(r"pypi|conda|npmjs", entry.page + entry.how_to_get)
+    assert entry.how_to_get.endswith(".")
     assert entry.terms
     assert entry.folders
     assert all(fact.source and fact.value > 0 for fact in entry.facts)
