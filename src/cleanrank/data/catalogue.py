@@ -135,10 +135,20 @@ def list_datasets(root: Root = None) -> list[DatasetInfo]:
     rows = []
     for entry in CATALOGUE.values():
         figures = {fact.what: fact.value for fact in entry.facts if fact.part == "all" and fact.fold is None}
-        counts = (figures.get(what) for what in ("queries", "documents", "features"))
         at = _find_or_none(entry.name, root)
-        form, path = (entry.form, None) if at is None else (at.form, at.folder)
-        rows.append(DatasetInfo(entry.name, entry.title, entry.kind, len(entry.folds), *counts, form, path))
+        rows.append(
+            DatasetInfo(
+                name=entry.name,
+                title=entry.title,
+                kind=entry.kind,
+                folds=len(entry.folds),
+                queries=figures.get("queries"),
+                documents=figures.get("documents"),
+                features=figures.get("features"),
+                form=entry.form if at is None else at.form,
+                path=None if at is None else at.folder,
+            )
+        )
     return rows
 
 
@@ -260,7 +270,8 @@ def load_dataset(
     elif part == "test" or "validation" in entry.files:
         if part is not None:
             return read_part(at, part, fold, **options)
-        splits = Splits(*(read_part(at, each, fold, **options) for each in PARTS))
+        train, held_out, test = (read_part(at, each, fold, **options) for each in PARTS)
+        splits = Splits(train, held_out, test)
     else:
         train, held_out = split(read_part(at, "train", fold, **options), (1 - validation, validation), seed)
         if part is not None:
