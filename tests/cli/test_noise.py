@@ -15,7 +15,7 @@ from cleanrank.noise.profiles import PROFILES
 def clean(toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    cr.write_csv(toy, tmp_path / "clean.csv")
+    cr.write_data(toy, tmp_path / "clean.csv")
     cr.write_letor(toy, tmp_path / "clean.txt")
     return toy
 
@@ -60,7 +60,7 @@ def test_the_recorded_command_repeats_the_file_exactly(cli, clean, words, tmp_pa
 def test_formats_follow_the_suffix(cli, clean, tmp_path):
     done = cli("corrupt", "clean.csv", "--rate", "0", "-o", "same.parquet", "--truth", "parquet")
     assert done.code == 0, done.err
-    np.testing.assert_array_equal(cr.read_parquet("same.parquet").y, clean.y)
+    np.testing.assert_array_equal(cr.read_data("same.parquet").y, clean.y)
     assert pd.read_parquet("same.parquet.truth.parquet").true_grade.tolist() == clean.y.tolist()
 
 
@@ -98,7 +98,7 @@ def test_clicks_write_a_log(cli, clean, tmp_path):
     )  # fmt: skip
     assert done.code == 0, done.err
     expected = simulate_clicks(
-        cr.read_csv("clean.csv"), "ccm", scores=scores, sessions=4, seed=2, options={"way": "second"}
+        cr.read_data("clean.csv"), "ccm", scores=scores, sessions=4, seed=2, options={"way": "second"}
     )
     pd.testing.assert_frame_equal(pd.read_parquet("log.parquet"), expected.to_frame())
     record = json.loads((tmp_path / "log.parquet.clicks.json").read_text())

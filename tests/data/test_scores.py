@@ -130,7 +130,7 @@ def test_columns_of_a_table_may_have_other_names(tmp_path):
 
 
 def test_data_without_rows_are_not_evaluated(tmp_path):
-    cr.write_parquet(cr.from_arrays(np.zeros((1, 1)), [0], qid=[1]).select([]), tmp_path / "a.parquet")
+    cr.write_data(cr.from_arrays(np.zeros((1, 1)), [0], qid=[1]).select([]), tmp_path / "a.parquet")
     (tmp_path / "s").write_text("")
     with pytest.raises(CleanrankError, match=r"a\.parquet.*at least one row"):
         read_judged_and_scores(tmp_path / "a.parquet", [tmp_path / "s"])
