@@ -8,7 +8,7 @@ import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.posterior import posterior_table
 from cleanrank.issues.table import LabelIssues
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 
 @pytest.fixture

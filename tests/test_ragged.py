@@ -12,13 +12,10 @@ from cleanrank.ragged import (
     group_rows,
     indptr_of,
     match_rows,
-    pad,
-    pairs,
     query_of_row,
     rank_order,
     ranks,
     segment_sum,
-    unpad,
 )
 
 ids = st.one_of(
@@ -125,33 +122,6 @@ def test_ranks_agree_with_counting_who_stands_before(case):
 def test_negative_zero_and_infinite_scores_are_ranked():
     indptr = indptr_of([4])
     assert ranks([-0.0, 0.0, np.inf, -np.inf], indptr).tolist() == [2, 3, 1, 4]
-
-
-@given(case=sizes.flatmap(ragged))
-def test_pairs_agree_with_two_loops(case):
-    lengths, grades = case
-    indptr = indptr_of(lengths)
-    found = [list(zip(i.tolist(), j.tolist(), strict=True)) for i, j in pairs(grades, indptr)]
-    naive = [
-        [(i, j) for i in range(a, b) for j in range(a, b) if grades[i] > grades[j]]
-        for a, b in itertools.pairwise(indptr.tolist())
-    ]
-    assert found == naive
-
-
-@given(case=sizes.flatmap(ragged), fill=st.integers(-9, 9), width=st.integers(0, 3))
-def test_unpad_undoes_pad(case, fill, width):
-    lengths, values = case
-    indptr = indptr_of(lengths)
-    flat = np.array(values, dtype=np.float32)
-    if width:
-        flat = np.repeat(flat[:, None], width, axis=1) * np.arange(1, width + 1, dtype=np.float32)
-    padded, mask = pad(flat, indptr, fill)
-    assert padded.shape[:2] == mask.shape == (len(lengths), max(lengths, default=0))
-    assert padded.dtype == flat.dtype
-    assert mask.sum(axis=1).tolist() == lengths
-    assert (padded[~mask] == fill).all()
-    np.testing.assert_array_equal(unpad(padded, mask), flat)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError
-from cleanrank.types import PER_ROW, RankingData, RunRecord, same_data
+from cleanrank.types import PER_ROW, RankingData, RunRecord
+from tests.oracles import same_data
 
 
 def parts(**change):

@@ -3,9 +3,6 @@
 A ranking is the stable order by descending score: ties keep the order of the rows.
 """
 
-import itertools
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -40,7 +37,7 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
 
 
 def _plain_ids(ids: Array) -> Array:
-    """Ids as int64 if all are whole numbers, else as str; what is neither is refused with its row."""
+    """Ids as int64 if all are whole numbers, else as str; raises with the row of an id that is neither."""
     if ids.ndim != 1:
         raise invalid("qid", "must have one dimension", f"shape {ids.shape}")
     if ids.dtype.kind == "T":
@@ -99,8 +96,8 @@ def segment_sum(values: npt.ArrayLike, indptr: IntArray) -> FloatArray:
     >>> segment_sum([1.0, 2.0, 3.0], indptr_of([2, 0, 1])).tolist()
     [3.0, 0.0, 3.0]
     """
-    found = np.asarray(values, dtype=np.float64)
-    return np.bincount(query_of_row(indptr), weights=found, minlength=len(indptr) - 1).astype(np.float64)
+    weights = np.asarray(values, dtype=np.float64)
+    return np.bincount(query_of_row(indptr), weights=weights, minlength=len(indptr) - 1).astype(np.float64)
 
 
 def rank_order(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
@@ -109,8 +106,7 @@ def rank_order(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
     >>> rank_order([1.0, 3.0, 3.0, 0.5], indptr_of([3, 1])).tolist()
     [1, 2, 0, 3]
     """
-    found = np.asarray(scores, dtype=np.float64)
-    return np.lexsort((-found, query_of_row(indptr)))
+    return np.lexsort((-np.asarray(scores, dtype=np.float64), query_of_row(indptr)))
 
 
 def ranks(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
@@ -120,48 +116,20 @@ def ranks(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
     [3, 1, 2, 1]
     """
     order = rank_order(scores, indptr)
-    found = np.empty(len(order), dtype=np.int64)
-    found[order] = np.arange(1, len(order) + 1) - np.repeat(indptr[:-1], np.diff(indptr))
-    return found
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(1, len(order) + 1) - np.repeat(indptr[:-1], np.diff(indptr))
+    return rank
 
 
-def pairs(y: npt.ArrayLike, indptr: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Per query, the rows (i, j) of all pairs with y[i] > y[j]; one query in memory at a time."""
-    grades = np.asarray(y)
-    for start, end in itertools.pairwise(indptr):
-        i, j = np.nonzero(grades[start:end, None] > grades[None, start:end])
-        yield i + start, j + start
-
-
-def pad(values: npt.ArrayLike, indptr: IntArray, fill: float = 0.0) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Queries as rows of a (Q, longest) array, and the mask of real entries.
-
-    >>> padded, mask = pad([1.0, 2.0, 3.0], indptr_of([2, 1]))
-    >>> padded.tolist(), mask.tolist()
-    ([[1.0, 2.0], [3.0, 0.0]], [[True, True], [True, False]])
-    """
-    found = np.asarray(values)
-    lengths = np.diff(indptr)
-    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    padded = np.full(mask.shape + found.shape[1:], fill, dtype=found.dtype)
-    padded[mask] = found
-    return padded, mask
-
-
-def unpad(padded: Array, mask: npt.NDArray[np.bool_]) -> Array:
-    """The inverse of ``pad``."""
-    return padded[mask]
-
-
-def match_rows(row_ids: npt.ArrayLike, wanted: npt.ArrayLike) -> IntArray:
-    """The place of each wanted row id among ``row_ids``, -1 where it is not there.
+def match_rows(row_ids: npt.ArrayLike, targets: npt.ArrayLike) -> IntArray:
+    """The place of each target among ``row_ids`` (or other ids that are all different), -1 if it is missing.
 
     >>> match_rows([7, 3, 5], [5, 9, 7]).tolist()
     [2, -1, 0]
     """
-    ids, asked = np.asarray(row_ids), np.asarray(wanted)
+    ids, sought = np.asarray(row_ids), np.asarray(targets)
     if not len(ids):
-        return np.full(len(asked), -1, dtype=np.int64)
+        return np.full(len(sought), -1, dtype=np.int64)
     order = np.argsort(ids, kind="stable")
-    place = np.minimum(np.searchsorted(ids, asked, sorter=order), len(ids) - 1)
-    return np.where(ids[order[place]] == asked, order[place], -1)
+    place = order[np.minimum(np.searchsorted(ids, sought, sorter=order), len(ids) - 1)]
+    return np.where(ids[place] == sought, place, -1)

@@ -1,4 +1,4 @@
-"""The few types that flow between the rooms.
+"""The types that all packages share.
 
 Symbols used throughout: N documents (rows) in Q queries; rows of a query are contiguous, and query q owns
 the rows ``indptr[q]:indptr[q + 1]``. ``y`` holds integer grades >= 0.
@@ -6,7 +6,7 @@ the rows ``indptr[q]:indptr[q + 1]``. ``y`` holds integer grades >= 0.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Array: TypeAlias = npt.NDArray[Any]
 Features: TypeAlias = "npt.NDArray[np.float32] | scipy.sparse.csr_matrix[Any]"
+Progress: TypeAlias = Callable[[int, int], None]
 RowChoice: TypeAlias = "npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]"
 
 PER_ROW = ("y", "row_ids", "gains", "doc_ids", "weights", "positions")
@@ -65,12 +66,9 @@ class RankingData:
         _check_indptr(self.indptr, n, len(self.query_ids))
         put(self, "y", _owned(_grades(self.y, self)))
         put(self, "row_ids", _column("row_ids", self.row_ids, np.int64))
-        if self.gains is not None:
-            put(self, "gains", _column("gains", self.gains, np.float64, self))
-        if self.weights is not None:
-            put(self, "weights", _column("weights", self.weights, np.float32, self))
-        if self.positions is not None:
-            put(self, "positions", _column("positions", self.positions, np.int32, self))
+        for name, dtype in (("gains", np.float64), ("weights", np.float32), ("positions", np.int32)):
+            if getattr(self, name) is not None:
+                put(self, name, _column(name, getattr(self, name), dtype, self))
         if self.doc_ids is not None:
             put(self, "doc_ids", _owned(np.asarray(self.doc_ids)))
         for name in PER_ROW:
@@ -83,11 +81,8 @@ class RankingData:
                 raise invalid("feature_names", "must be a list of names", repr(names))
             put(self, "feature_names", tuple(map(str, names)))
             if len(self.feature_names) != self.n_features:
-                raise invalid(
-                    "feature_names",
-                    f"must name each of the {self.n_features} columns of X",
-                    f"{len(self.feature_names)} names",
-                )
+                rule = f"must name each of the {self.n_features} columns of X"
+                raise invalid("feature_names", rule, f"{len(self.feature_names)} names")
 
     @property
     def n_docs(self) -> int:
@@ -140,19 +135,17 @@ class RankingData:
         counts = np.bincount(np.minimum(self.y, 8), minlength=9)
         grades = ", ".join(f"{g}: {c:,}" for g, c in enumerate(counts[:8]) if c)
         more = ", ..." if counts[8] else ""
-        kind = "dense" if isinstance(self.X, np.ndarray) else "CSR"
-        return (
-            f"RankingData({self.n_queries:,} queries, {self.n_docs:,} documents, "
-            f"{self.n_features:,} features ({kind}), grades {{{grades}{more}}})"
-        )
+        features = f"{self.n_features:,} features ({'dense' if isinstance(self.X, np.ndarray) else 'CSR'})"
+        size = f"{self.n_queries:,} queries, {self.n_docs:,} documents, {features}"
+        return f"RankingData({size}, grades {{{grades}{more}}})"
 
     def place(self, row: int) -> str:
-        """Words the place of a row for a message: its row in the input and its query."""
+        """The place of a row for a message: its row in the input and its query."""
         q = int(np.searchsorted(self.indptr, row, side="right")) - 1
         return f"row {int(self.row_ids[row])} (query {str(self.query_ids[q])!r})"
 
     def select(self, rows: RowChoice) -> "RankingData":
-        """Keeps the given rows (a mask or positions); order stays, queries left empty go.
+        """The data of some rows (a mask or positions), in their order, without queries left empty.
 
         >>> import cleanrank as cr
         >>> data = cr.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
@@ -175,16 +168,16 @@ class RankingData:
         )
 
     def drop(self, rows: RowChoice) -> "RankingData":
-        """Leaves the given rows (a mask or positions) out."""
+        """The data without some rows (a mask or positions)."""
         return self.select(~self._mask(rows))
 
     def select_queries(self, queries: RowChoice) -> "RankingData":
-        """Keeps the given queries (a mask or positions among the Q queries)."""
+        """The data of some queries (a mask or positions among the Q queries)."""
         keep = _as_mask("queries", queries, self.n_queries)
         return self.select(np.repeat(keep, self.lengths))
 
     def with_labels(self, y: npt.ArrayLike, *, gains: npt.ArrayLike | None = None) -> "RankingData":
-        """Exchanges the grades, row by row; earlier ``gains`` go unless new ones are given."""
+        """The data with other grades, row by row; ``gains`` are dropped unless new ones are given."""
         return replace(self, y=np.asarray(y), gains=None if gains is None else np.asarray(gains))
 
     def _mask(self, rows: RowChoice) -> npt.NDArray[np.bool_]:
@@ -193,17 +186,17 @@ class RankingData:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What one cell of an experiment's grid gave.
+    """The result of one cell of an experiment's grid.
 
     Attributes:
         key: hash of all inputs of the cell and the version of its method.
-        recipe: name of the recipe that asked for the cell.
+        recipe: name of the cell's recipe.
         cell: the complete inputs, JSON-like: dataset, fold, noise, rate, method, params, seed, ...
         status: "done" or "failed".
         values: measure text -> one value per test query.
         means: measure text -> mean over queries, in the measure's own weighting.
         query_ids: the test queries, in the order of ``values``.
-        chosen: what model selection picked inside the cell (parameters, rounds, validation value).
+        chosen: what model selection picked inside the cell (parameters, trees, validation value).
         error: the traceback of a failed cell.
         versions: package -> version.
         wall_seconds: time the cell took.
@@ -222,61 +215,6 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     wall_seconds: float = 0.0
     started_at: str = ""
-
-
-class Ranker(Protocol):
-    """Fits on judged rows in any order and scores rows in input order."""
-
-    def fit(
-        self,
-        X: Any,
-        y: npt.ArrayLike,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        position: npt.ArrayLike | None = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-    ) -> "Ranker":
-        """Trains; returns itself."""
-        ...
-
-    def predict(self, X: Any) -> FloatArray:
-        """One score per row, in input order; higher ranks first."""
-        ...
-
-
-Progress: TypeAlias = Callable[[int, int], None]
-
-
-def same_data(a: RankingData, b: RankingData) -> bool:
-    """Whether two data sets hold the same values (NaN equals NaN)."""
-    for each in fields(RankingData):
-        left, right = getattr(a, each.name), getattr(b, each.name)
-        if each.name == "X" and not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
-            same = _same_sparse(left, right)
-        elif left is None or right is None:
-            same = left is right
-        elif each.name == "feature_names":
-            same = left == right
-        else:
-            left, right = np.asarray(left), np.asarray(right)
-            numbers = left.dtype.kind == "f" and right.dtype.kind == "f"
-            same = bool(np.array_equal(left, right, equal_nan=numbers))
-        if not same:
-            return False
-    return True
-
-
-def _same_sparse(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or left.shape != right.shape:
-        return False
-    left, right = left.copy(), right.copy()
-    left.eliminate_zeros()
-    right.eliminate_zeros()
-    places = all(np.array_equal(getattr(left, n), getattr(right, n)) for n in ("indptr", "indices"))
-    return places and bool(np.array_equal(left.data, right.data, equal_nan=True))
 
 
 def _frozen(values: Array) -> Array:
@@ -324,90 +262,84 @@ def _as_float32(X: Any) -> Any:
         rule = f"must hold values that float32 can (up to {np.finfo(np.float32).max:.3g}), or inf or nan"
         raise invalid("X", rule, f"larger ones in {X.dtype}", remedy="Rescale that feature.") from None
     except (TypeError, ValueError) as error:
-        raise invalid(
-            "X", "must hold numbers", f"dtype {X.dtype}", remedy=f"Convert it first ({error})."
-        ) from error
+        remedy = f"Convert it first ({error})."
+        raise invalid("X", "must hold numbers", f"dtype {X.dtype}", remedy=remedy) from error
 
 
 def _column(name: str, values: npt.ArrayLike, dtype: Any, data: RankingData | None = None) -> Any:
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise invalid(name, "must have one dimension", f"shape {found.shape}")
-    if found.dtype.kind not in "iufb":
-        raise invalid(name, "must hold numbers", f"dtype {found.dtype}")
+    """Numbers as a read-only column; of ``data``, if given, they must be >= 0 and fit into ``dtype``."""
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise invalid(name, "must have one dimension", f"shape {column.shape}")
+    if column.dtype.kind not in "iufb":
+        raise invalid(name, "must hold numbers", f"dtype {column.dtype}")
     if data is not None:
         most = np.finfo(dtype).max if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
-        bad = ~((found >= 0) & (found <= most))
+        bad = ~((column >= 0) & (column <= most))
         if bad.any():
             row = int(np.argmax(bad))
-            at = data.place(row) if row < len(data.row_ids) and len(found) == data.n_docs else f"row {row}"
-            large = found[row] > most and np.isfinite(found[row])
+            at = data.place(row) if row < len(data.row_ids) and len(column) == data.n_docs else f"row {row}"
+            large = column[row] > most and np.isfinite(column[row])
             rule = f"must be at most {most:.10g}" if large else "must be finite and not negative"
-            raise invalid(name, rule, found[row], at=at)
-    if found.dtype.kind == "f" and np.dtype(dtype).kind == "i":
-        broken = found != np.floor(found)
+            raise invalid(name, rule, column[row], at=at)
+    if column.dtype.kind == "f" and np.dtype(dtype).kind == "i":
+        broken = column != np.floor(column)
         if broken.any():
             entry = int(np.argmax(broken))
-            raise invalid(name, "must hold whole numbers", found[entry], at=f"entry {entry}")
-    return _owned(np.ascontiguousarray(found, dtype=dtype))
+            raise invalid(name, "must hold whole numbers", column[entry], at=f"entry {entry}")
+    return _owned(np.ascontiguousarray(column, dtype=dtype))
 
 
 def _check_indptr(indptr: IntArray, n_docs: int, n_queries: int) -> None:
     if len(indptr) != n_queries + 1:
         raise invalid("indptr", f"must have one entry more than the {n_queries} query ids", f"{len(indptr)}")
-    if indptr[0] != 0 or indptr[-1] != n_docs or (np.diff(indptr) < 0).any():
-        raise invalid(
-            "indptr",
-            f"must rise from 0 to the number of rows ({n_docs})",
-            f"{indptr[0]}..{indptr[-1]}" + (" with a fall" if (np.diff(indptr) < 0).any() else ""),
-        )
+    falls = (np.diff(indptr) < 0).any()
+    if indptr[0] != 0 or indptr[-1] != n_docs or falls:
+        ends = f"{indptr[0]}..{indptr[-1]}" + (" with a fall" if falls else "")
+        raise invalid("indptr", f"must rise from 0 to the number of rows ({n_docs})", ends)
 
 
 def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
     y = np.asarray(values)
     if y.shape != (data.n_docs,):
         raise invalid("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
+    most = np.iinfo(np.int32).max
     if y.dtype == np.int32:
         bad = y < 0
     elif y.dtype.kind in "iub":
-        bad = (y < 0) | (y > np.iinfo(np.int32).max)
+        bad = (y < 0) | (y > most)
     elif y.dtype.kind == "f":
-        bad = ~(np.isfinite(y) & (y >= 0) & (y <= np.iinfo(np.int32).max))
-        bad |= y != np.floor(y)
+        bad = ~(np.isfinite(y) & (y >= 0) & (y <= most)) | (y != np.floor(y))
     else:
         raise invalid("labels", "must be numbers", f"dtype {y.dtype}")
     if bad.any():
         row = int(np.argmax(bad))
         value = y[row]
-        row_ids = np.asarray(data.row_ids)
-        at = data.place(row) if row_ids.shape == y.shape else f"row {row}"
+        at = data.place(row) if np.asarray(data.row_ids).shape == y.shape else f"row {row}"
+        rule, remedy = "must be whole grades", "Give real-valued relevance as gains=."
         if not np.isfinite(value):
-            raise invalid("labels", "must be finite", value, at=at, remedy="Drop or impute it first.")
-        if value < 0:
-            raise invalid(
-                "labels", "must not be negative", value, at=at, remedy="Shift or clip the grades first."
-            )
-        if value > np.iinfo(np.int32).max:
-            raise invalid("labels", f"must be at most {np.iinfo(np.int32).max}", value, at=at)
-        raise invalid(
-            "labels", "must be whole grades", value, at=at, remedy="Give real-valued relevance as gains=."
-        )
+            rule, remedy = "must be finite", "Drop or impute it first."
+        elif value < 0:
+            rule, remedy = "must not be negative", "Shift or clip the grades first."
+        elif value > most:
+            rule, remedy = f"must be at most {most}", ""
+        raise invalid("labels", rule, value, at=at, remedy=remedy)
     return np.ascontiguousarray(y, dtype=np.int32)
 
 
 def _as_mask(name: str, choice: RowChoice, n: int) -> npt.NDArray[np.bool_]:
-    chosen = np.asarray(choice)
-    if chosen.dtype == np.bool_:
-        if chosen.shape != (n,):
-            raise invalid(name, f"as a mask must have {n} entries", f"shape {chosen.shape}")
-        return chosen
+    selection = np.asarray(choice)
+    if selection.dtype == np.bool_:
+        if selection.shape != (n,):
+            raise invalid(name, f"as a mask must have {n} entries", f"shape {selection.shape}")
+        return selection
     mask = np.zeros(n, dtype=np.bool_)
-    if chosen.size == 0:
+    if selection.size == 0:
         return mask
-    if chosen.dtype.kind not in "iu":
-        raise invalid(name, "must be a mask or whole-number positions", f"dtype {chosen.dtype}")
-    if chosen.min() < 0 or chosen.max() >= n:
-        wrong = chosen.max() if chosen.max() >= n else chosen.min()
+    if selection.dtype.kind not in "iu":
+        raise invalid(name, "must be a mask or whole-number positions", f"dtype {selection.dtype}")
+    if selection.min() < 0 or selection.max() >= n:
+        wrong = selection.max() if selection.max() >= n else selection.min()
         raise invalid(name, f"must be positions from 0 to {n - 1}", wrong)
-    mask[chosen] = True
+    mask[selection] = True
     return mask

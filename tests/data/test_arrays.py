@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cleanrank as cr
 from cleanrank.data.arrays import from_arrays, row_order
 from cleanrank.errors import InvalidInputError
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,7 +11,7 @@ import scipy.sparse
 from cleanrank.data import cache, letor
 from cleanrank.data.cache import cache_folder, checksum, clear_cache
 from cleanrank.data.letor import read_letor
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 TEXT = "2 qid:a 1:0.5 2:1 # D1\n0 qid:b 1:2 2:nan # D2\n1 qid:a 1:3 2:4\n"
 

@@ -16,7 +16,7 @@ from cleanrank.data.catalogue import (
 )
 from cleanrank.data.split import Splits
 from cleanrank.errors import InvalidInputError, MissingDataError, UnknownNameError
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 
 def letor(path, qids, grade=1, features="1:0.5 3:2"):

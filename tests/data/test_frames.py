@@ -22,7 +22,7 @@ from cleanrank.data.frames import (
     write_parquet,
 )
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, UnknownNameError
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 COLUMNS = {
     "grade": [1, 0, 2, 0],

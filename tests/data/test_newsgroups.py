@@ -10,7 +10,7 @@ import cleanrank as cr
 from cleanrank.data.newsgroups import Document, body_of, make_splits, read_newsgroups
 from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.theory.order_preservation import auc_slope
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 GROUPS = ("alt.atheism", "sci.med", "sci.space")
 WORDS = {"alt.atheism": "belief reason", "sci.med": "doctor cure", "sci.space": "orbit moon"}

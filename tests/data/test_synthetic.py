@@ -13,7 +13,7 @@ from cleanrank.data.synthetic import (
     write_ranking,
 )
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 
 def ndcg10(scores, data):

@@ -6,7 +6,7 @@ from cleanrank.data.split import Splits
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.derived import SAMPLES, derived_splits, needed
 from cleanrank.noise.scales import DERIVED
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 
 def made(seed, relevant=(8, 3, 9, 20, 12)):

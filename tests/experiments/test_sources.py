@@ -5,7 +5,7 @@ import pytest
 from cleanrank.errors import CleanrankError, MissingDataError
 from cleanrank.experiments.sources import check_data, identity_of, load_splits
 from cleanrank.experiments.strict import Table
-from cleanrank.types import same_data
+from tests.oracles import same_data
 
 OPTIONS = {"n_queries": 50, "n_features": 6, "docs_per_query": 6.0}
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from cleanrank.errors import CleanrankError
-from cleanrank.ragged import indptr_of, pad
+from cleanrank.ragged import indptr_of
 from cleanrank.rankers.neural.inputs import SCALINGS, batch_of, bucketed, chunks, fit_scaling
+from tests.oracles import pad
 
 sizes = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 

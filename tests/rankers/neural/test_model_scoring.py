@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.ragged import indptr_of, pad
+from cleanrank.ragged import indptr_of
 from cleanrank.rankers.neural.inputs import batch_of
 from cleanrank.rankers.neural.model import documents, on_device, padded_scores, score_all
 from cleanrank.rankers.neural.networks import build_network
+from tests.oracles import pad
 
 CPU = torch.device("cpu")
 LENGTHS = [3, 0, 5, 1, 2]

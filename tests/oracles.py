@@ -1,0 +1,46 @@
+"""Plain versions of what the library does faster or does not need, for tests to compare with."""
+
+from dataclasses import fields
+
+import numpy as np
+
+from cleanrank.types import RankingData
+
+
+def pad(values, indptr, fill=0.0):
+    """Queries as rows of a (Q, longest) array, and the mask of real entries."""
+    flat = np.asarray(values)
+    lengths = np.diff(indptr)
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    padded = np.full(mask.shape + flat.shape[1:], fill, dtype=flat.dtype)
+    padded[mask] = flat
+    return padded, mask
+
+
+def same_data(a, b):
+    """Whether two data sets hold the same values (NaN equals NaN)."""
+    for each in fields(RankingData):
+        left, right = getattr(a, each.name), getattr(b, each.name)
+        if each.name == "X" and not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
+            same = _same_sparse(left, right)
+        elif left is None or right is None:
+            same = left is right
+        elif each.name == "feature_names":
+            same = left == right
+        else:
+            left, right = np.asarray(left), np.asarray(right)
+            numbers = left.dtype.kind == "f" and right.dtype.kind == "f"
+            same = bool(np.array_equal(left, right, equal_nan=numbers))
+        if not same:
+            return False
+    return True
+
+
+def _same_sparse(left, right):
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray) or left.shape != right.shape:
+        return False
+    left, right = left.copy(), right.copy()
+    left.eliminate_zeros()
+    right.eliminate_zeros()
+    places = all(np.array_equal(getattr(left, n), getattr(right, n)) for n in ("indptr", "indices"))
+    return places and bool(np.array_equal(left.data, right.data, equal_nan=True))
