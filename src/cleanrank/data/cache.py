@@ -12,7 +12,7 @@ that fails a check counts as absent and is written anew.
 
 Entries appear whole or not at all (a folder is renamed into place), so several processes may share the cache.
 Where it cannot be written, files are read without it. Nothing is removed by itself except an entry that a
-newer one replaces: ``clear_cache`` empties the cache.
+newer one replaces; the folder may be deleted at any time.
 """
 
 import contextlib
@@ -63,41 +63,25 @@ _VERSIONS = {"parser": PARSER_VERSION, "byteorder": sys.byteorder}
 
 def cache_folder() -> Path:
     """The folder of the cache: ``$CLEANRANK_CACHE``, or ``cleanrank`` in the user's cache folder."""
-    chosen = os.environ.get("CLEANRANK_CACHE")
-    if chosen:
-        return Path(chosen).expanduser() / "letor"
+    folder = os.environ.get("CLEANRANK_CACHE")
+    if folder:
+        return Path(folder).expanduser() / "letor"
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("cleanrank", appauthor=False)) / "letor"
 
 
-def clear_cache() -> int:
-    """Removes all entries; returns how many bytes that frees. Data read from them before stay usable."""
-    folder = cache_folder()
-    aside = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}.old")
-    try:
-        folder.rename(aside)
-    except FileNotFoundError:
-        return 0
-    freed = 0
-    for each in aside.rglob("*.npy"):
-        with contextlib.suppress(OSError):
-            freed += each.stat().st_size
-    shutil.rmtree(aside, ignore_errors=True)
-    return freed
-
-
 def _stamps(files: Sequence[Path]) -> list[list[int]]:
     """Size and times of each file; waits until the clock has left the tick in which a file was changed."""
-    found = []
+    stamps = []
     for path in files:
         age = time.time_ns() - path.stat().st_mtime_ns
         if 0 <= age < CLOCK_TICK_NS:
             # A second change within the tick could leave size and times as they are.
             time.sleep((CLOCK_TICK_NS - age) / 1e9)
         stat = path.stat()
-        found.append([stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino])
-    return found
+        stamps.append([stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino])
+    return stamps
 
 
 def load(entry: Entry) -> dict[str, Any] | None:
@@ -117,8 +101,8 @@ def _described(folder: Path) -> dict[str, Any]:
     body, _, check = raw.rpartition(b"\n")
     if int(check, 16) != zlib.crc32(body):
         raise ValueError("the description is damaged")
-    found: dict[str, Any] = json.loads(body)
-    return found
+    description: dict[str, Any] = json.loads(body)
+    return description
 
 
 def _mapped(folder: Path, name: str, facts: Mapping[str, Any]) -> Array:
@@ -144,11 +128,11 @@ def checksum(array: Array) -> int:
     whole = len(raw) // 8 * 8
     words = raw[:whole].view(np.uint64)
     starts = range(0, len(words), BLOCK_WORDS)
-    found = np.empty((len(starts), 2), np.uint64)
+    sums = np.empty((len(starts), 2), np.uint64)
     for k, start in enumerate(starts):
         block = words[start : start + BLOCK_WORDS]
-        found[k] = np.bitwise_xor.reduce(block), np.add.reduce(block)
-    return zlib.crc32(raw[whole:].tobytes(), zlib.crc32(found.tobytes()))
+        sums[k] = np.bitwise_xor.reduce(block), np.add.reduce(block)
+    return zlib.crc32(raw[whole:].tobytes(), zlib.crc32(sums.tobytes()))
 
 
 def _columns(arrays: dict[str, Array], shape: Sequence[int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Made-up ranking data: a web-search shape of any size, and Haddad's generator.
+"""Synthetic ranking data: a web-search shape of any size, and Haddad's generator.
 
 Every document has K hidden traits z, part of which its query shares. Features are noisy readings of traits
 (heavy-tailed counts, shares, scores, correlated groups), constants of the query, or plain noise. The utility
@@ -12,17 +12,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.files import written_whole
 from cleanrank.errors import invalid
 from cleanrank.ragged import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
+from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
 TRAITS = 10
 BLOCK = 32
@@ -37,8 +35,8 @@ class Shape:
     """The outline of a data set.
 
     Attributes:
-        n_queries: how many queries.
-        n_features: how many columns.
+        n_queries: number of queries.
+        n_features: number of columns.
         docs: mean documents per query.
         spread: standard deviation of the logarithm of documents per query.
         grades: shares of grade 0, 1, ...
@@ -70,7 +68,7 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Plan:
-    """All that decides the rows; ``indptr`` runs to the end of the last block, past ``n_queries``."""
+    """What determines the rows; ``indptr`` runs to the end of the last block, past ``n_queries``."""
 
     seed: int
     n_queries: int
@@ -129,17 +127,20 @@ def make_ranking(
     """A synthetic data set of web-search shape; nothing in it was ever judged by a person.
 
     Args:
-        n_queries: how many queries.
-        n_features: how many columns; the shape's when not given.
+        n_queries: number of queries.
+        n_features: number of columns; the shape's when not given.
         docs_per_query: mean documents per query, or (mean, standard deviation of the log length); list
             lengths are log-normal, at least 1. The shape's when not given.
         grades: shares of grade 0, 1, ...; they must sum to 1. The shape's when not given.
         signal: correlation between the utility and what the judge saw, in [0, 1]; 1 means clean grades.
         shape: whose outline (features, list lengths, grade shares) is imitated, one of ``SHAPES``. The
             values are made up all the same.
-        seed: decides everything.
+        seed: same seed, same data.
         n_jobs: threads; -1 or None means all. The result is the same for any number.
-        return_utility: gives (data, utility) with the utility of every row before the judge's noise.
+        return_utility: whether to return the utility of every row, before the judge's noise, as well.
+
+    Returns:
+        The data, or (data, utility).
 
     >>> make_ranking(20, 8, docs_per_query=30, seed=1)
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
@@ -160,58 +161,12 @@ def make_ranking_chunks(
     >>> [piece.n_queries for piece in make_ranking_chunks(70, 4, docs_per_query=5, chunk_queries=30)]
     [30, 30, 10]
     """
-    if chunk_queries < 1:
-        raise invalid("chunk_queries", "must be at least 1", chunk_queries)
-    return _pieces(_plan_of(n_queries, n_features, **outline), chunk_queries)
-
-
-def _pieces(plan: _Plan, chunk_queries: int) -> Iterator[RankingData]:
-    for start in range(0, plan.n_queries, chunk_queries):
-        yield _piece(plan, start, min(start + chunk_queries, plan.n_queries))[0]
-
-
-def write_ranking(
-    path: str | os.PathLike[str],
-    n_queries: int = 1000,
-    n_features: int | None = None,
-    *,
-    chunk_queries: int = 512,
-    n_jobs: int = 1,
-    **outline: Any,
-) -> None:
-    """Writes the data of ``make_ranking`` piece by piece, as LETOR text or ``.npy``.
-
-    ``X.npy`` gets ``X.y.npy`` and ``X.indptr.npy`` beside it; text may be packed (.gz, .xz, .zst). The file
-    is whole or absent.
-    """
-    plan = _plan_of(n_queries, n_features, **outline)
-    pieces = _pieces(plan, chunk_queries)
-    target = Path(path)
-    if target.suffix == ".npy":
-        _write_npy(target, plan, pieces)
-        return
-    from cleanrank.data import files, letor
-
-    with written_whole(target) as part, files.open_packed(part, target.suffix) as out:
-        for piece in pieces:
-            for block in letor.letor_blocks(piece, n_jobs):
-                out.write(block)
-
-
-def _write_npy(target: Path, plan: _Plan, pieces: Iterator[RankingData]) -> None:
-    indptr = plan.indptr[: plan.n_queries + 1]
-    y = np.empty(int(indptr[-1]), dtype=np.int32)
-    with written_whole(target) as part:
-        X = np.lib.format.open_memmap(part, "w+", np.float32, (len(y), plan.n_features))
-        for piece in pieces:
-            rows = piece.row_ids
-            X[rows[0] : rows[-1] + 1] = piece.X
-            y[rows[0] : rows[-1] + 1] = piece.y
-        X.flush()
-        del X
-        for name, values in (("y", y), ("indptr", indptr)):
-            with written_whole(target.with_suffix(f".{name}.npy")) as side, side.open("wb") as file:
-                np.save(file, values, allow_pickle=False)
+    check_integer("chunk_queries", chunk_queries, least=1)
+    for name in outline:
+        one_of("argument", name, ("docs_per_query", "grades", "signal", "shape", "seed"))
+    plan = _plan(n_queries, n_features, **outline)
+    starts = range(0, n_queries, chunk_queries)
+    return (_piece(plan, start, min(start + chunk_queries, n_queries))[0] for start in starts)
 
 
 def make_haddad(
@@ -234,8 +189,8 @@ def make_haddad(
     """
     one_of("theta", theta, THETAS)
     check_seed(seed)
-    if not all(is_integer(n) and n >= 1 for n in (n_queries, n_docs, dim)):
-        raise invalid("n_queries, n_docs and dim", "must be at least 1", (n_queries, n_docs, dim))
+    for name, n in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
+        check_integer(name, n, least=1)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
     thetas = rng.standard_normal((n_queries, dim))
@@ -254,32 +209,24 @@ def make_haddad(
     )
 
 
-def _plan_of(n_queries: int, n_features: int | None, **outline: Any) -> _Plan:
-    asked = {"docs_per_query": None, "grades": None, "signal": SIGNAL, "shape": "mslr", "seed": 0}
-    for name in outline:
-        one_of("argument", name, asked)
-    return _plan(n_queries, n_features, **{**asked, **outline})
-
-
 def _plan(
     n_queries: int,
     n_features: int | None,
-    docs_per_query: float | tuple[float, float] | None,
-    grades: Sequence[float] | None,
-    signal: float,
-    shape: str,
-    seed: int,
+    docs_per_query: float | tuple[float, float] | None = None,
+    grades: Sequence[float] | None = None,
+    signal: float = SIGNAL,
+    shape: str = "mslr",
+    seed: int = 0,
 ) -> _Plan:
     outline = SHAPES[one_of("shape", shape, SHAPES)]
     n_features = outline.n_features if n_features is None else n_features
     shares = tuple(outline.grades if grades is None else grades)
     check_seed(seed)
-    if not all(is_integer(n) and n >= 1 for n in (n_queries, n_features)):
-        raise invalid("n_queries and n_features", "must be at least 1", (n_queries, n_features))
+    check_integer("n_queries", n_queries, least=1)
+    check_integer("n_features", n_features, least=1)
     if len(shares) < 2 or min(shares) < 0 or not np.isclose(sum(shares), 1, atol=1e-3):
         raise invalid("grades", "must be two or more shares that sum to 1", shares)
-    if not 0 <= signal <= 1:
-        raise invalid("signal", "must lie between 0 and 1", signal)
+    check_number("signal", signal, least=0, most=1)
     docs = (outline.docs, outline.spread) if docs_per_query is None else docs_per_query
     pair: tuple[float, ...] = docs if isinstance(docs, tuple) else (docs, outline.spread)
     if len(pair) != 2 or not (pair[0] >= 1 and pair[1] >= 0):
