@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files: written whole or not at all, compressed or not, text mapped into memory."""
 
 import gzip
 import hashlib
@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -51,16 +52,16 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
     """The path, if there is a file; else an error that names the folder and what lies in it."""
-    found = Path(path)
-    if found.is_file():
-        return found
-    if found.is_dir():
-        raise MissingDataError(f"{str(found)!r} is a folder, not a file. Name a file in it.")
-    if not found.parent.is_dir():
-        raise MissingDataError(f"there is no file {str(found)!r}: its folder does not exist either.")
-    near = sorted(p.name for p in found.parent.iterdir() if not p.name.startswith("."))
-    beside = ", ".join(near[:8]) + (", ..." if len(near) > 8 else "") if near else "nothing"
-    raise MissingDataError(f"there is no file {str(found)!r}. Its folder holds: {beside}.")
+    file = Path(path)
+    if file.is_file():
+        return file
+    if file.is_dir():
+        raise MissingDataError(f"{str(file)!r} is a folder, not a file. Name a file in it.")
+    if not file.parent.is_dir():
+        raise MissingDataError(f"there is no file {str(file)!r}: its folder does not exist either.")
+    names = sorted(p.name for p in file.parent.iterdir() if not p.name.startswith("."))
+    listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "nothing"
+    raise MissingDataError(f"there is no file {str(file)!r}. Its folder holds: {listed}.")
 
 
 def refuse_overwriting(*paths: Path, force: bool = False) -> None:
@@ -115,14 +116,14 @@ class Text:
 
     def parts(self) -> list[tuple[int, int]]:
         """Ranges of whole lines, of about ``PART`` bytes each."""
-        found, start = [], self.start
+        ranges, start = [], self.start
         while start < self.end:
             end = min(start + PART, self.end)
             if end < self.end:
                 end = self.raw.find(b"\n", end - 1) + 1
-            found.append((start, end))
+            ranges.append((start, end))
             start = end
-        return found
+        return ranges
 
     def line_of(self, at: int) -> int:
         """The number of the line that holds a position."""
@@ -213,7 +214,7 @@ def _texts_of(path: str, file: IO[bytes]) -> list[Text]:
 
 
 class Packing(NamedTuple):
-    """A way to compress: its name, first bytes, reader of blocks and opener for writing."""
+    """A kind of compression: its name, first bytes, reader of blocks and opener for writing."""
 
     name: str
     magic: bytes
@@ -221,14 +222,8 @@ class Packing(NamedTuple):
     writer: Callable[[Path], AbstractContextManager[Any]]
 
 
-def _gzip_blocks(file: IO[bytes]) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=file) as plain:
-        while block := plain.read(BLOCK):
-            yield block
-
-
-def _xz_blocks(file: IO[bytes]) -> Iterator[bytes]:
-    with lzma.LZMAFile(file) as plain:
+def _blocks(opener: Callable[..., Any], file: IO[bytes]) -> Iterator[bytes]:
+    with opener(file) as plain:
         while block := plain.read(BLOCK):
             yield block
 
@@ -237,18 +232,18 @@ def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
     """Frame by frame, since the library's own reader takes a cut-off frame for the end of the file."""
     import zstandard
 
-    frame, given = zstandard.ZstdDecompressor().decompressobj(), False
+    frame, started = zstandard.ZstdDecompressor().decompressobj(), False
     try:
         while block := file.read(BLOCK):
             while block:
                 if frame.eof:
                     frame = zstandard.ZstdDecompressor().decompressobj()
-                given = True
+                started = True
                 yield frame.decompress(block)
                 block = frame.unused_data if frame.eof else b""
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from error
-    if given and not frame.eof:
+    if started and not frame.eof:
         raise EOFError("a file that ends before its data do")
 
 
@@ -259,33 +254,20 @@ def _gzip_writer(path: Path) -> Iterator[Any]:
         yield packed
 
 
-@contextmanager
-def _xz_writer(path: Path) -> Iterator[Any]:
-    with lzma.open(path, "wb") as packed:
-        yield packed
-
-
-@contextmanager
-def _zstd_writer(path: Path) -> Iterator[Any]:
+def _zstd_writer(path: Path) -> AbstractContextManager[Any]:
     import zstandard
 
-    with path.open("wb") as raw, zstandard.ZstdCompressor().stream_writer(raw, closefd=False) as packed:
-        yield packed
-
-
-@contextmanager
-def _plain_writer(path: Path) -> Iterator[Any]:
-    with path.open("wb") as plain:
-        yield plain
+    writer: AbstractContextManager[Any] = zstandard.open(path, "wb")
+    return writer
 
 
 def open_packed(path: Path, suffix: str) -> AbstractContextManager[Any]:
     """Opens a file for writing, compressed as the suffix (``.gz``, ``.xz``, ``.zst``) says."""
-    return PACKINGS[suffix].writer(path) if suffix in PACKINGS else _plain_writer(path)
+    return PACKINGS[suffix].writer(path) if suffix in PACKINGS else path.open("wb")
 
 
 PACKINGS: dict[str, Packing] = {
-    ".gz": Packing("gzip", b"\x1f\x8b", _gzip_blocks, _gzip_writer),
-    ".xz": Packing("xz", b"\xfd7zXZ\x00", _xz_blocks, _xz_writer),
+    ".gz": Packing("gzip", b"\x1f\x8b", partial(_blocks, gzip.open), _gzip_writer),
+    ".xz": Packing("xz", b"\xfd7zXZ\x00", partial(_blocks, lzma.open), partial(lzma.open, mode="wb")),
     ".zst": Packing("zstd", b"\x28\xb5\x2f\xfd", _zstd_blocks, _zstd_writer),
 }

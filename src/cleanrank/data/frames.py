@@ -1,14 +1,14 @@
-"""Frames and tables in and out: pandas, polars, pyarrow, CSV, Parquet.
+"""Frames and files of tables: pandas, polars, pyarrow, CSV, Parquet; any data file by its suffix.
 
-All roads lead through an Arrow table, which pandas and polars hand over without copying numbers. A missing
-feature becomes NaN; a missing label or query id is refused with its row. Rows count from 0.
+All of them go through an Arrow table, which pandas and polars hand over without copying numbers. A missing
+feature becomes NaN; a missing label or query id is an error that names its row. Rows count from 0.
 """
 
 import contextlib
 import difflib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ PathLike = str | os.PathLike[str]
 BLOCK_ROWS = 1024
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
+KINDS = ("pandas", "polars", "arrow")
 
 
 def from_frame(
@@ -67,33 +68,35 @@ def from_frame(
     >>> data.query_ids.tolist(), data.y.tolist(), data.X[:, 0].tolist(), data.feature_names
     (['a', 'b'], [1, 2, 0], [0.5, 2.0, nan], ('bm25',))
     """
-    named = {"label": label, "qid": qid, "gains": gains, "doc_id": doc_id, "weight": weight}
-    named["position"] = position
     if isinstance(features, str):
         raise invalid("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
-    roles = {role: str(name) for role, name in named.items() if name is not None}
+    columns = {"label": label, "qid": qid, "gains": gains, "doc_id": doc_id, "weight": weight}
+    columns["position"] = position
+    roles = {role: str(name) for role, name in columns.items() if name is not None}
     table = _table(df, [*roles.values(), *(features or ())])
-    _check_names(table)
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise invalid("columns", "must have different names", f"{twice!r} twice")
     for role, name in roles.items():
-        _known_column(table, name, f"{role}=")
+        _existing_column(names, name, f"{role}=")
     if features is None:
-        taken = set(roles.values())
-        chosen = [name for name in table.column_names if name not in taken]
+        features = [name for name in names if name not in roles.values()]
     else:
-        chosen = [_known_column(table, str(name), "features=") for name in features]
+        features = [_existing_column(names, str(name), "features=") for name in features]
 
     def numbers(role: str) -> Array | None:
         return _numbers(table, roles[role]) if role in roles else None
 
     return from_arrays(
-        _matrix(table, chosen),
+        _matrix(table, features),
         _labels(table, roles["label"]),
         qid=_ids(table, roles["qid"]),
         gains=numbers("gains"),
         doc_ids=_strings(table, roles["doc_id"]) if "doc_id" in roles else None,
         weights=numbers("weight"),
         positions=numbers("position"),
-        feature_names=tuple(chosen),
+        feature_names=tuple(features),
     )
 
 
@@ -101,7 +104,7 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     """One row per document: label, qid, what else there is (gain, doc_id, weight, position), features.
 
     Args:
-        data: what is turned into a table; rows come query by query.
+        data: the data; rows come query by query.
         kind: "pandas", "polars" or "arrow".
 
     >>> import cleanrank as cr
@@ -127,7 +130,7 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
 def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **columns: Any) -> RankingData:
     """Ranking data from a Parquet file; ``columns`` are the other arguments of ``from_frame``.
 
-    The columns gain, doc_id, weight and position play their part when they are there and not named.
+    The columns gain, doc_id, weight and position are read as such when they exist and are not named.
     """
     file = existing_file(path)
     try:
@@ -142,8 +145,7 @@ def read_csv(
 ) -> RankingData:
     """Ranking data from a CSV file with a header (.gz, .bz2 and .zst are unpacked; .tsv is cut at tabs).
 
-    Query ids in quotes stay strings. The columns gain, doc_id, weight and position play their part when they
-    are there and not named; ``columns`` are the other arguments of ``from_frame``.
+    Query ids in quotes stay strings. ``columns`` as in ``read_parquet``.
     """
     file = existing_file(path)
     if delimiter is None:
@@ -171,7 +173,7 @@ def read_csv(
 
 
 def _read_csv_slowly(file: Path, options: dict[str, Any]) -> Any:
-    """Reads with one thread, because only then does a complaint know its line."""
+    """Reads with one thread, because only then does an error know its line."""
     try:
         return pyarrow.csv.read_csv(file, read_options=pyarrow.csv.ReadOptions(use_threads=False), **options)
     except (pa.ArrowException, OSError) as error:
@@ -200,14 +202,21 @@ def write_csv(data: RankingData, path: PathLike) -> None:
 
 
 def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
-    """Reads Parquet, CSV/TSV or LETOR, whichever the suffix or else the content says.
+    r"""Reads Parquet, CSV/TSV or LETOR, whichever the suffix or else the content says.
 
-    ``options`` go to ``read_parquet``, ``read_csv`` or ``read_letor``.
+    Args:
+        path: a file; or several LETOR files, whose rows follow each other.
+        options: for LETOR those of ``read_letor``; else ``label``, ``qid`` (columns of these names by
+            default), ``features``, ``gains``, ``doc_id``, ``weight`` and ``position`` as in ``from_frame``.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/a.csv").write_text("qid,label,bm25\n1,2,0.5\n1,0,0.25\n")
+    ...     read_data(f"{folder}/a.csv")
+    RankingData(1 queries, 2 documents, 1 features (dense), grades {0: 1, 2: 1})
     """
-    if isinstance(path, str | os.PathLike):
-        reader = READERS.get(kind_of_file(path))
-        if reader is not None:
-            return reader(path, **options)
+    if isinstance(path, str | os.PathLike) and (kind := kind_of_file(path)) != "letor":
+        return (read_parquet if kind == "parquet" else read_csv)(path, **options)
     from cleanrank.data.letor import read_letor
 
     return read_letor(path, **options)
@@ -252,12 +261,12 @@ def kind_of_file(path: PathLike) -> str:
     return "csv" if b"," in line and b":" not in line else "letor"
 
 
-def _table(df: Any, wanted: Sequence[str]) -> Any:
-    """An Arrow table of ``df``; levels of a pandas index that are asked for become columns."""
+def _table(df: Any, names: Sequence[str]) -> Any:
+    """An Arrow table of ``df``; levels of a pandas index that are among ``names`` become columns."""
     if isinstance(df, pa.Table):
         return df
     if type(df).__module__.partition(".")[0] == "pandas" and hasattr(df, "columns"):
-        levels = [name for name in df.index.names if name is not None and name in wanted]
+        levels = [name for name in df.index.names if name is not None and name in names]
         if levels:
             df = df.reset_index(level=levels)
         repeated = df.columns[df.columns.duplicated()]
@@ -266,12 +275,8 @@ def _table(df: Any, wanted: Sequence[str]) -> Any:
         try:
             return pa.Table.from_pandas(df, preserve_index=False)
         except (pa.ArrowException, TypeError) as error:
-            raise invalid(
-                "every column",
-                "must hold values of one kind",
-                _short(error),
-                remedy="Convert or drop it first.",
-            ) from error
+            rule, remedy = "must hold values of one kind", "Convert or drop it first."
+            raise invalid("every column", rule, _short(error), remedy=remedy) from error
     if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
         # A stream may hold a single column, which is no table.
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
@@ -281,15 +286,7 @@ def _table(df: Any, wanted: Sequence[str]) -> Any:
     raise InvalidInputError(error_text("a frame", rule, type(df).__name__, remedy=remedy))
 
 
-def _check_names(table: Any) -> None:
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise invalid("columns", "must have different names", f"{twice!r} twice")
-
-
-def _known_column(table: Any, name: str, argument: str) -> str:
-    names = table.column_names
+def _existing_column(names: Sequence[str], name: str, argument: str) -> str:
     if name in names:
         return name
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -356,28 +353,21 @@ def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
                 wide = np.abs(np.nan_to_num(column[start : start + BLOCK_ROWS], posinf=0, neginf=0))
                 row = int(np.argmax(wide > np.finfo(np.float32).max))
                 value, at = column[start + row], f"row {start + row}"
-                raise invalid(
-                    f"column {names[j]!r}", "must fit into float32", value, at=at, remedy="Rescale it."
-                ) from None
+                name, rule = f"column {names[j]!r}", "must fit into float32"
+                raise invalid(name, rule, value, at=at, remedy="Rescale it.") from None
     return X
 
 
 def _labels(table: Any, name: str) -> Array:
-    column = table.column(name)
-    _refuse_null(column, name, "labels")
+    _refuse_null(table.column(name), name, "labels")
     return _numbers(table, name, "Map the grades to 0, 1, 2, ... first.")
 
 
 def _refuse_null(column: Any, name: str, what: str) -> None:
     if column.null_count:
         row = int(pc.index(column.is_null(), True).as_py())
-        raise invalid(
-            f"{what} (column {name!r})",
-            "must be present",
-            "null",
-            at=f"row {row}",
-            remedy="Drop such rows first.",
-        )
+        subject, remedy = f"{what} (column {name!r})", "Drop such rows first."
+        raise invalid(subject, "must be present", "null", at=f"row {row}", remedy=remedy)
 
 
 def _ids(table: Any, name: str) -> Array:
@@ -386,12 +376,8 @@ def _ids(table: Any, name: str) -> Array:
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         return np.asarray(column.to_numpy())
     if not _is_text(column.type):
-        raise invalid(
-            f"query ids (column {name!r})",
-            "must be whole numbers or strings",
-            f"type {column.type}",
-            remedy="Convert it first.",
-        )
+        subject, rule = f"query ids (column {name!r})", "must be whole numbers or strings"
+        raise invalid(subject, rule, f"type {column.type}", remedy="Convert it first.")
     coded = pa.chunked_array(column.chunks, type=column.type).combine_chunks().dictionary_encode()
     names = np.asarray(coded.dictionary.to_pylist(), dtype=str)
     return names[coded.indices.to_numpy()] if len(names) else np.zeros(0, dtype="U1")
@@ -403,22 +389,16 @@ def _strings(table: Any, name: str) -> Array:
     try:
         return np.asarray(column.cast(pa.large_string()).to_pylist(), dtype=str)
     except pa.ArrowException as error:
-        raise invalid(
-            f"document ids (column {name!r})", "must be strings or numbers", _short(error)
-        ) from error
+        subject = f"document ids (column {name!r})"
+        raise invalid(subject, "must be strings or numbers", _short(error)) from error
 
 
 def _to_table(data: RankingData) -> Any:
     X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
     columns: dict[str, Any] = {"label": pa.array(data.y), "qid": _qid_column(data)}
-    optional = {
-        "gain": data.gains,
-        "doc_id": data.doc_ids,
-        "weight": data.weights,
-        "position": data.positions,
-    }
-    for name, values in optional.items():
+    optional = (data.gains, data.doc_ids, data.weights, data.positions)
+    for name, values in zip(OPTIONAL.values(), optional, strict=True):
         if values is not None:
             columns[name] = pa.array(values)
     clash = next((name for name in names if name in columns), None)
@@ -467,7 +447,3 @@ def _first_lines(file: Path, delimiter: str) -> tuple[list[str], list[str]]:
 
 def _short(error: BaseException) -> str:
     return str(error).split("\n", 1)[0].rstrip(".")[:300]
-
-
-KINDS: tuple[str, ...] = ("pandas", "polars", "arrow")
-READERS: dict[str, Callable[..., RankingData]] = {"parquet": read_parquet, "csv": read_csv}
