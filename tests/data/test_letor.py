@@ -330,7 +330,7 @@ def test_what_the_format_cannot_say_is_refused_and_nothing_is_written(tmp_path, 
 
 def test_foreign_side_files_beside_the_target_are_refused(tmp_path):
     (tmp_path / "a.txt.weight").write_text("1\n")
-    with pytest.raises(InvalidInputError, match=r"a\.txt\.weight must not lie beside"):
+    with pytest.raises(InvalidInputError, match=r"a\.txt\.weight. would be read as"):
         write_letor(from_arrays([[1.0]], [0], qid=[1]), tmp_path / "a.txt")
 
 

@@ -33,26 +33,20 @@ import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cleanrank.data import cache as cached
-from cleanrank.data._letor.floats import put_digits, put_float
-from cleanrank.data._letor.kernels import MAX_GRADE, MAX_ID
-from cleanrank.data._letor.reader import crew
-from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.files import PACKINGS, existing_file, open_packed, open_texts, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.jit import kernel
-from cleanrank.ragged import query_of_row
-from cleanrank.types import Array, IntArray, Progress, RankingData
-from cleanrank.validation import check_n_jobs, is_integer
+from cleanrank.types import Array, Progress, RankingData
+from cleanrank.validation import check_integer, check_n_jobs
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 SIDES = ("query", "weight", "position")
-COMPRESSED = (".gz", ".xz", ".zst")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -93,20 +87,26 @@ def read_letor(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.25, 3.0, 0.0]], ['GX-1', 'GX-2'])
     """
-    listed: Any = [path] if isinstance(path, str | os.PathLike) else path
-    if not isinstance(listed, Iterable) or isinstance(listed, bytes):
+    given: Any = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise invalid("path", "must be a path or a list of paths", repr(path))
-    paths = [existing_file(each) for each in listed]
+    paths = [existing_file(each) for each in given]
     if not paths:
         raise invalid("paths", "must name at least one file", "none")
-    _check_options(dense, n_features, zero_based, n_jobs)
+    if dense not in (True, False, None):
+        raise invalid("dense", "must be True, False or None", repr(dense))
+    if zero_based not in (True, False, "auto"):
+        raise invalid("zero_based", 'must be True, False or "auto"', repr(zero_based))
+    if n_features is not None:
+        check_integer("n_features", n_features, least=1, most=2**31 - 1)
+    check_n_jobs(n_jobs)
     sides = [{kind: side_file(each, kind) for kind in SIDES} for each in paths]
     files = [*paths, *(side for each in sides for side in each.values() if side is not None)]
     options = {"dense": dense, "n_features": n_features, "zero_based": zero_based}
     entry = cached.Entry.of(files, options) if cache else None
     columns = None if entry is None else cached.load(entry)
     if columns is None:
-        columns = _parse(paths, sides, dense, n_features, zero_based, n_jobs, progress)
+        columns = _parse(paths, sides, options, n_jobs, progress)
         if entry is not None:
             cached.store(entry, columns)
     elif progress is not None:
@@ -115,36 +115,21 @@ def read_letor(
     return RankingData(**columns, feature_names=names)
 
 
-def _check_options(
-    dense: bool | None, n_features: int | None, zero_based: bool | str, n_jobs: int | None
-) -> None:
-    if dense not in (True, False, None):
-        raise invalid("dense", "must be True, False or None", repr(dense))
-    if zero_based not in (True, False, "auto"):
-        raise invalid("zero_based", 'must be True, False or "auto"', repr(zero_based))
-    if n_features is not None and not (is_integer(n_features) and 0 < n_features < 2**31):
-        raise invalid("n_features", "must be a positive whole number below 2^31", repr(n_features))
-    check_n_jobs(n_jobs)
-
-
 def _parse(
     paths: Sequence[Path],
     sides: Sequence[Mapping[str, Path | None]],
-    dense: bool | None,
-    n_features: int | None,
-    zero_based: bool | str,
+    options: Mapping[str, Any],
     n_jobs: int | None,
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The columns of RankingData; the compiled parser is imported here, so that a cached read stays light."""
-    from cleanrank.data import files
     from cleanrank.data._letor import reader
 
-    opened = [files.open_texts(path) for path in paths]
-    expects_qid = _names_queries(opened, sides)
-    wish = reader.Wish(dense, n_features, zero_based, expects_qid)
-    flat = list(itertools.chain.from_iterable(opened))
-    parsed = reader.parse_texts(flat, wish, n_jobs=n_jobs, progress=progress)
+    texts = [open_texts(path) for path in paths]
+    expects_qid = _names_queries(texts, sides)
+    read_options = reader.ReadOptions(expects_qid=expects_qid, **options)
+    flat = list(itertools.chain.from_iterable(texts))
+    parsed = reader.parse_texts(flat, read_options, n_jobs=n_jobs, progress=progress)
     n = len(parsed.y)
     sizes = None if expects_qid else _joined(sides, "query", n)
     columns: dict[str, Any] = reader.grouped(parsed, sizes)
@@ -154,34 +139,26 @@ def _parse(
     return columns
 
 
-def _names_queries(opened: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, Path | None]]) -> bool:
+def _names_queries(texts: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, Path | None]]) -> bool:
     """Whether rows name their query, going by the first row of each file."""
-    found = []
-    for texts, side in zip(opened, sides, strict=True):
-        line, row = next(((t, r) for t in texts for r in [_first_row(t)] if r is not None), (texts[0], None))
+    named = []
+    for parts, side in zip(texts, sides, strict=True):
+        text, row = next(((t, r) for t in parts if (r := _first_row(t)) is not None), (parts[0], None))
         if row is None:
             continue
-        words = re.split(rb"[ \t]+", line.raw[row : line.line_end(row)].split(b"#")[0].strip(b" \t\r"))
-        names = len(words) > 1 and words[1].startswith(b"qid:")
-        if not names and side["query"] is None:
-            number = line.line_of(row)
-            raise BadFileError(
-                error_text(
-                    "a row",
-                    "must name its query as qid:ID after the label",
-                    repr(b" ".join(words[:2]).decode("utf-8", "backslashreplace")[:60]),
-                    at=f"line {number} of {line.path}",
-                    remedy=f"Or put the number of documents per query, one a line, into {line.path}.query.",
-                ),
-                line.path,
-                number,
-            )
-        found.append(names)
-    if len(set(found)) > 1:
-        raise invalid(
-            "files", "must all name their queries or all leave them to .query files", "some of each"
-        )
-    return all(found)
+        words = re.split(rb"[ \t]+", text.raw[row : text.line_end(row)].split(b"#")[0].strip(b" \t\r"))
+        named.append(len(words) > 1 and words[1].startswith(b"qid:"))
+        if not named[-1] and side["query"] is None:
+            number = text.line_of(row)
+            rule = "must name its query as qid:ID after the label"
+            start = repr(b" ".join(words[:2]).decode("utf-8", "backslashreplace")[:60])
+            remedy = f"Or put the number of documents per query, one a line, into {text.path}.query."
+            at = f"line {number} of {text.path}"
+            raise BadFileError(error_text("a row", rule, start, at=at, remedy=remedy), text.path, number)
+    if len(set(named)) > 1:
+        rule = "must all name their queries or all leave them to .query files"
+        raise invalid("files", rule, "some of each")
+    return all(named)
 
 
 def _first_row(text: Any) -> int | None:
@@ -197,28 +174,24 @@ def _first_row(text: Any) -> int | None:
 
 def side_file(path: Path, kind: str) -> Path | None:
     """The side file ``PATH.kind``, or that of the name without its compression suffix, if there is one."""
-    names = [path, path.with_suffix("")] if path.suffix in COMPRESSED else [path]
+    names = [path, path.with_suffix("")] if path.suffix in PACKINGS else [path]
     tried = (name.with_name(f"{name.name}.{kind}") for name in names)
     return next((each for each in tried if each.is_file()), None)
 
 
 def _joined(sides: Sequence[Mapping[str, Path | None]], kind: str, n: int) -> Array | None:
     """The values of a kind of side file, through all files; None if no file has one."""
-    found = [side[kind] for side in sides]
-    present = [path for path in found if path is not None]
+    present = [side[kind] for side in sides if side[kind] is not None]
     if not present:
         return None
-    if len(present) < len(found):
-        raise invalid(
-            f".{kind} files", "must lie beside every file or none", f"{len(present)} of {len(found)}"
-        )
-    values = np.concatenate([_numbers(path, kind) for path in present])
-    held = int(values.sum()) if kind == "query" else len(values)
-    if held != n:
-        rule = (
-            f"must sum to the {n} rows" if kind == "query" else f"must have a line for each of the {n} rows"
-        )
-        raise BadFileError(error_text(" and ".join(map(str, present)), rule, held), str(present[0]))
+    if len(present) < len(sides):
+        rule = "must lie beside every file or none"
+        raise invalid(f".{kind} files", rule, f"{len(present)} of {len(sides)}")
+    values = np.concatenate([_numbers(path, kind) for path in present if path is not None])
+    rows = int(values.sum()) if kind == "query" else len(values)
+    if rows != n:
+        rule = f"must {'sum to' if kind == 'query' else 'have a line for each of'} the {n} rows"
+        raise BadFileError(error_text(" and ".join(map(str, present)), rule, rows), str(present[0]))
     if kind == "position" and (values == 0).any():
         values = values + 1
     return values
@@ -229,18 +202,18 @@ def _numbers(path: Path, kind: str) -> Array:
     whole = kind != "weight"
     least = 1 if kind == "query" else 0
     rule = f"must be a {'whole ' if whole else ''}number >= {least}"
-    found = []
+    values = []
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         text = line.strip(b" \t\r")
         if not text:
             continue
         value = float(text) if NUMBER.fullmatch(text) else -1.0
         if not least <= value < (2**31 if whole else 3.4e38) or (whole and value != int(value)):
-            shown = repr(text[:60].decode("utf-8", "backslashreplace"))
-            words = error_text(f"a {kind}", rule, shown, at=f"line {number} of {path}")
-            raise BadFileError(words, str(path), number)
-        found.append(value)
-    return np.array(found, dtype=np.float64).astype(np.int64 if whole else np.float32)
+            start = repr(text[:60].decode("utf-8", "backslashreplace"))
+            message = error_text(f"a {kind}", rule, start, at=f"line {number} of {path}")
+            raise BadFileError(message, str(path), number)
+        values.append(value)
+    return np.array(values, dtype=np.float64).astype(np.int64 if whole else np.float32)
 
 
 def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) -> Path:
@@ -249,9 +222,8 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     Rows are written in the order of ``data`` (query by query), not of ``row_ids``; feature indices count
     from 1; every value of a dense X is written, of a sparse one the stored values. Numbers have the fewest
     digits that read back the same. A name ending in ``.gz``, ``.xz`` or ``.zst`` compresses. Weights and
-    positions go to ``PATH.weight`` and ``PATH.position``. Feature names have no place in the format and are
-    left out; gains, infinite values and ids with blanks are refused. Query ids that are strings of digits
-    read back as numbers.
+    positions go to ``PATH.weight`` and ``PATH.position``. The format has no feature names; gains, infinite
+    values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
 
     >>> import tempfile
     >>> from cleanrank.data.arrays import from_arrays
@@ -261,7 +233,7 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     2 qid:a 1:0.1 2:3 #docid = x
     0 qid:a 1:1e-7 2:nan #docid = y
     """
-    from cleanrank.data import files
+    from cleanrank.data._letor.writer import check_writable, letor_blocks
 
     check_writable(data)
     target = Path(path)
@@ -269,148 +241,15 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     for kind, column in columns.items():
         beside = side_file(target, kind)
         if beside is not None and (column is None or beside.name != f"{target.name}.{kind}"):
-            remedy = "Remove it, or write to another place."
-            raise invalid(
-                str(beside), "must not lie beside a file it does not belong to", "it", remedy=remedy
-            )
+            rule, remedy = f"would be read as one of {target}", "Remove it, or write to another place."
+            raise invalid(f"the side file {str(beside)!r}", rule, remedy=remedy)
     with contextlib.ExitStack() as stack:
         part = stack.enter_context(written_whole(target))
         for kind, column in columns.items():
             if column is not None:
                 side = stack.enter_context(written_whole(target.with_name(f"{target.name}.{kind}")))
                 side.write_text("".join(f"{value!s}\n" for value in column))
-        with files.open_packed(part, target.suffix) as out:
+        with open_packed(part, target.suffix) as out:
             for block in letor_blocks(data, n_jobs):
                 out.write(block)
     return target
-
-
-BLOCK_VALUES = 1 << 16
-VALUE_ROOM = 40
-"""Bytes for a blank, an index, a colon and a value: at most 1 + 10 + 1 + 24."""
-UNFIT = re.compile(r"[\x00-\x20\x7f]")
-QID, DOC = b" qid:", b" #docid = "
-
-
-@kernel()
-def put_bytes(out: Any, at: Any, text: Any) -> Any:
-    """Copies bytes up to the first 0; returns the position after them."""
-    for c in text:
-        if c == 0:
-            break
-        out[at] = c
-        at += 1
-    return at
-
-
-@kernel()
-def put_rows(
-    out: Array, y: Array, query: Array, qids: Array, docs: Array, words: Array, indptr: IntArray,
-    indices: Array, values: Array,
-) -> int:  # fmt: skip
-    """Formats rows whose values lie at ``indptr``; ``words``: what stands before query and document ids."""
-    at = 0
-    for row in range(len(y)):
-        at = put_digits(out, at, np.int64(y[row]), 1)
-        at = put_bytes(out, at, words[0])
-        at = put_bytes(out, at, qids[query[row]])
-        for k in range(indptr[row], indptr[row + 1]):
-            out[at] = 32
-            at = put_digits(out, at + 1, np.int64(indices[k]) + 1, 1)
-            out[at] = 58
-            at = put_float(out, at + 1, values[k])
-        if docs[row, 0] != 0:
-            at = put_bytes(out, at, words[1])
-            at = put_bytes(out, at, docs[row])
-        out[at] = 10
-        at += 1
-    return at
-
-
-def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
-    """The text of all rows, in order, block by block."""
-    qids = _id_bytes(data.query_ids, "query ids", "#")
-    docs = np.zeros((data.n_docs, 1), np.uint8)
-    if data.doc_ids is not None:
-        docs = _id_bytes(data.doc_ids, "document ids", "")
-    query = query_of_row(data.indptr)
-    words = np.zeros((2, 16), np.uint8)
-    words[0, : len(QID)], words[1, : len(DOC)] = list(QID), list(DOC)
-
-    row_room = qids.shape[1] + docs.shape[1] + 64
-
-    def block(rows: slice) -> memoryview:
-        indptr, indices, values = _cells(data, rows)
-        infinite = np.isinf(values)
-        if infinite.any():
-            row = rows.start + int(np.searchsorted(indptr, np.argmax(infinite), side="right")) - 1
-            raise invalid("X", "must be finite or nan to be written", "inf", at=data.place(row))
-        room = len(values) * VALUE_ROOM + (len(indptr) - 1) * row_room
-        out = np.empty(room, np.uint8)
-        size = put_rows(
-            out, data.y[rows], query[rows], qids, docs[rows], words, indptr, indices, values
-        )  # fmt: skip
-        return out[:size].data
-
-    step = max(1, BLOCK_VALUES // max(1, data.n_features if isinstance(data.X, np.ndarray) else 64))
-    with crew(n_jobs) as work:
-        yield from work(block, [slice(k, min(k + step, data.n_docs)) for k in range(0, data.n_docs, step)])
-
-
-def check_writable(data: RankingData) -> None:
-    """Refuses what the format cannot say."""
-    if data.n_docs == 0:
-        raise invalid("data", "must hold at least one row to be written", "none")
-    if data.gains is not None:
-        remedy = "Write Parquet, or drop them: dataclasses.replace(data, gains=None)."
-        raise invalid("gains", "cannot be written to a LETOR file", "gains", remedy=remedy)
-    if data.y.max() > MAX_GRADE:
-        raise invalid("labels", f"must be grades up to {MAX_GRADE} to be written", data.y.max())
-    if (data.lengths == 0).any():
-        remedy = "Leave it out: data.select_queries(data.lengths > 0)."
-        empty = str(data.query_ids[np.argmin(data.lengths)])
-        raise invalid("queries", "must have rows to be written", f"none in query {empty!r}", remedy=remedy)
-    if data.positions is not None and (data.positions < 1).any():
-        raise invalid("positions", "must count from 1 to be written", int(data.positions.min()))
-
-
-def _cells(data: RankingData, rows: slice) -> tuple[IntArray, Array, Array]:
-    """(indptr, indices, values) of a block: all cells of a dense X, the stored ones of a sparse one.
-
-    The first row of a sparse X names its last column too, so that the width comes back.
-    """
-    if isinstance(data.X, np.ndarray):
-        n, width = rows.stop - rows.start, data.n_features
-        indices = np.tile(np.arange(width, dtype=np.int32), n)
-        return np.arange(n + 1) * width, indices, np.ascontiguousarray(data.X[rows]).reshape(-1)
-    X = data.X
-    first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    indptr = (X.indptr[rows.start : rows.stop + 1] - first).astype(np.int64)
-    indices = X.indices[first:last].astype(np.int32)
-    values = X.data[first:last]
-    if rows.start == 0 and data.n_features and data.n_features - 1 not in indices[: indptr[1]]:
-        indices = np.insert(indices, indptr[1], data.n_features - 1)
-        values = np.insert(values, indptr[1], np.float32(0))
-        indptr[1:] += 1
-    return indptr, indices, np.ascontiguousarray(values)
-
-
-def _id_bytes(ids: Array, name: str, also: str) -> Array:
-    """Ids as UTF-8, one row of bytes each, filled up with 0."""
-    if ids.dtype.kind not in "U":
-        ids = ids.astype(str)
-    unfit = re.compile(f"{UNFIT.pattern}|{also}") if also else UNFIT
-    wrong = next((i for i in ids.tolist() if unfit.search(i) or (also and not i)), None)
-    if wrong is not None:
-        rule = "must have no blanks or control characters" + (
-            f" or {also!r}, and not be empty" if also else ""
-        )
-        raise invalid(name, f"{rule} to be written", repr(wrong))
-    try:
-        encoded = np.char.encode(ids, "utf-8")
-    except UnicodeEncodeError as error:
-        raise invalid(name, "must be valid Unicode to be written", repr(error.object)) from error
-    if encoded.dtype.itemsize > MAX_ID:
-        raise invalid(name, f"must have at most {MAX_ID} bytes to be written", encoded.dtype.itemsize)
-    width = max(encoded.dtype.itemsize, 1)
-    return np.ascontiguousarray(encoded).view(np.uint8).reshape(len(ids), width)

@@ -3,39 +3,41 @@ import pytest
 
 from cleanrank.data import files
 from cleanrank.data._letor import kernels, reader
-from cleanrank.data._letor.reader import Layout, Wish, crew
+from cleanrank.data._letor.reader import Layout, ReadOptions, thread_map
 from cleanrank.data.letor import read_letor
 from cleanrank.errors import InvalidInputError
 from cleanrank.ragged import group_rows
 
 NONE = kernels.Tally(*[0] * 12)
+AUTO = ReadOptions(None, None, "auto", True)
 
 
 @pytest.mark.parametrize(
-    ("wish", "found", "layout"),
+    ("options", "counts", "layout"),
     [
-        (Wish(None, None, "auto", True), {"rows": 10, "stored": 30, "most_index": 10}, Layout(1, 10, True)),
-        (Wish(None, None, "auto", True), {"rows": 10, "stored": 29, "most_index": 10}, Layout(1, 10, False)),
-        (Wish(None, None, "auto", True), {"rows": 1, "stored": 5, "most_index": 9, "has_index_0": 1},
+        (AUTO, {"rows": 10, "stored": 30, "most_index": 10}, Layout(1, 10, True)),
+        (AUTO, {"rows": 10, "stored": 29, "most_index": 10}, Layout(1, 10, False)),
+        (AUTO, {"rows": 1, "stored": 5, "most_index": 9, "has_index_0": 1},
          Layout(0, 10, True)),
-        (Wish(True, 20, True, True), {"rows": 1, "stored": 1, "most_index": 9}, Layout(0, 20, True)),
-        (Wish(False, None, False, True), {"rows": 1, "stored": 9, "most_index": 9}, Layout(1, 9, False)),
-        (Wish(None, None, "auto", True), {"rows": 1, "most_index": -1}, Layout(1, 0, True)),
+        (ReadOptions(True, 20, True, True), {"rows": 1, "stored": 1, "most_index": 9}, Layout(0, 20, True)),
+        (ReadOptions(False, None, False, True), {"rows": 1, "stored": 9, "most_index": 9},
+         Layout(1, 9, False)),
+        (AUTO, {"rows": 1, "most_index": -1}, Layout(1, 0, True)),
     ],
 )  # fmt: skip
-def test_the_layout_follows_wish_and_findings(wish, found, layout):
-    assert wish.layout(NONE._replace(**found)) == layout
+def test_the_layout_follows_options_and_tally(options, counts, layout):
+    assert options.layout(NONE._replace(**counts)) == layout
 
 
 @pytest.mark.parametrize("n_jobs", [None, -1, 1, 2, 5])
 def test_a_crew_keeps_the_order(n_jobs):
-    with crew(n_jobs) as work:
+    with thread_map(n_jobs) as work:
         assert list(work(lambda k: k * k, range(50))) == [k * k for k in range(50)]
 
 
 @pytest.mark.parametrize("n_jobs", [0, -2])
 def test_an_impossible_crew_is_refused(n_jobs):
-    with pytest.raises(InvalidInputError, match="n_jobs"), crew(n_jobs):
+    with pytest.raises(InvalidInputError, match="n_jobs"), thread_map(n_jobs):
         pass
 
 

@@ -48,8 +48,8 @@ class Layout(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the caller decides: None and "auto" leave it to the data."""
+class ReadOptions:
+    """The caller's options; None and "auto" leave it to the data."""
 
     dense: bool | None
     n_features: int | None
@@ -63,11 +63,11 @@ class Wish:
             most = self.n_features - (self.zero_based is True)
         return Rules(mode, int(self.expects_qid), int(self.zero_based is False), most, base)
 
-    def layout(self, found: Tally) -> Layout:
-        """The layout for what was found."""
-        base = int(not (found.has_index_0 if self.zero_based == "auto" else self.zero_based))
-        width = max(found.most_index + 1 - base, 0) if self.n_features is None else self.n_features
-        dense = found.stored >= DENSE_FROM * found.rows * width if self.dense is None else self.dense
+    def layout(self, tally: Tally) -> Layout:
+        """The layout that a tally calls for."""
+        base = int(not (tally.has_index_0 if self.zero_based == "auto" else self.zero_based))
+        width = max(tally.most_index + 1 - base, 0) if self.n_features is None else self.n_features
+        dense = tally.stored >= DENSE_FROM * tally.rows * width if self.dense is None else self.dense
         return Layout(base, width, dense)
 
 
@@ -83,49 +83,44 @@ class Parsed:
 
 
 def parse_texts(
-    texts: Sequence[Text], wish: Wish, *, n_jobs: int | None = None, progress: Progress | None = None
+    texts: Sequence[Text], options: ReadOptions, *, n_jobs: int | None, progress: Progress | None
 ) -> Parsed:
     """Parses all texts as one table; ``qid`` holds the ids, or codes into ``names`` if not all are whole."""
-    with crew(n_jobs) as work:
+    with thread_map(n_jobs) as work:
         parts = find_parts(texts, work)
         n = parts[-1].row
         if n == 0:
-            words = error_text(texts[0].path, "must hold at least one row", "none", remedy=FORM)
+            words = error_text(texts[0].path, "must hold at least one row", "none", remedy=ROW_FORM)
             raise BadFileError(words, texts[0].path)
         rows = empty_rows(n)
-        found = sample(parts[:-1], rows, wish)
-        layout = wish.layout(found)
+        tally = sample(parts[:-1], rows, options)
+        layout = options.layout(tally)
         if not layout.dense:
-            found = run(parts[:-1], rows, no_cells(), wish.rules(kernels.COUNT, layout.base), work, None)
-            layout = wish.layout(found)
+            tally = run(parts[:-1], rows, no_cells(), options.rules(kernels.COUNT, layout.base), work, None)
+            layout = options.layout(tally)
         while True:
             cells = make_cells(n, layout, rows)
             mode = kernels.DENSE if layout.dense else kernels.SPARSE
-            found = run(parts[:-1], rows, cells, wish.rules(mode, layout.base), work, progress)
-            if wish.layout(found) == layout:
+            tally = run(parts[:-1], rows, cells, options.rules(mode, layout.base), work, progress)
+            if options.layout(tally) == layout:
                 break
-            layout = wish.layout(found)
+            layout = options.layout(tally)
             del cells
-        if layout.base == 0 and found.most_index >= layout.width:
+        if layout.base == 0 and tally.most_index >= layout.width:
             # An index as high as n_features is one too many, now that a 0 has been seen: name its line.
-            strict = replace(wish, zero_based=True)
+            strict = replace(options, zero_based=True)
             run(parts[:-1], rows, no_cells(), strict.rules(kernels.COUNT, 0), work, None)
-    doc_ids = gather_ids(parts, rows.doc_at, rows.doc_len, found.doc_id_bytes) if found.doc_id_bytes else None
-    qid, names = named_queries(parts, rows) if found.named_queries else (rows.qid, None)
-    return Parsed(make_features(n, layout, cells, found), rows.y, qid, names, doc_ids)
+    doc_ids = gather_ids(parts, rows.doc_at, rows.doc_len, tally.doc_id_bytes) if tally.doc_id_bytes else None
+    qid, names = named_queries(parts, rows) if tally.named_queries else (rows.qid, None)
+    return Parsed(make_features(n, layout, cells, tally), rows.y, qid, names, doc_ids)
 
 
 @contextmanager
-def crew(n_jobs: int | None) -> Iterator[Map]:
+def thread_map(n_jobs: int | None) -> Iterator[Map]:
     """An ordered map over ``n_jobs`` threads (None or -1: one per core); the kernels run without the lock."""
     check_n_jobs(n_jobs)
-    count = (
-        n_jobs
-        if n_jobs and n_jobs > 0
-        else len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count() or 1
-    )
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = n_jobs if n_jobs and n_jobs > 0 else cores
     if count == 1:
         yield map
         return
@@ -146,37 +141,32 @@ def find_parts(texts: Sequence[Text], work: Map) -> list[Part]:
 
 
 def empty_rows(n: int) -> Rows:
-    """Room for ``n`` rows."""
+    """Arrays for ``n`` rows, not filled."""
     kinds: tuple[Any, ...] = (np.int32, np.int64, np.int64, np.int32, np.int64, np.int32, np.int32)
     columns: Any = (np.empty(n, kind) for kind in kinds)
     return Rows(*columns)
 
 
 def no_cells() -> Cells:
-    """No room for values: for counting."""
-    return Cells(
-        np.empty((0, 0), np.float32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
-    )
+    """No cells: for counting."""
+    nothing = np.empty(0, np.float32)
+    return Cells(nothing.reshape(0, 0), np.zeros(1, np.int64), np.empty(0, np.int32), nothing)
 
 
 def make_cells(n: int, layout: Layout, rows: Rows) -> Cells:
-    """Room for the values of ``n`` rows."""
+    """Arrays for the values of ``n`` rows."""
     if not layout.dense:
         indptr = indptr_of(rows.stored)
-        return Cells(
-            np.empty((0, 0), np.float32),
-            indptr,
-            np.empty(indptr[-1], np.int32),
-            np.empty(indptr[-1], np.float32),
+        size = int(indptr[-1])
+        return no_cells()._replace(
+            indptr=indptr, indices=np.empty(size, np.int32), values=np.empty(size, np.float32)
         )
     size = n * layout.width * 4
     if size > memory():
-        raise invalid(
-            "dense features",
-            f"must fit into memory ({memory() / 2**30:.1f} GiB)",
-            f"{n} rows x {layout.width} columns ({size / 2**30:.1f} GiB)",
-            remedy="Read with dense=False, or look for a mistyped feature index.",
-        )
+        rule = f"must fit into memory ({memory() / 2**30:.1f} GiB)"
+        shape = f"{n} rows x {layout.width} columns ({size / 2**30:.1f} GiB)"
+        remedy = "Read with dense=False, or look for a mistyped feature index."
+        raise invalid("dense features", rule, shape, remedy=remedy)
     return no_cells()._replace(X=np.zeros((n, layout.width), np.float32))
 
 
@@ -188,14 +178,14 @@ def memory() -> int:
         return 1 << 36
 
 
-def sample(parts: Sequence[Part], rows: Rows, wish: Wish) -> Tally:
+def sample(parts: Sequence[Part], rows: Rows, options: ReadOptions) -> Tally:
     """A tally of some lines of the first, middle and last part; errors are left to the full pass."""
-    found = []
+    tallies = []
     for part in {parts[0], parts[len(parts) // 2], parts[-1]}:
         end = part.text.line_end(min(part.start + SAMPLE, part.end) - 1) + 1
         short = part._replace(end=end)
-        found.append(parse_part(rows, no_cells(), wish.rules(kernels.COUNT, 1), short)[0])
-    return total(found)
+        tallies.append(parse_part(rows, no_cells(), options.rules(kernels.COUNT, 1), short)[0])
+    return total(tallies)
 
 
 def run(
@@ -206,7 +196,7 @@ def run(
     done, whole = 0, sum(part.end - part.start for part in parts)
     for part, (tally, slow) in zip(parts, work(partial(parse_part, rows, cells, rules), parts), strict=True):
         for at, target, token in slow:
-            mend(part.text, cells, rules, at, target, token)
+            store_exactly(part.text, cells, rules, at, target, token)
         if tally.error != kernels.OK:
             raise bad_line(part.text, tally, rules)
         tallies.append(tally)
@@ -217,18 +207,18 @@ def run(
 
 
 def parse_part(rows: Rows, cells: Cells, rules: Rules, part: Part) -> tuple[Tally, list[list[int]]]:
-    """Runs the kernel, again with more room when more values than expected are left to Python."""
-    room = 16
+    """Runs the kernel, again with a longer list when more values than expected are left to Python."""
+    size = 16
     while True:
-        slow = np.empty((room, 3), np.int64)
-        found = kernels.parse_rows(part.text.buf, part.start, part.end, part.row, rows, cells, rules, slow)
-        tally = Tally(*found.tolist())
-        if tally.slow <= room:
+        slow = np.empty((size, 3), np.int64)
+        sums = kernels.parse_rows(part.text.buf, part.start, part.end, part.row, rows, cells, rules, slow)
+        tally = Tally(*sums.tolist())
+        if tally.slow <= size:
             return tally, slow[: tally.slow].tolist()
-        room = tally.slow
+        size = tally.slow
 
 
-def mend(text: Text, cells: Cells, rules: Rules, at: int, target: int, token: int) -> None:
+def store_exactly(text: Text, cells: Cells, rules: Rules, at: int, target: int, token: int) -> None:
     """Reads one number of more than 19 digits exactly and stores it."""
     end = text.line_end(at)
     value = np.float64(float(text.raw[at:end].replace(b"\t", b" ").split(b" ")[0].split(b"#")[0]))
@@ -249,7 +239,7 @@ def total(tallies: Sequence[Tally]) -> Tally:
     return Tally(*tops)._replace(rows=sums[0], stored=sums[1], slow=sums[8])
 
 
-def make_features(n: int, layout: Layout, cells: Cells, found: Tally) -> Features:
+def make_features(n: int, layout: Layout, cells: Cells, tally: Tally) -> Features:
     """The filled cells as a matrix."""
     if layout.dense:
         return cells.X
@@ -261,7 +251,7 @@ def make_features(n: int, layout: Layout, cells: Cells, found: Tally) -> Feature
         (cells.values, cells.indices.astype(kind, copy=False), cells.indptr.astype(kind)),
         shape=(n, layout.width),
     )
-    if found.unsorted:
+    if tally.unsorted:
         X.sort_indices()
     return X
 
@@ -277,14 +267,14 @@ def by_text(parts: Sequence[Part]) -> Iterator[tuple[Text, int, int]]:
 def gather_ids(parts: Sequence[Part], at: IntArray, lengths: Array, width: int) -> Array:
     """Ids of all rows as str."""
     out = np.zeros((len(at), width), np.uint32)
-    found = out.view(f"U{width}")[:, 0]
+    ids = out.view(f"U{width}")[:, 0]
     beyond_ascii = False
     for text, start, end in by_text(parts):
         wide = kernels.gather(text.buf, at[start:end], lengths[start:end], out[start:end])
         for row in (start + np.flatnonzero(wide)).tolist():
-            found[row] = text.raw[at[row] : at[row] + lengths[row]].decode()
+            ids[row] = text.raw[at[row] : at[row] + lengths[row]].decode()
             beyond_ascii = True
-    return found.astype(str) if beyond_ascii else found
+    return ids.astype(str) if beyond_ascii else ids
 
 
 def named_queries(parts: Sequence[Part], rows: Rows) -> tuple[IntArray, tuple[str, ...]]:
@@ -295,8 +285,8 @@ def named_queries(parts: Sequence[Part], rows: Rows) -> tuple[IntArray, tuple[st
         at, lengths = rows.qid_at[start:end], rows.qid_len[start:end]
         heads = np.flatnonzero(kernels.starts_run(text.buf, at, lengths))
         names = [text.raw[at[k] : at[k] + lengths[k]] for k in heads.tolist()]
-        found = [codes.setdefault(name, len(codes)) for name in names]
-        qid[start:end] = np.repeat(np.array(found, np.int64), np.diff(np.append(heads, end - start)))
+        of_run = np.array([codes.setdefault(name, len(codes)) for name in names], np.int64)
+        qid[start:end] = np.repeat(of_run, np.diff(np.append(heads, end - start)))
     return qid, tuple(name.decode() for name in codes)
 
 
@@ -308,101 +298,47 @@ def grouped(parsed: Parsed, sizes: IntArray | None) -> dict[str, Array]:
             ids = np.array(parsed.names)[ids]
     else:
         order, indptr, ids = np.arange(len(parsed.y)), indptr_of(sizes), np.arange(len(sizes))
-    kept = bool((order[:-1] < order[1:]).all())
-    found: dict[str, Any] = {"X": parsed.X, "y": parsed.y, "doc_ids": parsed.doc_ids}
-    if not kept:
-        if isinstance(parsed.X, np.ndarray):
+    X, y, doc_ids = parsed.X, parsed.y, parsed.doc_ids
+    if not (order[:-1] < order[1:]).all():
+        if isinstance(X, np.ndarray):
             # In place: a second copy of X would double the memory that reading needs.
-            kernels.reorder(parsed.X, order)
-            del found["X"]
-        found = {name: None if column is None else column[order] for name, column in found.items()}
-        found.setdefault("X", parsed.X)
-    return {**found, "indptr": indptr, "query_ids": ids, "row_ids": order}
+            kernels.reorder(X, order)
+        else:
+            X = X[order]
+        y, doc_ids = y[order], None if doc_ids is None else doc_ids[order]
+    columns: dict[str, Any] = {"X": X, "y": y, "doc_ids": doc_ids}
+    return {**columns, "indptr": indptr, "query_ids": ids, "row_ids": order}
 
 
-FORM = "A row is: label qid:ID 1:value 2:value ... # comment."
+ROW_FORM = "A row is: label qid:ID 1:value 2:value ... # comment."
 LONGEST = 60
 
 
 def bad_line(text: Text, tally: Tally, rules: Rules) -> BadFileError:
     """The error for the line at which a kernel stopped."""
-    token = _token(text, tally.error_at)
-    if tally.error == kernels.REPEATED:
-        token = _second(text, tally.error_at)
-    subject, rule, remedy = WORDINGS[tally.error](token, rules)
-    return _error(text, tally.error_line, subject, rule, token, remedy)
+    repeated = tally.error == kernels.REPEATED
+    token = _second(text, tally.error_at) if repeated else _token(text, tally.error_at)
+    return _error(text, tally.error_line, token, *WORDINGS[tally.error](token, rules))
 
 
 def bad_value(text: Text, at: int) -> BadFileError:
     """The error for a value at ``at`` that float32 cannot hold."""
     token = _token(text, at)
-    subject, rule, remedy = _value(token, None)
-    return _error(text, at, subject, rule, token, remedy)
+    return _error(text, at, token, *_value(token, None))
 
 
-def _error(text: Text, at: int, subject: str, rule: str, token: str, remedy: str) -> BadFileError:
+def _error(text: Text, at: int, token: str, subject: str, rule: str, remedy: str) -> BadFileError:
     line = text.line_of(at)
-    shown = repr(token if len(token) <= LONGEST else token[:LONGEST] + "...")
+    value = repr(token if len(token) <= LONGEST else token[:LONGEST] + "...")
     if "\0" in token:
         remedy = "NUL bytes: is it binary or UTF-16? Save it as UTF-8 text."
-    words = error_text(subject, rule, shown, at=f"line {line} of {text.path}", remedy=remedy)
-    return BadFileError(words, text.path, line)
+    message = error_text(subject, rule, value, at=f"line {line} of {text.path}", remedy=remedy)
+    return BadFileError(message, text.path, line)
 
 
 def _token(text: Text, at: int) -> str:
-    found = text.raw[at : min(text.line_end(at), at + 2 * kernels.MAX_ID)]
-    return re.split(rb"[ \t#]|\r$", found, maxsplit=1)[0].decode("utf-8", "backslashreplace")
-
-
-def _label(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    try:
-        value = float(token.replace("_", "?"))
-    except ValueError:
-        return "the label", "must be a number", FORM
-    if value != value or value in (float("inf"), float("-inf")):
-        return "the label", "must be finite", "Drop or impute it first."
-    if value < 0:
-        return "the label", "must not be negative", "Shift or clip the grades first."
-    if value > kernels.MAX_GRADE:
-        return (
-            "the label",
-            f"must be a grade up to {kernels.MAX_GRADE}",
-            "Real-valued relevance goes into gains=.",
-        )
-    return "the label", "must be a whole grade", "Real-valued relevance goes into gains= of from_arrays."
-
-
-def _qid(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    if not token.startswith("qid:"):
-        return "the row", "must name its query after the label, as the first row does", FORM
-    return "the query id", f"must be 1 to {kernels.MAX_ID} bytes of UTF-8 without control characters", FORM
-
-
-def _feature(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    if token.startswith("qid:"):
-        return "qid", "must come once, right after the label, in every row or in none", FORM
-    return "a feature", "must be index:value, with blanks between features", FORM
-
-
-def _index(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    index = int(token.split(":")[0][:20])
-    if rules is not None and index < rules.least_index:
-        return "the feature index", "must start from 1 (zero_based=False)", "Read with zero_based=True."
-    if rules is not None and rules.most_index < kernels.MAX_INDEX:
-        return (
-            "the feature index",
-            f"must not exceed {rules.most_index} (n_features)",
-            "Raise n_features or leave it out.",
-        )
-    return "the feature index", f"must not exceed {kernels.MAX_INDEX}", "Renumber the features."
-
-
-def _value(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    try:
-        float(token.split(":", 1)[1].replace("_", "?"))
-    except ValueError:
-        return "a feature value", "must be a number or nan", FORM
-    return "a feature value", "must be finite in float32", "Write nan where a value is missing, or rescale."
+    start = text.raw[at : min(text.line_end(at), at + 2 * kernels.MAX_ID)]
+    return re.split(rb"[ \t#]|\r$", start, maxsplit=1)[0].decode("utf-8", "backslashreplace")
 
 
 def _second(text: Text, at: int) -> str:
@@ -416,21 +352,66 @@ def _second(text: Text, at: int) -> str:
     return ""
 
 
-def _repeated(token: str, rules: Rules | None) -> tuple[str, str, str]:
-    return "a feature", "must come once in a row", "Keep one of its values."
+Wording: TypeAlias = tuple[str, str, str]
+"""Subject, rule and remedy of an error."""
 
 
-def _doc_id(token: str, rules: Rules | None) -> tuple[str, str, str]:
+def _label(token: str, rules: Rules | None) -> Wording:
+    try:
+        value = float(token.replace("_", "?"))
+    except ValueError:
+        return "the label", "must be a number", ROW_FORM
+    if value != value or value in (float("inf"), float("-inf")):
+        return "the label", "must be finite", "Drop or impute it first."
+    if value < 0:
+        return "the label", "must not be negative", "Shift or clip the grades first."
+    most = kernels.MAX_GRADE
+    rule = f"must be a grade up to {most}" if value > most else "must be a whole grade"
+    return "the label", rule, "Real-valued relevance goes into gains= of from_arrays."
+
+
+def _qid(token: str, rules: Rules | None) -> Wording:
+    if not token.startswith("qid:"):
+        return "the row", "must name its query after the label, as the first row does", ROW_FORM
+    rule = f"must be 1 to {kernels.MAX_ID} bytes of UTF-8 without control characters"
+    return "the query id", rule, ROW_FORM
+
+
+def _feature(token: str, rules: Rules | None) -> Wording:
+    if token.startswith("qid:"):
+        return "qid", "must come once, right after the label, in every row or in none", ROW_FORM
+    return "a feature", "must be index:value, with blanks between features", ROW_FORM
+
+
+def _index(token: str, rules: Rules | None) -> Wording:
+    index = int(token.split(":")[0][:20])
+    if rules is not None and index < rules.least_index:
+        return "the feature index", "must start from 1 (zero_based=False)", "Read with zero_based=True."
+    if rules is not None and rules.most_index < kernels.MAX_INDEX:
+        rule = f"must not exceed {rules.most_index} (n_features)"
+        return "the feature index", rule, "Raise n_features or leave it out."
+    return "the feature index", f"must not exceed {kernels.MAX_INDEX}", "Renumber the features."
+
+
+def _value(token: str, rules: Rules | None) -> Wording:
+    try:
+        float(token.split(":", 1)[1].replace("_", "?"))
+    except ValueError:
+        return "a feature value", "must be a number or nan", ROW_FORM
+    return "a feature value", "must be finite in float32", "Write nan where a value is missing, or rescale."
+
+
+def _doc_id(token: str, rules: Rules | None) -> Wording:
     rule = f"must be at most {kernels.MAX_ID} bytes of UTF-8 without control characters"
     return "the document id (first word of the comment)", rule, "Shorten or re-encode it."
 
 
-WORDINGS = {
+WORDINGS: dict[int, Callable[[str, Rules | None], Wording]] = {
     kernels.BAD_LABEL: _label,
     kernels.BAD_QID: _qid,
     kernels.BAD_FEATURE: _feature,
     kernels.BAD_INDEX: _index,
     kernels.BAD_VALUE: _value,
-    kernels.REPEATED: _repeated,
+    kernels.REPEATED: lambda *_: ("a feature", "must come once in a row", "Keep one of its values."),
     kernels.BAD_DOC_ID: _doc_id,
 }

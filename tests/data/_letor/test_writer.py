@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cleanrank.data import letor
+from cleanrank.data._letor import writer
+from cleanrank.data._letor.writer import letor_blocks
 from cleanrank.data.arrays import from_arrays
-from cleanrank.data.letor import letor_blocks
 
 
 def text_of(data, n_jobs=1):
@@ -23,7 +23,7 @@ def naive(data):
 @pytest.mark.parametrize("block", [1, 20, 1 << 16])
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_text_equals_the_naive_one_number_by_number(monkeypatch, block, n_jobs):
-    monkeypatch.setattr(letor, "BLOCK_VALUES", block)
+    monkeypatch.setattr(writer, "BLOCK_VALUES", block)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6)).astype(np.float32) * 10.0 ** rng.integers(-20, 20, (50, 6))
     data = from_arrays(
