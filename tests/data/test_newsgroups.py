@@ -194,8 +194,8 @@ def test_bad_archives(tmp_path, monkeypatch):
     [
         ({"share": 0.0}, "share must lie between 0 and 1"),
         ({"validation": 1.0}, "validation must lie between 0 and 1"),
-        ({"terms": 0}, "terms must be a whole number from 1 on"),
-        ({"negatives": -1}, "negatives must be a whole number from 0 on"),
+        ({"terms": 0}, "terms must be an integer >= 1"),
+        ({"negatives": -1}, "negatives must be an integer >= 0"),
         ({"weighting": "tf-idf"}, "Did you mean 'tfidf'"),
     ],
 )

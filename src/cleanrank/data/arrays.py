@@ -1,4 +1,4 @@
-"""The door for arrays: rows in any order become RankingData."""
+"""RankingData from arrays whose rows come in any order."""
 
 from typing import Any
 
@@ -35,23 +35,26 @@ def from_arrays(
         positions: the rank (from 1) at which a row was shown.
         feature_names: one per column.
 
+    Returns:
+        The rows query by query, queries in order of appearance; ``row_ids`` say where they stood.
+
     >>> from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], qid=[7, 8, 7])
     RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
     """
     X = _two_dimensions(X)
     order, indptr, query_ids = row_order(X.shape[0], qid, group)
-    as_they_are = bool((order[:-1] < order[1:]).all())
+    in_order = bool((order[:-1] < order[1:]).all())
 
     def sort(name: str, values: npt.ArrayLike | None) -> Any:
         if values is None:
             return None
-        found = np.asarray(values)
-        if found.shape != (len(order),):
-            raise invalid(name, f"must have one value per row of X ({len(order)})", f"shape {found.shape}")
-        return found if as_they_are else found[order]
+        column = np.asarray(values)
+        if column.shape != (len(order),):
+            raise invalid(name, f"must have one value per row of X ({len(order)})", f"shape {column.shape}")
+        return column if in_order else column[order]
 
     return RankingData(
-        X=X if as_they_are else (X.tocsr() if hasattr(X, "tocsr") else X)[order],
+        X=X if in_order else (X.tocsr() if hasattr(X, "tocsr") else X)[order],
         y=sort("y", y),
         indptr=indptr,
         query_ids=query_ids,
@@ -71,10 +74,9 @@ def _two_dimensions(X: Any) -> Any:
         except ValueError:
             raise invalid("X", "must have rows of one length", "rows of several lengths") from None
     if X.ndim != 2:
+        rule = "must have two dimensions (documents, features)"
         remedy = "Collect a lazy frame first." if X.ndim == 0 else "One feature is a column: X[:, None]."
-        raise invalid(
-            "X", "must have two dimensions (documents, features)", f"shape {X.shape}", remedy=remedy
-        )
+        raise invalid("X", rule, f"shape {X.shape}", remedy=remedy)
     return X
 
 
@@ -90,11 +92,8 @@ def row_order(
 ) -> tuple[IntArray, IntArray, Array]:
     """(order, indptr, query_ids) from ``qid`` or ``group``; exactly one must be given."""
     if (qid is None) == (group is None):
-        raise invalid(
-            "queries",
-            "must be given either as qid (an id per row) or as group (documents per query)",
-            "both" if qid is not None else "neither",
-        )
+        rule = "must be given either as qid (an id per row) or as group (documents per query)"
+        raise invalid("queries", rule, "neither" if qid is None else "both")
     if qid is not None:
         ids = np.asarray(qid)
         if ids.shape != (n,):

@@ -264,9 +264,10 @@ def load_dataset(
         one_of("part", part, PARTS)
     at = find(name, root)
     if entry.kind == "text":
-        from cleanrank.data.newsgroups import load_newsgroups
+        from cleanrank.data.newsgroups import make_splits, read_newsgroups
 
-        splits = load_newsgroups(part_files(at, "all"), seed=seed, validation=validation, **options)
+        documents = read_newsgroups(part_files(at, "all"))
+        splits = make_splits(documents, seed=seed, validation=validation, **options)
     elif part == "test" or "validation" in entry.files:
         if part is not None:
             return read_part(at, part, fold, **options)

@@ -55,8 +55,7 @@ def _same_sparse(a: Any, b: Any) -> Array:
 
 def shared_rows(first: IntArray) -> Array:
     """Rows whose features occur twice or more."""
-    found: Array = np.bincount(first, minlength=len(first))[first] > 1
-    return found
+    return np.asarray(np.bincount(first, minlength=len(first))[first] > 1)
 
 
 def within_queries(first: IntArray, query: IntArray, shared: Array) -> IntArray:
@@ -71,8 +70,8 @@ def across_queries(first: IntArray, query: IntArray, shared: Array) -> IntArray:
     rows = np.flatnonzero(shared)
     elsewhere = np.zeros(len(first), dtype=bool)
     elsewhere[first[rows[query[rows] != query[first[rows]]]]] = True
-    chosen = rows[elsewhere[first[rows]]]
-    group[chosen] = first[chosen]
+    spanning = rows[elsewhere[first[rows]]]
+    group[spanning] = first[spanning]
     return group
 
 
@@ -95,10 +94,7 @@ def _placed(rows: IntArray, query: IntArray, ids: IntArray) -> IntArray:
 
 def changes(values: Array) -> Array:
     """Where a value differs from the one before."""
-    found: Array = (
-        np.concatenate(([True], values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=bool)
-    )
-    return found
+    return np.concatenate(([True], values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=bool)
 
 
 def starts_of(values: Array) -> IntArray:

@@ -20,7 +20,7 @@ import numpy as np
 from cleanrank.data.split import Splits
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.types import Array, IntArray, RankingData
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, one_of
 
 PLACE = re.compile(r"(?:\./)?20news-bydate-(train|test)/(\w[\w.-]*)/(\w[\w.-]*)")
 # The largest posting has 160 kB and all have 36 MB: what is far beyond is no posting.
@@ -38,29 +38,24 @@ class Document:
     text: str
 
 
-def load_newsgroups(files: Sequence[Path], **options: Any) -> Splits:
-    """Reads and prepares 20 Newsgroups; options are those of ``make_splits``."""
-    return make_splits(read_newsgroups(files), **options)
-
-
 def read_newsgroups(files: Sequence[Path]) -> list[Document]:
     """All postings of the archive, which is read and never unpacked to disk, or of its two folders."""
-    found: dict[tuple[str, str, str], Document] = {}
+    documents: dict[tuple[str, str, str], Document] = {}
     size = 0
     for name, content in _archived(files[0]) if len(files) == 1 else _unpacked(files):
         place = PLACE.fullmatch(name)
         if place is None:
             continue
         size += len(content)
-        if place.groups() in found or size > MOST_IN_ALL:
-            what = "comes twice" if place.groups() in found else f"passes {MOST_IN_ALL:,} bytes in all"
+        part, group, number = key = place.groups()
+        if key in documents or size > MOST_IN_ALL:
+            what = "comes twice" if key in documents else f"passes {MOST_IN_ALL:,} bytes in all"
             raise BadFileError(f"{str(files[0])!r} is not 20 Newsgroups: {name!r} {what}.", str(files[0]))
-        part, group, number = place.groups()
-        found[part, group, number] = Document(part, group, number, content.decode("latin-1"))
-    if {part for part, _, _ in found} != {"train", "test"}:
-        words = "holds no 20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER"
-        raise BadFileError(f"{str(files[0])!r} {words}. Fetch it again.", str(files[0]))
-    return [found[key] for key in sorted(found)]
+        documents[part, group, number] = Document(part, group, number, content.decode("latin-1"))
+    if {part for part, _, _ in documents} != {"train", "test"}:
+        lacks = "holds no 20news-bydate-train/GROUP/NUMBER and 20news-bydate-test/GROUP/NUMBER"
+        raise BadFileError(f"{str(files[0])!r} {lacks}. Fetch it again.", str(files[0]))
+    return [documents[key] for key in sorted(documents)]
 
 
 def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -71,8 +66,8 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
                 if not member.isreg():
                     continue
                 if member.size > MOST_BYTES:
-                    words = f"has {member.size:,} bytes, too many for a posting"
-                    raise BadFileError(f"{member.name!r} in {str(archive)!r} {words}.", str(archive))
+                    size = f"has {member.size:,} bytes, too many for a posting"
+                    raise BadFileError(f"{member.name!r} in {str(archive)!r} {size}.", str(archive))
                 content = tar.extractfile(member)
                 assert content is not None
                 yield member.name, content.read()
@@ -118,56 +113,53 @@ def make_splits(
 
     Args:
         documents: postings of both parts.
-        terms: how many words, the most frequent ones of the training documents.
+        terms: number of words, the most frequent ones of the training documents.
         weighting: "counts" or "tfidf".
         share: the share of every group's training documents that is used, validation ones included; it keeps
             the proportion of relevant documents. Test lists are always whole.
         negatives: how many documents of other groups a training or validation list holds for each of its own;
             0 keeps all. Fewer than there are make relevant documents more frequent than they are.
         validation: the share of every group's training documents that is taken for validation.
-        seed: draws all that is drawn.
+        seed: same seed, same splits.
     """
     for name, value in (("share", share), ("validation", validation)):
         if not 0 < value <= 1 or (name == "validation" and value == 1):
             raise invalid(name, "must lie between 0 and 1", value)
-    for name, least, count in (("terms", 1, terms), ("negatives", 0, negatives)):
-        if not is_integer(count) or count < least:
-            raise invalid(name, f"must be a whole number from {least} on", repr(count))
+    check_integer("terms", terms, least=1)
+    check_integer("negatives", negatives, least=0)
     settings = WEIGHTINGS[one_of("weighting", weighting, WEIGHTINGS)]
     rng = np.random.default_rng(seed)
-    train, chosen = _cut(_shuffled(documents, "train", rng), share, validation)
+    train, held_out = _cut(_shuffled(documents, "train", rng), share, validation)
     test = _shuffled(documents, "test", rng)
     groups = sorted({d.group for d in train})
     vectoriser = _fitted(train, terms, settings)
     ranked = [
-        _lists(part, vectoriser, groups, fewer, rng)
-        for part, fewer in ((train, negatives), (chosen, negatives), (test, 0))
+        _lists(part, vectoriser, groups, kept, rng)
+        for part, kept in ((train, negatives), (held_out, negatives), (test, 0))
     ]
     return Splits(ranked[0], ranked[1], ranked[2], made_validation=True)
 
 
 def _shuffled(documents: Sequence[Document], part: str, rng: np.random.Generator) -> list[Document]:
-    """An order that says nothing of the group: documents that tie keep it."""
-    mine = sorted((d for d in documents if d.part == part), key=lambda d: (d.group, d.name))
-    return [mine[i] for i in rng.permutation(len(mine))]
+    """The documents of a part in random order, since rankings keep the order of documents that tie."""
+    in_order = sorted((d for d in documents if d.part == part), key=lambda d: (d.group, d.name))
+    return [in_order[i] for i in rng.permutation(len(in_order))]
 
 
 def _cut(documents: list[Document], share: float, validation: float) -> tuple[list[Document], list[Document]]:
     group = np.array([d.group for d in documents])
-    kept = np.zeros(len(group), dtype=np.int8)
+    part = np.zeros(len(group), dtype=np.int8)
     for each in np.unique(group):
         rows = np.flatnonzero(group == each)
         used = max(2, round(share * len(rows)))
         if len(rows) < 2:
-            remedy = "One is for training, one for validation."
-            raise invalid(
-                f"group {str(each)!r}", "must have two training documents", len(rows), remedy=remedy
-            )
+            subject, remedy = f"group {str(each)!r}", "One is for training, one for validation."
+            raise invalid(subject, "must have two training documents", len(rows), remedy=remedy)
         aside = min(max(1, round(validation * used)), used - 1)
-        kept[rows[:used]] = 1
-        kept[rows[:aside]] = 2
-    train, chosen = ([d for d, k in zip(documents, kept, strict=True) if k == which] for which in (1, 2))
-    return train, chosen
+        part[rows[:used]] = 1
+        part[rows[:aside]] = 2
+    train, held_out = ([d for d, p in zip(documents, part, strict=True) if p == which] for which in (1, 2))
+    return train, held_out
 
 
 def _fitted(train: list[Document], terms: int, settings: Mapping[str, Any]) -> Any:
@@ -201,9 +193,9 @@ def _lists(
 
 def _drawn(relevant: Array, negatives: int, rng: np.random.Generator) -> IntArray:
     others = np.flatnonzero(~relevant)
-    wanted = negatives * int(relevant.sum())
-    if negatives and wanted < len(others):
-        others = rng.choice(others, wanted, replace=False)
+    size = negatives * int(relevant.sum())
+    if negatives and size < len(others):
+        others = rng.choice(others, size, replace=False)
     return np.sort(np.concatenate((np.flatnonzero(relevant), others)))
 
 

@@ -33,12 +33,9 @@ def read_judged_and_scores(
     runs = [read_run(path) for path in scores]
     joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))
     if not joined.data.n_queries:
-        raise invalid(
-            "judgements and runs",
-            "must share topics",
-            f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}",
-            remedy="Look whether they belong to the same collection.",
-        )
+        topics = f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}"
+        remedy = "Check whether they belong to the same collection."
+        raise invalid("judgements and runs", "must share topics", topics, remedy=remedy)
     if len(runs) == 1:
         return joined.data, [joined.scores], _remarks(joined)
     remarks = _remarks(joined) + [
@@ -52,7 +49,7 @@ def read_judged_and_scores(
 def _remarks(joined: JudgedRun) -> list[str]:
     """What the join left out or made up."""
     lacking, alone = joined.topics_without_run, joined.topics_without_judgements
-    found = {
+    remarks = {
         f"{len(lacking):,} judged topics are not retrieved for and left out: {_some(lacking)}.": lacking,
         f"{len(alone):,} topics are not judged and left out: {_some(alone)}.": alone,
         f"{joined.negatives:,} negative grades are read as 0.": joined.negatives,
@@ -60,7 +57,7 @@ def _remarks(joined: JudgedRun) -> list[str]:
         f"{joined.missing:,} judged documents are not retrieved and rank last; "
         "trec_eval takes them as never found, which matters without a cut-off.": joined.missing,
     }
-    return [words for words, matters in found.items() if matters]
+    return [text for text, applies in remarks.items() if applies]
 
 
 def _some(names: Sequence[str]) -> str:
@@ -83,40 +80,29 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
     predictions do; a TREC run (six columns) is matched by query and document id.
     """
     path = existing_file(path)
+    subject = f"score file {str(path)!r}"
     if path.suffix == ".npy":
         try:
-            found = np.load(path, allow_pickle=False)
+            scores = np.load(path, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
-            raise BadFileError(
-                f"score file {str(path)!r} must hold a plain array of numbers: {error}.", str(path)
-            ) from None
-        if not isinstance(found, np.ndarray):
-            found.close()
-            raise BadFileError(
-                f"score file {str(path)!r} must hold one array; got an archive of several (.npz).", str(path)
-            )
+            raise BadFileError(f"{subject} must hold a plain array of numbers: {error}.", str(path)) from None
+        if not isinstance(scores, np.ndarray):
+            scores.close()
+            raise BadFileError(f"{subject} must hold one array, not an archive of several (.npz).", str(path))
     elif len(_first_line(path).split()) == 6:
         return scores_from_run(read_run(path), data)
     else:
-        found = _from_lines(path)
-    if found.shape != (data.n_docs,):
-        raise BadFileError(
-            error_text(
-                f"score file {str(path)!r}",
-                f"must hold one score per row of the data ({data.n_docs:,})",
-                f"{found.size:,} scores" if found.ndim == 1 else f"an array of shape {found.shape}",
-                remedy="Scores follow the rows of the input file.",
-            ),
-            str(path),
-        )
-    if found.dtype.kind not in "iuf":
-        raise BadFileError(
-            error_text(f"score file {str(path)!r}", "must hold numbers", f"dtype {found.dtype}"),
-            str(path),
-        )
+        scores = _from_lines(path)
+    if scores.shape != (data.n_docs,):
+        rule = f"must hold one score per row of the data ({data.n_docs:,})"
+        size = f"{scores.size:,} scores" if scores.ndim == 1 else f"an array of shape {scores.shape}"
+        remedy = "Scores follow the rows of the input file."
+        raise BadFileError(error_text(subject, rule, size, remedy=remedy), str(path))
+    if scores.dtype.kind not in "iuf":
+        raise BadFileError(error_text(subject, "must hold numbers", f"dtype {scores.dtype}"), str(path))
     if data.n_docs and data.row_ids.max() >= data.n_docs:
         raise invalid("data", "must hold all rows of its input to take scores by row", "a selection of them")
-    return np.asarray(found, dtype=np.float64)[data.row_ids]
+    return np.asarray(scores, dtype=np.float64)[data.row_ids]
 
 
 def _union(runs: Sequence[Run]) -> Run:
@@ -145,14 +131,7 @@ def _from_lines(path: Path) -> FloatArray:
             try:
                 float(line)
             except ValueError:
-                raise BadFileError(
-                    error_text(
-                        "a score",
-                        "must be one number on a line",
-                        repr(line[:80]),
-                        at=f"{path}, line {number}",
-                    ),
-                    str(path),
-                    number,
-                ) from None
+                rule, at = "must be one number on a line", f"{path}, line {number}"
+                message = error_text("a score", rule, repr(line[:80]), at=at)
+                raise BadFileError(message, str(path), number) from None
         raise

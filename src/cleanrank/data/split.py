@@ -20,9 +20,9 @@ class Splits:
     """Training, validation and test data; unpacks as ``train, validation, test = splits``.
 
     Attributes:
-        train: what a ranker is fitted on.
-        validation: what rounds and parameters are chosen on.
-        test: what figures are reported on.
+        train: for fitting.
+        validation: for choosing parameters and the number of trees.
+        test: for reporting.
         made_validation: whether the validation queries were taken out of the shipped training part.
     """
 
@@ -38,26 +38,28 @@ class Splits:
 def split(
     data: RankingData, shares: Sequence[float] = (0.6, 0.2, 0.2), seed: int | np.random.Generator = 0
 ) -> tuple[RankingData, ...]:
-    """Cuts the queries at random into parts of the given shares.
+    """Splits the queries at random into parts of given shares.
 
-    Shares that sum to less than 1 leave queries out. Sizes are the shares of Q, rounded so that they sum.
+    Args:
+        data: the data.
+        shares: of the parts; if they sum to less than 1, queries are left out.
+        seed: same seed, same parts.
+
+    Returns:
+        One RankingData per share.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[0.0]] * 10, [0] * 10, qid=range(10))
     >>> [part.n_queries for part in split(data, (0.6, 0.2, 0.2), seed=1)]
     [6, 2, 2]
     """
-    wanted = np.asarray(shares, dtype=np.float64)
-    if wanted.ndim != 1 or not len(wanted) or not (wanted > 0).all() or wanted.sum() > 1 + 1e-9:
+    parts = np.asarray(shares, dtype=np.float64)
+    if parts.ndim != 1 or not len(parts) or not (parts > 0).all() or parts.sum() > 1 + 1e-9:
         raise invalid("shares", "must be positive and sum to at most 1", list(shares))
-    ends = np.rint(np.cumsum(wanted) * data.n_queries).astype(np.int64)
+    ends = np.rint(np.cumsum(parts) * data.n_queries).astype(np.int64)
     if (np.diff(ends, prepend=0) < 1).any():
-        raise invalid(
-            "shares",
-            f"must give every part at least one of the {data.n_queries} queries",
-            list(shares),
-            remedy="Ask for fewer or larger parts.",
-        )
+        rule = f"must give every part at least one of the {data.n_queries} queries"
+        raise invalid("shares", rule, list(shares), remedy="Ask for fewer or larger parts.")
     order = _drawn_queries(data, seed)
     starts = itertools.pairwise([0, *ends.tolist()])
     return tuple(data.select_queries(order[start:end]) for start, end in starts)
@@ -76,14 +78,16 @@ def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator
 def folds(
     data: RankingData, n: int = 5, seed: int | np.random.Generator = 0, *, validation: bool = False
 ) -> list[tuple[RankingData, ...]]:
-    """(train, test) of each fold; every query is tested once.
+    """The parts of a cross-validation over queries; every query is tested once.
 
     Args:
-        data: what is cut.
-        n: how many folds.
-        seed: decides which query falls where.
-        validation: gives (train, validation, test) instead, the fold before the tested one serving as
-            validation, as in LETOR's fold table.
+        data: the data.
+        n: number of folds.
+        seed: same seed, same folds.
+        validation: whether the fold before the tested one serves as validation, as in LETOR's fold table.
+
+    Returns:
+        (train, test) of each fold, or (train, validation, test).
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[0.0]] * 10, [0] * 10, qid=range(10))
@@ -93,13 +97,13 @@ def folds(
     if validation and n < 3:
         raise invalid("n", "must be at least 3 when one fold serves as validation", n)
     fold = fold_of_query(data, n, seed)
-    cut = []
+    splits = []
     for tested in range(n):
         test = fold == tested
-        chosen = fold == (tested - 1) % n
-        parts = (~test & ~chosen, chosen, test) if validation else (~test, test)
-        cut.append(tuple(data.select_queries(part) for part in parts))
-    return cut
+        before = fold == (tested - 1) % n
+        parts = (~test & ~before, before, test) if validation else (~test, test)
+        splits.append(tuple(data.select_queries(part) for part in parts))
+    return splits
 
 
 def query_folds(

@@ -7,7 +7,7 @@ trec_eval the rank column is ignored: the order is by falling score, ties by fal
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import pyarrow.csv
 from cleanrank.data.files import existing_file, read_unpacked, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.jit import kernel
-from cleanrank.ragged import indptr_of, query_of_row, rank_order
+from cleanrank.ragged import indptr_of, match_rows, query_of_row, rank_order
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 QRELS = ("topic", "iteration", "document", "grade")
@@ -111,7 +111,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     most = np.iinfo(np.int32).max
     if len(grades) and grades.max() > most:
         at = int(np.argmax(grades))
-        _bad(file, int(lines[at]), "a grade", f"must be at most {most}", grades[at])
+        raise _bad(file, int(lines[at]), "a grade", f"must be at most {most}", grades[at])
     kept = np.maximum(grades, 0).astype(np.int32)
     return Qrels(topic_ids, doc_ids, topic, doc, kept, int((grades < 0).sum()))
 
@@ -123,7 +123,7 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     wrong = ~np.isfinite(scores)
     if wrong.any():
         at = int(np.argmax(wrong))
-        _bad(file, int(lines[at]), "a score", "must be finite", scores[at])
+        raise _bad(file, int(lines[at]), "a score", "must be finite", scores[at])
     topic_ids, topic, doc_ids, doc = _pairs(file, fields, lines)
     tag = fields[3][0].as_py() if len(fields[3]) else ""
     return Run(topic_ids, doc_ids, topic, doc, scores, tag)
@@ -151,7 +151,7 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
 
     key_of_run = topic_of_run[run_lines] * len(names) + doc_of_run[run.doc[run_lines]]
     key_of_qrel = qrels.topic[qrel_lines] * len(names) + qrels.doc[qrel_lines]
-    at = _find(key_of_run, key_of_qrel)
+    at = match_rows(key_of_qrel, key_of_run)
     judged = at >= 0
     grades = np.where(judged, qrels.grades[qrel_lines][np.maximum(at, 0)], 0) if len(at) else np.zeros(0, int)
     lacking = np.ones(len(qrel_lines), dtype=np.bool_)
@@ -199,14 +199,11 @@ def scores_from_run(run: Run, data: RankingData) -> FloatArray:
     topics = _places(np.asarray(data.query_ids).astype(str), run.topic_ids)
     docs = _places(data.doc_ids, run.doc_ids)
     topic = topics[query_of_row(data.indptr)]
-    wanted = np.where((topic >= 0) & (docs >= 0), topic * len(run.doc_ids) + docs, -1)
-    if not (wanted >= 0).any() and data.n_docs:
-        raise invalid(
-            "a run",
-            "must share topics and documents with the data",
-            f"topics {run.topic_ids[:3].tolist()} for queries {data.query_ids[:3].tolist()}",
-        )
-    at = _find(wanted, run.topic * len(run.doc_ids) + run.doc)
+    keys = np.where((topic >= 0) & (docs >= 0), topic * len(run.doc_ids) + docs, -1)
+    if not (keys >= 0).any() and data.n_docs:
+        ids = f"topics {run.topic_ids[:3].tolist()} for queries {data.query_ids[:3].tolist()}"
+        raise invalid("a run", "must share topics and documents with the data", ids)
+    at = match_rows(run.topic * len(run.doc_ids) + run.doc, keys)
     floor = np.full(len(run.topic_ids) + 1, np.inf)
     np.minimum.at(floor, run.topic, run.scores)
     floor[-1] = 1.0
@@ -217,8 +214,7 @@ def scores_from_run(run: Run, data: RankingData) -> FloatArray:
 def _below(floor: FloatArray, grades: Array) -> FloatArray:
     """Scores under ``floor``, the lower the higher the grade; steps are wide enough for huge scores."""
     step = np.maximum(1.0, 2.0 * np.spacing(np.abs(floor)))
-    found: FloatArray = floor - step * (1.0 + grades)
-    return found
+    return np.asarray(floor - step * (1.0 + grades), dtype=np.float64)
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str]) -> None:
@@ -231,27 +227,29 @@ def write_run(
     scores: npt.ArrayLike, data: RankingData, path: str | os.PathLike[str], *, tag: str = "cleanrank"
 ) -> None:
     """Writes one score per row of ``data`` as a run, best first; ties keep the order of the rows."""
-    found = np.asarray(scores, dtype=np.float64)
-    if found.shape != (data.n_docs,):
-        raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {found.shape}")
-    if not np.isfinite(found).all():
-        row = int(np.argmax(~np.isfinite(found)))
-        raise invalid("scores", "must be finite", found[row], at=data.place(row))
+    s = np.asarray(scores, dtype=np.float64)
+    if s.shape != (data.n_docs,):
+        raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {s.shape}")
+    if not np.isfinite(s).all():
+        row = int(np.argmax(~np.isfinite(s)))
+        raise invalid("scores", "must be finite", s[row], at=data.place(row))
     if not tag or tag.split() != [tag]:
         raise invalid("tag", "must be one word", repr(tag))
-    order = rank_order(found, data.indptr)
+    order = rank_order(s, data.indptr)
     rank = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
-    constant = {
-        text: pa.DictionaryArray.from_arrays(pa.array(np.zeros(data.n_docs, np.int32)), [text])
-        for text in ("Q0", tag)
-    }
+
+    def constant(text: str) -> Any:
+        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(data.n_docs, np.int32)), [text]).cast(
+            pa.string()
+        )
+
     columns = [
         _words("query ids", data.qid),
-        constant["Q0"].cast(pa.string()),
+        constant("Q0"),
         _documents(data).take(pa.array(order)),
         pa.array(rank),
-        pa.array(found[order]),
-        constant[tag].cast(pa.string()),
+        pa.array(s[order]),
+        constant(tag),
     ]
     _write(path, columns)
 
@@ -274,28 +272,15 @@ def _words(what: str, values: Array) -> Any:
     wrong = pc.or_(pc.match_substring_regex(words, r"[\s\"]"), pc.equal(words, ""))
     row = int(pc.index(wrong, True).as_py())
     if row >= 0:
-        raise invalid(
-            what,
-            "must be words without blanks or quotes to go into a TREC file",
-            repr(words[row].as_py()),
-            at=f"row {row}",
-        )
+        rule = "must be words without blanks or quotes to go into a TREC file"
+        raise invalid(what, rule, repr(words[row].as_py()), at=f"row {row}")
     return words
 
 
-def _find(wanted: IntArray, keys: IntArray) -> IntArray:
-    """The place of every wanted key among distinct ``keys``, or -1."""
-    if not len(keys):
-        return np.full(len(wanted), -1)
-    order = np.argsort(keys, kind="stable")
-    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    return np.where(keys[at] == wanted, at, -1)
-
-
-def _places(names: Array, known: Array) -> IntArray:
-    """The place of every name among the known ones, or -1."""
-    found = pc.index_in(pa.array(names, pa.string()), value_set=pa.array(known, pa.string()))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+def _places(names: Array, among: Array) -> IntArray:
+    """The place of every name among others, or -1."""
+    places = pc.index_in(pa.array(names, pa.string()), value_set=pa.array(among, pa.string()))
+    return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _pairs(file: Path, fields: list[Any], lines: IntArray) -> tuple[Array, IntArray, Array, IntArray]:
@@ -310,14 +295,9 @@ def _pairs(file: Path, fields: list[Any], lines: IntArray) -> tuple[Array, IntAr
         at = int(again[np.argmin(order[again + 1])])
         first, second = order[at], order[at + 1]
         pair = f"{fields[0][int(second)].as_py()} {fields[1][int(second)].as_py()}"
-        _bad(
-            file,
-            int(lines[second]),
-            "a pair of topic and document",
-            "must come once only",
-            f"{pair!r} of line {lines[first]} again",
-            "Keep one of the two lines.",
-        )
+        repeated = f"{pair!r} of line {lines[first]} again"
+        subject, rule = "a pair of topic and document", "must come once only"
+        raise _bad(file, int(lines[second]), subject, rule, repeated, "Keep one of the two lines.")
     return _texts(topics.dictionary), topic, _texts(docs.dictionary), doc
 
 
@@ -337,37 +317,36 @@ def _numbers(file: Path, texts: Any, lines: IntArray, kind: Any, subject: str, r
                 low = middle
             except pa.ArrowInvalid:
                 high = middle
-        _bad(file, int(lines[low]), subject, rule, repr(texts[low].as_py()))
+        raise _bad(file, int(lines[low]), subject, rule, repr(texts[low].as_py())) from None
 
 
 def _fields(
-    path: str | os.PathLike[str], names: tuple[str, ...], wanted: tuple[int, ...]
+    path: str | os.PathLike[str], names: tuple[str, ...], columns: tuple[int, ...]
 ) -> tuple[Path, list[Any], IntArray]:
-    """The wanted fields of every line as Arrow strings, and the line numbers; empty lines are skipped."""
+    """Some fields of every line as Arrow strings, and the line numbers; empty lines are skipped."""
     file = existing_file(path)
     text = np.frombuffer(read_unpacked(file).removeprefix(b"\xef\xbb\xbf"), dtype=np.uint8)
     most = int(np.count_nonzero(text == 10)) + 1
-    starts = np.empty((most, len(wanted)), dtype=np.int64)
-    ends = np.empty((most, len(wanted)), dtype=np.int64)
+    starts = np.empty((most, len(columns)), dtype=np.int64)
+    ends = np.empty((most, len(columns)), dtype=np.int64)
     lines = np.empty(most, dtype=np.int64)
-    n, found = _cut(text, len(names), np.array(wanted), starts, ends, lines)
-    if found >= 0:
-        where = int(lines[n])
+    n, bad_fields = _cut(text, len(names), np.array(columns), starts, ends, lines)
+    if bad_fields >= 0:
         rule = f"must have {len(names)} fields ({' '.join(names)})"
-        _bad(file, where, "a line", rule, f"{found} fields", "Fields are parted by blanks or tabs.")
-    columns = []
-    for j in range(len(wanted)):
+        remedy = "Fields are parted by blanks or tabs."
+        raise _bad(file, int(lines[n]), "a line", rule, f"{bad_fields} fields", remedy)
+    fields = []
+    for j in range(len(columns)):
         offsets = indptr_of(ends[:n, j] - starts[:n, j])
         joined = np.empty(int(offsets[-1]), dtype=np.uint8)
         _gather(text, starts[:n, j], offsets, joined)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
-        column = pa.LargeStringArray.from_buffers(n, buffers[1], buffers[2])
+        field = pa.LargeStringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(joined))
         try:
-            column.validate(full=True)
+            field.validate(full=True)
         except pa.ArrowInvalid as error:
             raise BadFileError(f"{str(file)!r} must be UTF-8 text: {error}.", str(file)) from error
-        columns.append(column)
-    return file, columns, lines[:n]
+        fields.append(field)
+    return file, fields, lines[:n]
 
 
 @kernel()
@@ -410,6 +389,6 @@ def _gather(text: Bytes, starts: IntArray, offsets: IntArray, joined: Bytes) -> 
             joined[at + k] = text[start + k]
 
 
-def _bad(file: Path, line: int, subject: str, rule: str, value: object, remedy: str = "") -> NoReturn:
+def _bad(file: Path, line: int, subject: str, rule: str, value: object, remedy: str = "") -> BadFileError:
     at = f"{file}, line {line}"
-    raise BadFileError(error_text(subject, rule, value, at=at, remedy=remedy), str(file), line)
+    return BadFileError(error_text(subject, rule, value, at=at, remedy=remedy), str(file), line)
