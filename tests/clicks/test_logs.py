@@ -107,8 +107,8 @@ def test_unknown_documents_are_refused_or_counted(log, judged):
         (lambda f: f.drop(columns="click"), r"unknown column \(click\) 'click'"),
         (lambda f: f.drop(columns=["row_id", "doc_id"]), "must name its documents by row_id"),
         (lambda f: f.assign(click=2), r"must be 0 or 1; got 2"),
-        (lambda f: f.assign(position=0), "'position' must hold whole numbers from 1 on"),
-        (lambda f: f.assign(position=1.5), "'position' must hold whole numbers"),
+        (lambda f: f.assign(position=0), "'position' must hold integers >= 1; got 0"),
+        (lambda f: f.assign(position=1.5), "'position' must hold integers >= 1"),
     ],
 )
 def test_bad_tables_are_refused(log, judged, change, words):

@@ -124,7 +124,7 @@ def test_models_by_name_check_their_options():
     ("make", "words"),
     [
         (lambda: pbm(noise=2), "noise must lie in"),
-        (lambda: pbm(eta=-1), "eta must not be negative"),
+        (lambda: pbm(eta=-1), "eta must be a number >= 0"),
         (lambda: pbm(examination=[1.2]), "examination must lie in"),
         (lambda: ccm(a1=1.5), "goes_on must lie in"),
         (lambda: CascadeModel(goes_on=(1, 0)), "three probabilities"),

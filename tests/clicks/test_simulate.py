@@ -152,11 +152,11 @@ def test_lists_that_never_get_a_click_are_refused_instead_of_waiting_for_ever(ju
 
 
 def test_mistakes_are_named(judged):
-    with pytest.raises(CleanrankError, match="sessions must be at least 1"):
+    with pytest.raises(CleanrankError, match="sessions must be an integer >= 1"):
         simulate_clicks(judged, sessions=0)
     with pytest.raises(CleanrankError, match="unknown click model 'pmb'"):
         simulate_clicks(judged, "pmb")
-    with pytest.raises(CleanrankError, match="options must not be given with a model"):
+    with pytest.raises(CleanrankError, match="options go with a named model"):
         simulate_clicks(judged, pbm(), options={"eta": 1})
     with pytest.raises(CleanrankError, match="scores must hold a number for each"):
         simulate_clicks(judged, scores=[1.0])
@@ -164,9 +164,9 @@ def test_mistakes_are_named(judged):
         simulate_clicks(judged, flip=(0.1, 0.2, 0.3))
     with pytest.raises(CleanrankError, match="flip must lie in"):
         simulate_clicks(judged, flip=1.5)
-    with pytest.raises(CleanrankError, match="seed must not be negative"):
+    with pytest.raises(CleanrankError, match="seed must be an integer >= 0"):
         simulate_clicks(judged, seed=-1)
-    with pytest.raises(CleanrankError, match="cutoff must be at least 1"):
+    with pytest.raises(CleanrankError, match="cutoff must be an integer >= 1"):
         simulate_clicks(judged, cutoff=0)
 
 

@@ -1,7 +1,6 @@
 """Clicks: users who click (models), their logs, and what clicks say about grades (evidence)."""
 
 from cleanrank.clicks.evidence import click_evidence as click_evidence
-from cleanrank.clicks.evidence import contradicted as contradicted
 from cleanrank.clicks.evidence import estimate_examination as estimate_examination
 from cleanrank.clicks.logs import ClickLog as ClickLog
 from cleanrank.clicks.logs import clicks_from_log as clicks_from_log

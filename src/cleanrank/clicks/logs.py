@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import BadFileError, invalid
-from cleanrank.ragged import indptr_of
+from cleanrank.ragged import indptr_of, match_rows
 from cleanrank.types import Array, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -158,31 +158,30 @@ def clicks_from_log(
             own, which does for position-based users.
         data: the documents.
         columns: what the columns are called, such as ``{"click": "clicked"}``.
-        unknown: entries whose document is not in ``data`` are refused, or skipped and counted.
+        unknown: entries whose document is not in ``data`` raise an error ("refuse") or are skipped and
+            counted ("skip").
     """
     import pyarrow as pa
 
     one_of("treatment of unknown documents", unknown, UNKNOWN)
     names = {name: name for name in (*COLUMNS, "doc_id")} | dict(columns or {})
-    found = table if isinstance(table, pa.Table) else _read(table)
+    entries = table if isinstance(table, pa.Table) else _read(table)
     for name in ("position", "click"):
-        one_of(f"column ({name})", names[name], found.column_names)
-    row = _rows(found, names, data)
-    known = row >= 0
-    if not known.all() and unknown == "refuse":
-        at = int(np.argmin(known))
+        one_of(f"column ({name})", names[name], entries.column_names)
+    row = _rows(entries, names, data)
+    in_data = row >= 0
+    if not in_data.all() and unknown == "refuse":
+        at = f"entry {int(np.argmin(in_data))}"
         remedy = "Say unknown='skip' to leave such entries out."
-        raise invalid(
-            "click log", "must show documents of the data", "another", at=f"entry {at}", remedy=remedy
-        )
-    position = _whole(found, names["position"], 1)[known]
-    click = _whole(found, names["click"], 0)[known]
+        raise invalid("click log", "must show documents of the data", "another", at=at, remedy=remedy)
+    position = _whole(entries, names["position"], 1)[in_data]
+    click = _whole(entries, names["click"], 0)[in_data]
     if (click > 1).any():
         raise invalid("column (click)", "must be 0 or 1", int(click.max()))
-    has_session = names["session"] in found.column_names
-    session = found.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
-    numbers = np.unique(session, return_inverse=True)[1][known]
-    row = row[known]
+    has_session = names["session"] in entries.column_names
+    session = entries.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
+    numbers = np.unique(session, return_inverse=True)[1][in_data]
+    row = row[in_data]
     query = np.searchsorted(data.indptr, row, side="right") - 1
     order = np.lexsort((position, query, numbers))
     query, numbers = query[order], numbers[order]
@@ -196,31 +195,20 @@ def clicks_from_log(
         row[order],
         position[order],
         click[order].astype(np.bool_),
-        skipped=int((~known).sum()),
+        skipped=int((~in_data).sum()),
     )
 
 
 def _rows(table: Any, names: Mapping[str, str], data: RankingData) -> IntArray:
     """The place in ``data`` of every entry's document; -1 where there is none."""
-    wanted: Array
-    have: Array
     if names["row_id"] in table.column_names:
-        wanted, have = _whole(table, names["row_id"], 0), data.row_ids
-    elif {names["query_id"], names["doc_id"]} <= set(table.column_names) and data.doc_ids is not None:
-        wanted = _keys(table.column(names["query_id"]).to_pylist(), table.column(names["doc_id"]).to_pylist())
-        have = _keys(data.qid.tolist(), data.doc_ids.tolist())
-    else:
-        raise invalid(
-            "click log",
-            "must name its documents by row_id, or by query_id and doc_id where the data have document ids",
-            ", ".join(table.column_names),
-            remedy="Say columns={'row_id': ...}.",
-        )
-    if not len(have):
-        return np.full(len(wanted), -1)
-    order = np.argsort(have, kind="stable")
-    at = np.minimum(np.searchsorted(have[order], wanted), len(have) - 1)
-    return np.where(have[order][at] == wanted, order[at], -1)
+        return match_rows(data.row_ids, _whole(table, names["row_id"], 0))
+    if {names["query_id"], names["doc_id"]} <= set(table.column_names) and data.doc_ids is not None:
+        shown = _keys(*(table.column(names[name]).to_pylist() for name in ("query_id", "doc_id")))
+        return match_rows(_keys(data.qid.tolist(), data.doc_ids.tolist()), shown)
+    rule = "must name its documents by row_id, or by query_id and doc_id where the data have document ids"
+    columns, remedy = ", ".join(table.column_names), "Say columns={'row_id': ...}."
+    raise invalid("click log", rule, columns, remedy=remedy)
 
 
 def _keys(queries: list[Any], docs: list[Any]) -> npt.NDArray[np.str_]:
@@ -229,11 +217,12 @@ def _keys(queries: list[Any], docs: list[Any]) -> npt.NDArray[np.str_]:
 
 def _whole(table: Any, name: str, lowest: int) -> IntArray:
     values: Array = table.column(name).to_numpy()
-    wrong = values.dtype.kind not in "iubf" or not (np.isfinite(values) & (values == np.floor(values))).all()
-    if wrong or (values < lowest).any():
-        raise invalid(
-            f"column {name!r}", f"must hold whole numbers from {lowest} on", f"dtype {values.dtype}"
-        )
+    subject, rule = f"column {name!r}", f"must hold integers >= {lowest}"
+    if values.dtype.kind not in "iubf":
+        raise invalid(subject, rule, f"dtype {values.dtype}")
+    bad = ~(np.isfinite(values) & (values >= lowest) & (values == np.floor(values)))
+    if bad.any():
+        raise invalid(subject, rule, values[np.argmax(bad)], at=f"entry {int(np.argmax(bad))}")
     return values.astype(np.int64)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.jit import has_numba
 from cleanrank.types import FloatArray, IntArray
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, one_of
 
 EXAMINATION = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 WAYS = {"first": 0.0, "second": 0.1}
@@ -72,8 +72,7 @@ class PositionModel:
         probabilities("noise", (self.noise,))
         for field in ("examination", "trust_plus", "trust_minus"):
             object.__setattr__(self, field, probabilities(field, getattr(self, field)))
-        if not 0 <= self.eta < np.inf:
-            raise invalid("eta", "must not be negative", self.eta)
+        check_number("eta", self.eta, least=0)
 
     def examined(self, position: npt.ArrayLike) -> FloatArray:
         """P(examined) at ranks counted from 1.
@@ -117,9 +116,12 @@ class CascadeModel:
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
         """Draws the clicks of one pass over the lists."""
-        walk = _walk()
+        from cleanrank.clicks import _walks
+
         clicks = np.zeros(len(r), dtype=np.bool_)
         look, leave = rng.random(len(r)), rng.random(len(r))
+        # The same clicks without numba, only slower.
+        walk = _walks.walk if has_numba() else _walks.walk_numpy
         walk(r, indptr, look, leave, *self.goes_on, clicks)
         return clicks
 
@@ -199,9 +201,8 @@ def make_click_model(name: str, options: Mapping[str, Any] | None = None) -> Cli
     try:
         return family(**(options or {}))
     except TypeError as error:
-        raise invalid(
-            f"options of click model {name!r}", "must have fitting types", options, remedy=f"({error})"
-        ) from error
+        subject = f"options of click model {name!r}"
+        raise invalid(subject, "must have fitting types", options, remedy=f"({error})") from error
 
 
 def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> FloatArray:
@@ -213,33 +214,24 @@ def relevance(grades: npt.ArrayLike, top_grade: int, noise: float = 0.0) -> Floa
     s = np.asarray(grades, dtype=np.float64)
     if top_grade < 1 or (s.size and s.max() > top_grade):
         raise invalid("top_grade", "must be at least 1 and the highest grade", top_grade)
-    found: FloatArray = noise + (1 - noise) * (2.0**s - 1) / (2.0**top_grade - 1)
-    return found
+    return np.asarray(noise + (1 - noise) * (2.0**s - 1) / (2.0**top_grade - 1), dtype=np.float64)
 
 
 def _noise(way: str, noise: float | None) -> float:
     return WAYS[one_of("way", way, WAYS)] if noise is None else noise
 
 
-def _walk() -> Callable[..., None]:
-    """The compiled walk down lists, or the plain one where numba is not installed; the same clicks."""
-    from cleanrank.clicks import _walks
-
-    return _walks.walk if has_numba() else _walks.walk_numpy
-
-
 def _at(values: tuple[float, ...], position: npt.ArrayLike) -> FloatArray:
     place = np.minimum(np.asarray(position), len(values)) - 1
-    found: FloatArray = np.asarray(values, dtype=np.float64)[place]
-    return found
+    return np.asarray(np.asarray(values, dtype=np.float64)[place])
 
 
 def probabilities(name: str, values: Sequence[float]) -> tuple[float, ...]:
     """Values as floats, if all lie in [0, 1]."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found) or not ((found >= 0) & (found <= 1)).all():
+    p = np.asarray(values, dtype=np.float64)
+    if p.ndim != 1 or not len(p) or not ((p >= 0) & (p <= 1)).all():
         raise invalid(name, "must lie in [0, 1]", values)
-    return tuple(float(v) for v in found)
+    return tuple(float(v) for v in p)
 
 
 CLICK_MODELS: dict[str, Callable[..., ClickModel]] = {

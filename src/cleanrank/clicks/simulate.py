@@ -1,19 +1,20 @@
 """Simulated clicks: users of a known kind look at ranked lists of judged documents.
 
-``simulate_clicks`` gives a log, ``static_clicks`` data to train on, ``online_clicks`` fresh lists for ever.
-Shared arguments:
+``simulate_clicks`` gives a log, ``static_clicks`` data to train on (one click vector per query),
+``online_clicks`` an endless stream of freshly clicked lists. Shared arguments:
 
 * data: judged documents; the grades decide what is relevant.
 * model: the name of a family in ``CLICK_MODELS`` or a model; options: further arguments of a named family,
   such as ``{"way": "second"}``.
 * scores: the ranking that is shown; without it ``data.positions``, else the order of the rows.
 * seed: same seed, same clicks.
-* flip: every click and non-click is turned round with this probability; a pair (e_plus, e_minus) loses clicks
-  at rate e_plus and makes them up at rate e_minus.
+* flip: every click and non-click is flipped with this probability; a pair (e_plus, e_minus) loses clicks at
+  rate e_plus and adds false ones at rate e_minus.
 * cutoff: ranks shown; without it the whole list.
 * top_grade: the scale's highest grade, when it does not occur in ``data``.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -26,8 +27,9 @@ from cleanrank.clicks.models import ClickModel, Clicks, make_click_model, probab
 from cleanrank.errors import invalid
 from cleanrank.ragged import indptr_of, rank_order
 from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import check_integer, check_seed
 
-BARREN = 200
+MOST_EMPTY = 200
 
 Flip: TypeAlias = float | tuple[float, float] | None
 
@@ -44,17 +46,29 @@ def simulate_clicks(
     top_grade: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> ClickLog:
-    """Shows every query's list ``sessions`` times and notes the clicks.
+    """Clicks of simulated users on judged documents.
 
-    Session k has draws of its own, so that more sessions leave the first ones as they were.
+    Args:
+        data: judged documents; the grades decide what is relevant.
+        model: the name of a family in ``CLICK_MODELS`` or a click model.
+        scores: the ranking that is shown; without it ``data.positions``, else the order of the rows.
+        sessions: how often every query's list is shown; more sessions leave the first ones as they were.
+        seed: same seed, same clicks.
+        flip: probability that a click or non-click is flipped, or a pair (lost clicks, false clicks).
+        cutoff: ranks shown; without it the whole list.
+        top_grade: the scale's highest grade, when it does not occur in ``data``.
+        options: further arguments of a named model, such as ``{"way": "second"}``.
+
+    Returns:
+        The lists shown and the clicks on them.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [4, 0, 0, 0], qid=[1] * 4)
     >>> simulate_clicks(data, "cascade", sessions=3).click.reshape(3, 4).astype(int).tolist()
     [[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
     """
-    shown = _Shown.of(data, model, scores, flip, cutoff, top_grade, options)
-    return ClickLog.joined(list(_sessions(shown, sessions, seed)))
+    lists = _Lists.of(data, model, scores, flip, cutoff, top_grade, options)
+    return ClickLog.joined(list(_sessions(lists, sessions, seed)))
 
 
 def click_sessions(
@@ -70,7 +84,7 @@ def click_sessions(
     options: Mapping[str, Any] | None = None,
 ) -> Iterator[ClickLog]:
     """``simulate_clicks`` one session at a time, for logs larger than memory."""
-    return _sessions(_Shown.of(data, model, scores, flip, cutoff, top_grade, options), sessions, seed)
+    return _sessions(_Lists.of(data, model, scores, flip, cutoff, top_grade, options), sessions, seed)
 
 
 def static_clicks(
@@ -105,42 +119,38 @@ def online_clicks(
     top_grade: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Iterator[ClickLog]:
-    """Fresh clicks for ever: each step shows ``lists`` queries drawn at random.
+    """An endless stream of logs: each step shows ``lists`` queries drawn at random.
 
-    ``skip_empty`` leaves out lists without a click and draws others in their place, as training on clicks
-    usually does. Step t depends on the seed and t alone.
+    ``skip_empty`` replaces lists without a click by others, as training on clicks usually does. Step t
+    depends on the seed and t alone.
     """
-    if lists < 1:
-        raise invalid("lists", "must be at least 1", lists)
+    check_integer("lists", lists, least=1)
+    check_seed(seed)
     if not data.n_docs:
         raise invalid("data", "must hold a document to show", "none")
-    shown = _Shown.of(data, model, scores, flip, cutoff, top_grade, options)
-    step = 0
-    while True:
-        rng = np.random.default_rng((_seed(seed), step))
+    drawn = _Lists.of(data, model, scores, flip, cutoff, top_grade, options)
+    for step in itertools.count():
+        rng = np.random.default_rng((seed, step))
         parts: list[ClickLog] = []
-        count = barren = 0
+        count = empty_draws = 0
         while count < lists:
             queries = rng.integers(0, data.n_queries, lists)
-            log = shown.log(queries, step, shown.clicks(queries, rng), seed)
+            log = drawn.log(queries, step, drawn.clicks(queries, rng), seed)
             if skip_empty:
                 log = log.select_lists(log.clicks_per_list > 0)
             log = log.select_lists(np.arange(log.n_lists) < lists - count)
-            barren = 0 if log.n_lists else barren + 1
-            if barren > BARREN:
+            empty_draws = 0 if log.n_lists else empty_draws + 1
+            if empty_draws > MOST_EMPTY:
                 remedy = "Say skip_empty=False or noise=."
-                raise invalid(
-                    "lists", "must get a click now and then", f"none in {BARREN * lists:,}", remedy=remedy
-                )
+                none = f"none in {MOST_EMPTY * lists:,}"
+                raise invalid("lists", "must get a click now and then", none, remedy=remedy)
             count += log.n_lists
             parts.append(log)
-        joined = ClickLog.joined(parts)
-        yield replace(joined, session=np.arange(step * lists, (step + 1) * lists))
-        step += 1
+        yield replace(ClickLog.joined(parts), session=np.arange(step * lists, (step + 1) * lists))
 
 
 @dataclass(frozen=True, eq=False)
-class _Shown:
+class _Lists:
     """Lists as users see them: rows in rank order, P(relevant), the model and the flips."""
 
     data: RankingData
@@ -162,13 +172,13 @@ class _Shown:
         cutoff: int | None,
         top_grade: int | None,
         options: Mapping[str, Any] | None,
-    ) -> "_Shown":
+    ) -> "_Lists":
         if isinstance(model, str):
             model = make_click_model(model, options)
         elif options:
-            raise invalid("options", "must not be given with a model", dict(options))
-        if cutoff is not None and cutoff < 1:
-            raise invalid("cutoff", "must be at least 1", cutoff)
+            raise invalid("options", "go with a named model, not with a click model", dict(options))
+        if cutoff is not None:
+            check_integer("cutoff", cutoff, least=1)
         row = shown_order(data, scores)
         position = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
         lengths = data.lengths
@@ -184,8 +194,8 @@ class _Shown:
         at, indptr = self._entries(queries)
         clicks = self.model.draw(self.r[at], self.position[at], indptr, rng)
         if any(self.flip):
-            lose, make_up = self.flip
-            clicks = clicks ^ (rng.random(len(clicks)) < np.where(clicks, lose, make_up))
+            lost, false = self.flip
+            clicks = clicks ^ (rng.random(len(clicks)) < np.where(clicks, lost, false))
         return clicks
 
     def log(self, queries: IntArray, session: int, clicks: Clicks, seed: int) -> ClickLog:
@@ -210,13 +220,13 @@ class _Shown:
         return np.arange(indptr[-1]) + shift, indptr
 
 
-def _sessions(shown: _Shown, sessions: int, seed: int) -> Iterator[ClickLog]:
-    if sessions < 1:
-        raise invalid("sessions", "must be at least 1", sessions)
-    queries = np.arange(shown.data.n_queries)
+def _sessions(lists: _Lists, sessions: int, seed: int) -> Iterator[ClickLog]:
+    check_integer("sessions", sessions, least=1)
+    check_seed(seed)
+    queries = np.arange(lists.data.n_queries)
     for session in range(sessions):
-        clicks = shown.clicks(queries, np.random.default_rng((_seed(seed), session)))
-        yield shown.log(queries, session, clicks, seed)
+        clicks = lists.clicks(queries, np.random.default_rng((seed, session)))
+        yield lists.log(queries, session, clicks, seed)
 
 
 def shown_order(data: RankingData, scores: npt.ArrayLike | None) -> IntArray:
@@ -225,16 +235,14 @@ def shown_order(data: RankingData, scores: npt.ArrayLike | None) -> IntArray:
         if data.positions is None:
             return np.arange(data.n_docs)
         return rank_order(-data.positions.astype(np.float64), data.indptr)
-    found = np.asarray(scores, dtype=np.float64)
-    if found.shape != (data.n_docs,) or np.isnan(found).any():
-        raise invalid(
-            "scores", f"must hold a number for each of the {data.n_docs} rows", f"shape {found.shape}"
-        )
-    return rank_order(found, data.indptr)
+    s = np.asarray(scores, dtype=np.float64)
+    if s.shape != (data.n_docs,) or np.isnan(s).any():
+        raise invalid("scores", f"must hold a number for each of the {data.n_docs} rows", f"shape {s.shape}")
+    return rank_order(s, data.indptr)
 
 
 def flip_rates(flip: Flip) -> tuple[float, float]:
-    """(e_plus, e_minus): P(a click is lost), P(a click is made up)."""
+    """(e_plus, e_minus): P(a click is lost), P(a non-click becomes one)."""
     if flip is None:
         return 0.0, 0.0
     pair = (flip, flip) if isinstance(flip, int | float) else tuple(flip)
@@ -242,9 +250,3 @@ def flip_rates(flip: Flip) -> tuple[float, float]:
         raise invalid("flip", "must be one rate or a pair (e_plus, e_minus)", flip)
     probabilities("flip", pair)
     return float(pair[0]), float(pair[1])
-
-
-def _seed(seed: int) -> int:
-    if seed < 0:
-        raise invalid("seed", "must not be negative", seed)
-    return int(seed)
