@@ -1,23 +1,13 @@
 """Simulated clicks: users of a known kind look at ranked lists of judged documents.
 
 ``simulate_clicks`` gives a log, ``static_clicks`` data to train on (one click vector per query),
-``online_clicks`` an endless stream of freshly clicked lists. Shared arguments:
-
-* data: judged documents; the grades decide what is relevant.
-* model: the name of a family in ``CLICK_MODELS`` or a model; options: further arguments of a named family,
-  such as ``{"way": "second"}``.
-* scores: the ranking that is shown; without it ``data.positions``, else the order of the rows.
-* seed: same seed, same clicks.
-* flip: every click and non-click is flipped with this probability; a pair (e_plus, e_minus) loses clicks at
-  rate e_plus and adds false ones at rate e_minus.
-* cutoff: ranks shown; without it the whole list.
-* top_grade: the scale's highest grade, when it does not occur in ``data``.
+``online_clicks`` an endless stream of freshly clicked lists.
 """
 
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +22,16 @@ from cleanrank.validation import check_integer, check_seed
 MOST_EMPTY = 200
 
 Flip: TypeAlias = float | tuple[float, float] | None
+
+
+class Showing(TypedDict, total=False):
+    """How lists are shown and clicks flipped; ``simulate_clicks`` says what each argument means."""
+
+    scores: npt.ArrayLike | None
+    flip: Flip
+    cutoff: int | None
+    top_grade: int | None
+    options: Mapping[str, Any] | None
 
 
 def simulate_clicks(
@@ -67,40 +67,34 @@ def simulate_clicks(
     >>> simulate_clicks(data, "cascade", sessions=3).click.reshape(3, 4).astype(int).tolist()
     [[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
     """
-    lists = _Lists.of(data, model, scores, flip, cutoff, top_grade, options)
-    return ClickLog.joined(list(_sessions(lists, sessions, seed)))
+    showing = Showing(scores=scores, flip=flip, cutoff=cutoff, top_grade=top_grade, options=options)
+    return ClickLog.joined(list(click_sessions(data, model, sessions=sessions, seed=seed, **showing)))
 
 
 def click_sessions(
     data: RankingData,
     model: str | ClickModel = "pbm",
     *,
-    scores: npt.ArrayLike | None = None,
     sessions: int = 1,
     seed: int = 0,
-    flip: Flip = None,
-    cutoff: int | None = None,
-    top_grade: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    **showing: Unpack[Showing],
 ) -> Iterator[ClickLog]:
     """``simulate_clicks`` one session at a time, for logs larger than memory."""
-    return _sessions(_Lists.of(data, model, scores, flip, cutoff, top_grade, options), sessions, seed)
+    check_integer("sessions", sessions, least=1)
+    check_seed(seed)
+    lists = _Lists.of(data, model, **showing)
+    queries = np.arange(data.n_queries)
+    for session in range(sessions):
+        # Draws of its own, so that more sessions leave the first ones as they were.
+        clicks = lists.clicks(queries, np.random.default_rng((seed, session)))
+        yield lists.log(queries, session, clicks, seed)
 
 
 def static_clicks(
-    data: RankingData,
-    model: str | ClickModel = "pbm",
-    *,
-    scores: npt.ArrayLike | None = None,
-    seed: int = 0,
-    flip: Flip = None,
-    top_grade: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    data: RankingData, model: str | ClickModel = "pbm", *, seed: int = 0, **showing: Unpack[Showing]
 ) -> RankingData:
     """Data whose labels are one draw of clicks per query and whose ``positions`` are the ranks shown."""
-    log = simulate_clicks(
-        data, model, scores=scores, seed=seed, flip=flip, top_grade=top_grade, options=options
-    )
+    log = simulate_clicks(data, model, seed=seed, **showing)
     y, positions = np.zeros(data.n_docs, np.int32), np.zeros(data.n_docs, np.int32)
     y[log.row], positions[log.row] = log.click, log.position
     return replace(data, y=y, positions=positions, gains=None)
@@ -110,14 +104,10 @@ def online_clicks(
     data: RankingData,
     model: str | ClickModel = "pbm",
     *,
-    scores: npt.ArrayLike | None = None,
     lists: int = 256,
     skip_empty: bool = True,
     seed: int = 0,
-    flip: Flip = None,
-    cutoff: int | None = None,
-    top_grade: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    **showing: Unpack[Showing],
 ) -> Iterator[ClickLog]:
     """An endless stream of logs: each step shows ``lists`` queries drawn at random.
 
@@ -128,7 +118,7 @@ def online_clicks(
     check_seed(seed)
     if not data.n_docs:
         raise invalid("data", "must hold a document to show", "none")
-    drawn = _Lists.of(data, model, scores, flip, cutoff, top_grade, options)
+    drawn = _Lists.of(data, model, **showing)
     for step in itertools.count():
         rng = np.random.default_rng((seed, step))
         parts: list[ClickLog] = []
@@ -167,11 +157,11 @@ class _Lists:
         cls,
         data: RankingData,
         model: str | ClickModel,
-        scores: npt.ArrayLike | None,
-        flip: Flip,
-        cutoff: int | None,
-        top_grade: int | None,
-        options: Mapping[str, Any] | None,
+        scores: npt.ArrayLike | None = None,
+        flip: Flip = None,
+        cutoff: int | None = None,
+        top_grade: int | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> "_Lists":
         if isinstance(model, str):
             model = make_click_model(model, options)
@@ -218,15 +208,6 @@ class _Lists:
             return slice(None), indptr
         shift = np.repeat(self.indptr[:-1][queries] - indptr[:-1], lengths)
         return np.arange(indptr[-1]) + shift, indptr
-
-
-def _sessions(lists: _Lists, sessions: int, seed: int) -> Iterator[ClickLog]:
-    check_integer("sessions", sessions, least=1)
-    check_seed(seed)
-    queries = np.arange(lists.data.n_queries)
-    for session in range(sessions):
-        clicks = lists.clicks(queries, np.random.default_rng((seed, session)))
-        yield lists.log(queries, session, clicks, seed)
 
 
 def shown_order(data: RankingData, scores: npt.ArrayLike | None) -> IntArray:
