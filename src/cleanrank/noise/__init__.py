@@ -1,1 +1,1 @@
-"""Label noise: what it is (profiles), how it gets into data (inject, clicks), what it does (pnoise)."""
+"""Label noise: matrices (profiles), drawing it (corrupt), measuring it (pair_noise), estimating it."""

@@ -376,8 +376,7 @@ def _row_rates(rate: float, n_grades: int, row_weights: Sequence[float], proport
         raise invalid("row_weights", "must be above 0 for a grade that occurs", weights.tolist())
     rates: FloatArray = rate * weights / mean
     if (rates > 1).any():
-        remedy = "Lower the rate or even out row_weights."
-        at = f"grade {int(rates.argmax())}"
+        at, remedy = f"grade {int(rates.argmax())}", "Lower the rate or even out row_weights."
         raise invalid("row rates", "must not exceed 1", f"{rates.max():.3g}", at=at, remedy=remedy)
     return rates
 
