@@ -179,14 +179,14 @@ def _click_record(
     file: Path, scores: Path | None, sessions: int, cutoff: int | None, tally: _Tally
 ) -> dict[str, Any]:
     import cleanrank
-    from cleanrank.data.files import checksum
+    from cleanrank.data.files import file_sha256
 
     return {
         "cleanrank": cleanrank.__version__,
         "input": file.name,
-        "input_sha256": checksum(file),
+        "input_sha256": file_sha256(file),
         "scores": None if scores is None else scores.name,
-        "scores_sha256": None if scores is None else checksum(scores),
+        "scores_sha256": None if scores is None else file_sha256(scores),
         **tally.settings,
         "sessions": sessions,
         "cutoff": cutoff,

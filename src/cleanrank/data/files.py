@@ -71,7 +71,7 @@ def refuse_overwriting(*paths: Path, force: bool = False) -> None:
         raise invalid("output", "must not exist yet", repr(str(existing)), remedy="Overwrite with --force.")
 
 
-def checksum(path: str | os.PathLike[str]) -> str:
+def file_sha256(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

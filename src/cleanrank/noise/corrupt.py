@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import cleanrank
-from cleanrank.data.files import checksum, refuse_overwriting, written_whole
+from cleanrank.data.files import file_sha256, refuse_overwriting, written_whole
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
 from cleanrank.ragged import query_of_row
@@ -186,7 +186,7 @@ def record_of(
         "cleanrank": cleanrank.__version__,
         "numpy": np.__version__,
         "input": None if source is None else Path(source).name,
-        "input_sha256": None if source is None else checksum(source),
+        "input_sha256": None if source is None else file_sha256(source),
         "output": output,
         "name": corruption.profile.name,
         "matrix": corruption.profile.matrix.tolist(),

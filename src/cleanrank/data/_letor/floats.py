@@ -38,7 +38,7 @@ LEAST_POWER, MOST_POWER = -65, 39
 
 def _five_powers() -> npt.NDArray[np.uint64]:
     """The leading 128 bits of 5^q for every q in use, as (high, low), rounded as in (Lemire 2021)."""
-    found = []
+    powers = []
     for q in range(LEAST_POWER, MOST_POWER + 1):
         if q >= 0:
             bits = 5**q << 128
@@ -46,8 +46,8 @@ def _five_powers() -> npt.NDArray[np.uint64]:
             width = (5**-q).bit_length()
             bits = 2 ** (width + 127 if q >= -27 else 2 * width + 128) // 5**-q + 1
         bits >>= bits.bit_length() - 128
-        found.append((bits >> 64, bits & (2**64 - 1)))
-    return np.array(found, dtype=np.uint64)
+        powers.append((bits >> 64, bits & (2**64 - 1)))
+    return np.array(powers, dtype=np.uint64)
 
 
 FIVES = _five_powers()
@@ -98,9 +98,9 @@ def line_end(buf: Any, i: Any) -> Any:
     """The position of the next line feed from ``i`` on, looked for in steps of 8 bytes."""
     while LITTLE_ENDIAN and i < len(buf) - 8:
         x = eight_bytes(buf, i) ^ LINE_FEEDS
-        found = (x - LOW_BITS) & ~x & HIGH_BITS
-        if found != 0:
-            return i + np.int64(trailing_zeros(found) >> np.uint64(3))
+        zeros = (x - LOW_BITS) & ~x & HIGH_BITS
+        if zeros != 0:
+            return i + np.int64(trailing_zeros(zeros) >> np.uint64(3))
         i += 8
     while buf[i] != LF:
         i += 1
