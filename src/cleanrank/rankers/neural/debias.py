@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from cleanrank.errors import invalid
 from cleanrank.losses.torch import RankingLoss
-from cleanrank.losses.torch.weights import pair_weight
+from cleanrank.losses.torch.pair_loss import pair_weight
 
 RANKS = 10  # further ranks share the parameter of the last
 HEAVIEST = 100.0
