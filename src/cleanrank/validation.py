@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "nn": ("torch",),
+    "nn": ("torch", "safetensors"),
     "web": ("fastapi", "uvicorn", "jinja2"),
     "dask": ("dask", "distributed"),
 }
