@@ -34,10 +34,6 @@ from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import FloatArray
 from cleanrank.validation import check_number, is_number, one_of
 
-MODES: dict[str, str] = {
-    "expected": "the mean over all draws of peers; no further variance",
-    "sampled": "peers drawn from the batch, as published",
-}
 ALPHA, EPS = 0.1, 0.05
 
 
@@ -298,14 +294,14 @@ def peer(
     Args:
         loss: any loss.
         alpha: weight of the peers in [0, 1].
-        mode: one of MODES.
+        mode: "expected" (the mean over all draws) or "sampled" (drawn from the batch, as published).
         prior: the share of targets 1, for points that of the batch; not read by sampled peers.
 
     >>> round(float(peer("logistic", 1.0).value(3.0, 1)), 6)
     -1.5
     """
     base = binary_loss(loss)
-    one_of("mode of peers", mode, MODES)
+    one_of("mode of peers", mode, ("expected", "sampled"))
     if not (is_number(alpha) and 0 <= alpha <= 1):
         raise invalid(
             "alpha",

@@ -36,11 +36,6 @@ from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
 MOST_CUTS = 2000
-CUTS: dict[str, str] = {"score": "documents with a score of at least the cut", "rank": "the first documents"}
-METHODS: dict[str, str] = {
-    "ltt": "Learn then Test, fixed sequence; any risk",
-    "rcps": "risk-controlling prediction sets by an upper confidence bound; monotone risks",
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Cutoff:
 
     Attributes:
         at: the least score shown (cut "score") or how many documents (cut "rank").
-        cut: one of CUTS.
+        cut: "score" or "rank".
         risk: one of RISKS.
         alpha: the limit of the risk.
         delta: the probability that the limit is broken.
@@ -122,12 +117,15 @@ def calibrate_cutoff(
         alpha: the limit of the mean risk.
         delta: the probability that the limit may be broken.
         cut: "score" for one threshold, "rank" for one number of documents per query.
-        method: "ltt" or "rcps".
+        method: "ltt" (Learn then Test, any risk) or "rcps" (monotone risks).
         bound: what p-values and upper bounds come from; one of BOUNDS.
         grid: cuts to try, fixed without a look at these data, as quantiles of scores of other queries are.
             Must be given for false_discovery of scores, which is not monotone; for the rest the scores
             themselves serve.
         relevant: the lowest grade that counts as relevant.
+
+    Returns:
+        The cut with its guarantee; ``keep`` applies it to other data.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(200, 5, seed=0)
@@ -136,8 +134,8 @@ def calibrate_cutoff(
     (True, False)
     """
     kind = RISKS[one_of("risk", risk, RISKS)]
-    one_of("cut", cut, CUTS)
-    one_of("method", method, METHODS)
+    one_of("cut", cut, ("score", "rank"))
+    one_of("method", method, ("ltt", "rcps"))
     p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
     check_number("alpha", alpha, above=0, below=1)
     check_number("delta", delta, above=0, below=1)

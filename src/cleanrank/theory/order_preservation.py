@@ -32,11 +32,6 @@ from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_integer, check_number, check_seed, one_of
 
 LEAST_R2, LEAST_TAU, SLOPE_SLACK = 0.9995, 0.98, 0.02
-VERDICTS: dict[str, str] = {
-    "strict": "order preserving: an affine function of the clean risk with the slope gamma0 + gamma1 - 1",
-    "affine": "an affine function of the clean risk on these scorers, with another slope",
-    "no": "not a function of the clean risk: scorers change places",
-}
 PAIRED: dict[str, tuple[str, str]] = {
     "ranknet": ("logistic", "macro"),
     "sym-ranknet": ("sigmoid", "macro"),
@@ -80,7 +75,7 @@ class OrderPreservation:
 
     Attributes:
         name: what was tried.
-        verdict: "strict", "affine" or "no"; see VERDICTS.
+        verdict: "strict", "affine" or "no"; see the module.
         slope: of the fit over scorers.
         r2: of the fit.
         tau: Kendall's, between clean and noisy values.

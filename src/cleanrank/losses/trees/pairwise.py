@@ -20,7 +20,7 @@ from cleanrank.jit import query_chunks
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.pairs import check_weighting, clean_pair_share
 from cleanrank.losses.trees import _pair_kernels
-from cleanrank.losses.trees._slopes import NO_PAIRS, stacked, strict_slope, tied_slope
+from cleanrank.losses.trees._slopes import NO_PAIRS, SlopeReading, stacked, strict_slope, tied_slope
 from cleanrank.losses.trees.lambdarank import PIECES, LambdaRankObjective, Observer
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -64,12 +64,7 @@ class PairwiseObjective(LambdaRankObjective):
         matrix = check_weighting(weighting, pair_set, noise, data.n_grades)
         level = 1 if truncation_level is None else truncation_level
         super().__init__(
-            data,
-            norm=False,
-            sigmoid=sigmoid,
-            truncation_level=level,
-            observer=observer,
-            n_jobs=n_jobs,
+            data, norm=False, sigmoid=sigmoid, truncation_level=level, observer=observer, n_jobs=n_jobs
         )
         self.loss, self.all_pairs = check_trainable(loss), truncation_level is None
         self.slope, self.tied, self.tied_row = strict_slope(loss, both=pair_set != "strict"), NO_PAIRS, 0
@@ -93,14 +88,10 @@ class PairwiseObjective(LambdaRankObjective):
         self.slope, self.tied = stacked(strict, tied_slope(self.loss, as_table=True)), NO_PAIRS
 
     def _base(self, scores: FloatArray) -> None:
-        ranking = self.ranking
         if not self.all_pairs:
-            _pair_kernels.top_pair_gradients(
-                scores, self.gains, ranking.indptr, ranking.bounds, ranking.order, self._discount, self.scale,
-                self.sigmoid, False, False, self.truncation_level, self.slope.polynomial, self.slope.table,
-                self.slope.cuts, self._grad, self._hess,
-            )  # fmt: skip
+            _top_pairs(self, scores, self.slope, self.scale, swap=False)
             return
+        ranking = self.ranking
         _pair_kernels.pair_gradients(
             scores, ranking.indptr, self._bounds, self._by_gain, self._lower, self.sigmoid, self.scale,
             self.slope.polynomial, self.tied.polynomial, self.slope.table, self.slope.cuts, self.tied_row,
@@ -125,12 +116,19 @@ class RobustLambdaObjective(LambdaRankObjective):
         self.slope = strict_slope(loss, both=False)
 
     def _base(self, scores: FloatArray) -> None:
-        ranking = self.ranking
-        _pair_kernels.top_pair_gradients(
-            scores, self.gains, ranking.indptr, ranking.bounds, ranking.order, self._discount,
-            self._inverse_ideal, self.sigmoid, self.norm, True, self.truncation_level, self.slope.polynomial,
-            self.slope.table, self.slope.cuts, self._grad, self._hess,
-        )  # fmt: skip
+        _top_pairs(self, scores, self.slope, self._inverse_ideal, swap=True)
+
+
+def _top_pairs(
+    objective: LambdaRankObjective, scores: FloatArray, slope: SlopeReading, scale: FloatArray, *, swap: bool
+) -> None:
+    """Gradients of the pairs with a document above the truncation level, into the objective's arrays."""
+    ranking = objective.ranking
+    _pair_kernels.top_pair_gradients(
+        scores, objective.gains, ranking.indptr, ranking.bounds, ranking.order, objective._discount, scale,
+        objective.sigmoid, objective.norm, swap, objective.truncation_level, slope.polynomial, slope.table,
+        slope.cuts, objective._grad, objective._hess,
+    )  # fmt: skip
 
 
 def falling_order(values: FloatArray, indptr: IntArray) -> tuple[Array, Array]:

@@ -26,11 +26,7 @@ from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
-KINDS: dict[str, str] = {
-    "sampled": "labels permuted at random for every tree",
-    "expected": "the mean over all permutations of a query",
-}
-WITHIN = ("query", "batch")
+KINDS = ("sampled", "expected")
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Peers:
 
     Attributes:
         alpha: weight of the peers' gradients, >= 0.
-        kind: one of KINDS.
+        kind: "sampled" or "expected".
         within: labels are permuted within a query or over the whole batch; expected peers: query only.
         permutations: how many random permutations are averaged.
         seed: same seed, same permutations, whatever the number of threads.
@@ -53,7 +49,7 @@ class Peers:
 
     def __post_init__(self) -> None:
         one_of("kind of peers", self.kind, KINDS)
-        one_of("range of peers", self.within, WITHIN)
+        one_of("range of peers", self.within, ("query", "batch"))
         check_number("alpha", self.alpha, least=0)
         check_integer("permutations", self.permutations, least=1)
         if self.kind == "expected" and self.within != "query":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from cleanrank.rankers.neural.loop import Forward, cast
 from cleanrank.rankers.neural.networks import Network, build_network
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
 FORMAT = "cleanrank network"
 VERSION = 1
@@ -262,17 +265,6 @@ def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk:
     return scores.cpu().numpy().astype(np.float64)
 
 
-class Settings(Protocol):
-    """The parameters of a ranker that a task reads."""
-
-    network: str
-    network_options: Mapping[str, Any] | None
-    scaling: str
-    measure: str
-    random_state: int
-    device: str
-
-
 def mean_value(data: RankingData, scores: FloatArray, measure: str) -> float:
     """The mean of a measure over the queries of judged data."""
     return float(next(iter(evaluate(scores, data, measure).means.values())))
@@ -291,7 +283,7 @@ class Task:
 
     def __init__(
         self,
-        ranker: Settings,
+        ranker: "NeuralRanker",
         X: Any,
         indptr: IntArray,
         rows: IntArray | None = None,

@@ -1,7 +1,7 @@
 """Neural rankers in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters one can search.
 
-NumPy and torch are all it needs, so that it runs on a bare GPU machine. Rows come in any order and scores go
-back in it.
+NumPy and torch are all that training needs, so that it runs on a bare GPU machine; saving needs safetensors.
+Rows come in any order and scores go back in it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
