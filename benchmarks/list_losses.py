@@ -26,8 +26,8 @@ from typing import Any
 import torch
 from timing import interleaved, machine_facts, write_result
 
+from cleanrank.jit import has_numba
 from cleanrank.losses.torch import RANKING_LOSSES, ranking_loss
-from cleanrank.losses.torch.pair_sums import has_numba
 
 GOAL = 4.0
 CASES: dict[str, dict[str, Any]] = {

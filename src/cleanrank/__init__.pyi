@@ -20,12 +20,15 @@ from cleanrank.diagnosis.diagnose import diagnose as diagnose
 from cleanrank.errors import CleanrankError as CleanrankError
 from cleanrank.issues.find import find_label_issues as find_label_issues
 from cleanrank.issues.table import LabelIssues as LabelIssues
-from cleanrank.metrics.evaluation import Comparison as Comparison
+from cleanrank.metrics.comparison import Comparison as Comparison
+from cleanrank.metrics.comparison import compare as compare
 from cleanrank.metrics.evaluation import Evaluation as Evaluation
-from cleanrank.metrics.evaluation import compare as compare
 from cleanrank.metrics.evaluation import evaluate as evaluate
+from cleanrank.metrics.explain_ndcg import explain_ndcg as explain_ndcg
 from cleanrank.metrics.measure import Measure as Measure
+from cleanrank.metrics.risk_control import calibrate_cutoff as calibrate_cutoff
 from cleanrank.metrics.selection import select_model as select_model
+from cleanrank.metrics.significance import fisher_test as fisher_test
 from cleanrank.noise.annotators import from_repeated as from_repeated
 from cleanrank.noise.corrupt import corrupt as corrupt
 from cleanrank.noise.estimate import NoiseEstimate as NoiseEstimate

@@ -22,7 +22,7 @@ from cleanrank.diagnosis.diagnose import Diagnosis
 from cleanrank.experiments.detection import agreement
 from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import LabelIssues
-from cleanrank.metrics.evaluation import Comparison, compare
+from cleanrank.metrics.comparison import Comparison, compare
 from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, sample_gold

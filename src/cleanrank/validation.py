@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "nn": ("torch",),
+    "nn": ("torch", "safetensors"),
     "web": ("fastapi", "uvicorn", "jinja2"),
     "dask": ("dask", "distributed"),
 }
@@ -68,9 +68,10 @@ def check_number(
     *,
     above: float | None = None,
     least: float | None = None,
+    below: float | None = None,
     most: float | None = None,
 ) -> float:
-    """Returns ``value`` if it is a finite number > above, >= least and <= most, where given; else raises.
+    """Returns ``value`` if it is a finite number > above, >= least, < below, <= most; else raises.
 
     >>> check_number("rate", 0.25, least=0, most=1)
     0.25
@@ -80,10 +81,11 @@ def check_number(
         and math.isfinite(value)
         and (above is None or value > above)
         and (least is None or value >= least)
+        and (below is None or value < below)
         and (most is None or value <= most)
     )
     if not inside:
-        bounds = ((">", above), (">=", least), ("<=", most))
+        bounds = ((">", above), (">=", least), ("<", below), ("<=", most))
         rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
         raise invalid(name, f"must be a number {rule}".rstrip(), repr(value))
     return float(value)

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 import cleanrank as cr
 from cleanrank.data.newsgroups import Document, body_of, make_splits, read_newsgroups
 from cleanrank.errors import BadFileError, CleanrankError
-from cleanrank.theory.order_preservation import auc_slope
+from cleanrank.theory import auc_slope
 from tests.oracles import same_data
 
 GROUPS = ("alt.atheism", "sci.med", "sci.space")

@@ -7,7 +7,8 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.losses.binary import LOSSES, BinaryLoss
-from cleanrank.losses.robust import ROBUST, backward, bootstrap, clipped, peer, robust_loss, symmetrize
+from cleanrank.losses.robust import backward, bootstrap, clipped, peer, symmetrize
+from cleanrank.losses.robust_specs import ROBUST, robust_loss
 
 NOISE = [[0.9, 0.1], [0.3, 0.7]]
 OPTIONS = {"forward": {"matrix": NOISE}, "backward": {"matrix": NOISE}, "peer": {"alpha": 0.3, "prior": 0.2}}

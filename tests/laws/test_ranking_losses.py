@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.robust import ROBUST
+from cleanrank.losses.robust_specs import ROBUST
 from cleanrank.losses.torch import RANKING_LOSSES, ranking_loss
 from tests.losses.dense import batch, value_and_gradient
 

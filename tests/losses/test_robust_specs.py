@@ -6,7 +6,7 @@ import torch
 
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES, binary_loss
-from cleanrank.losses.robust import read_robust
+from cleanrank.losses.robust_specs import read_spec
 
 F = LOSSES["logistic"]
 A = torch.linspace(-4, 4, 17, dtype=torch.float64)
@@ -25,7 +25,7 @@ A = torch.linspace(-4, 4, 17, dtype=torch.float64)
     ],
 )
 def test_a_mixture_says_what_the_loss_is(spec):
-    parts = read_robust(spec)
+    parts = read_spec(spec)
     for target, (a, b) in zip((1.0, 0.0), parts.mixture, strict=True):
         expected = parts.loss.value(A, torch.full_like(A, target))
         mixed = a * F.value(A, torch.ones_like(A)) + b * F.value(A, torch.zeros_like(A))
@@ -34,25 +34,25 @@ def test_a_mixture_says_what_the_loss_is(spec):
 
 @pytest.mark.parametrize("spec", ["gce", "symmetrize", {"name": "clipped", "at": 2.0}, "bootstrap"])
 def test_what_is_no_mixture_is_said_to_be_none(spec):
-    assert read_robust(spec).mixture is None
+    assert read_spec(spec).mixture is None
 
 
 def test_another_base_is_no_mixture():
-    assert read_robust({"name": "peer", "alpha": 0.1}, "hinge").mixture is None
-    assert read_robust({"name": "peer", "alpha": 0.1, "loss": "hinge"}).mixture is None
-    assert read_robust({"name": "peer", "alpha": 0.1, "loss": "hinge"}).base == "hinge"
+    assert read_spec({"name": "peer", "alpha": 0.1}, "hinge").mixture is None
+    assert read_spec({"name": "peer", "alpha": 0.1, "loss": "hinge"}).mixture is None
+    assert read_spec({"name": "peer", "alpha": 0.1, "loss": "hinge"}).base == "hinge"
 
 
 def test_peers_of_weight_0_leave_the_very_base():
     for mode in ("expected", "sampled"):
-        parts = read_robust({"name": "peer", "alpha": 0.0, "mode": mode}, "hinge")
+        parts = read_spec({"name": "peer", "alpha": 0.0, "mode": mode}, "hinge")
         assert parts.loss is binary_loss("hinge")
         assert parts.peers is None
         assert not parts.has_peers
 
 
 def test_sampled_peers_are_kept_apart_from_the_loss():
-    parts = read_robust(["label_smoothing", {"name": "peer", "alpha": 0.2, "mode": "sampled"}])
+    parts = read_spec(["label_smoothing", {"name": "peer", "alpha": 0.2, "mode": "sampled"}])
     assert parts.loss is parts.peerless
     assert parts.peers.alpha == 0.2
     assert parts.peers.mode == "sampled"
@@ -61,13 +61,13 @@ def test_sampled_peers_are_kept_apart_from_the_loss():
 
 def test_robust_losses_stand_on_their_own():
     """They come before ranking losses, in any order of import, and need no torch."""
-    code = "import sys, cleanrank.losses.robust as s; print('torch' in sys.modules, s.LOGISTIC)"
+    code = "import sys, cleanrank.losses.robust_specs as s; print('torch' in sys.modules, s.LOGISTIC)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "False ((1.0, 0.0), (0.0, 1.0))", ran.stderr
 
 
 def test_a_wrong_spec_is_refused_in_the_words_of_robust_losses():
     with pytest.raises(CleanrankError, match="Known"):
-        read_robust("peers")
+        read_spec("peers")
     with pytest.raises(CleanrankError, match="alpha"):
-        read_robust({"name": "peer", "alpha": 3.0})
+        read_spec({"name": "peer", "alpha": 3.0})

@@ -3,33 +3,19 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError, InvalidInputError
-from cleanrank.metrics import evaluation as compare_module
+from cleanrank.metrics import evaluation
 from cleanrank.metrics.evaluation import (
+    check_grades,
     checked_scores,
-    compare,
     evaluate,
     evaluate_arrays,
     query_values,
     weighted_means,
 )
 from cleanrank.metrics.measure import Measure, as_measures
-from cleanrank.metrics.significance import bootstrap_interval, fisher_test, holm, paired_t_test
+from cleanrank.metrics.significance import bootstrap_interval
 
 from .cases import random_ranking
-
-
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 4, 200)
-    y[:10] = 0
-    return cr.from_arrays(np.ones((200, 1)), y, qid=np.repeat(np.arange(20), 10))
-
-
-@pytest.fixture
-def scores(data):
-    rng = np.random.default_rng(1)
-    return {name: data.y + rng.normal(0, spread, 200) for name, spread in (("a", 1), ("b", 2), ("c", 4))}
 
 
 def test_an_evaluation_is_a_mapping(data, scores):
@@ -125,7 +111,7 @@ def test_without_numba_the_values_are_the_same(monkeypatch):
     y, s, indptr = random_ranking(np.random.default_rng(3), kind="tied")
     measures = as_measures(["ndcg@10", "map", "auc:pooled", "tau", "err@5:ties=average"])
     compiled = query_values(measures, y, s, indptr)
-    monkeypatch.setattr(compare_module, "has_numba", lambda: False)
+    monkeypatch.setattr(evaluation, "has_numba", lambda: False)
     plain = query_values(measures, y, s, indptr)
     np.testing.assert_allclose(compiled[0], plain[0], rtol=0, atol=1e-12)
     np.testing.assert_array_equal(compiled[1], plain[1])
@@ -136,91 +122,16 @@ def test_weighted_means_ignore_nan():
     assert means.tolist() == pytest.approx([2.5, np.nan], nan_ok=True)
 
 
-def test_a_comparison_is_made_of_the_single_figures(data, scores):
-    measures = ["ndcg@10", "map:skip"]
-    found = compare(scores, data, measures, baseline="b", seed=5, permutations=2000)
-    alone = {name: evaluate(s, data, measures) for name, s in scores.items()}
-    assert found.systems == ("a", "b", "c")
-    p = {}
-    for s, name in enumerate(found.systems):
-        for m, text in enumerate(measures):
-            assert found.means[s, m] == pytest.approx(alone[name].means[text])
-            if name == "b":
-                assert np.isnan(found.p_values[s, m])
-                continue
-            change = alone[name][text] - alone["b"][text]
-            p[s, m] = fisher_test(alone[name][text], alone["b"][text], 2000, seed=5)
-            assert found.p_values[s, m] == p[s, m]
-            assert found.differences[s, m] == pytest.approx(np.nanmean(change))
-            assert (found.low[s, m], found.high[s, m]) == pytest.approx(bootstrap_interval(change, seed=5))
-            counts = [(change > 0).sum(), (change == 0).sum(), (change < 0).sum()]
-            assert [found.wins[s, m], found.ties[s, m], found.losses[s, m]] == counts
-    assert [found.corrected[key] for key in p] == pytest.approx(holm(list(p.values())).tolist())
-    assert "baseline" in repr(found)
-    assert len(found.rows()) == 6
-
-
-def test_other_tests_and_corrections(data, scores):
-    found = compare(scores, data, "ndcg@10", test="t", alternative="less", correction=None)
-    assert found.baseline == "a"
-    assert found.corrected is None
-    values = {name: found.evaluations[name]["ndcg@10"] for name in scores}
-    assert found.p_values[1, 0] == paired_t_test(values["b"], values["a"], "less")
-    assert found.rows()[1]["p_corrected"] is None
-
-
-def test_the_pooled_difference_is_tested_on_pair_sums(data, scores):
-    found = compare({k: scores[k] for k in "ac"}, data, "auc:pooled", permutations=5000)
-    a, c = (found.evaluations[k] for k in "ac")
-    w = a.weights[0]
-    assert found.differences[1, 0] == pytest.approx(c.means["auc:pooled"] - a.means["auc:pooled"])
-    assert found.p_values[1, 0] == fisher_test(c["auc:pooled"] * w, a["auc:pooled"] * w, 5000)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"baseline": "z"}, "unknown system 'z'"),
-        ({"test": "wilcoxon"}, "unknown test"),
-        ({"alternative": "both"}, "unknown alternative"),
-        ({"correction": "bonferroni"}, "unknown correction"),
-        ({"measures": []}, "at least one measure"),
-        ({"level": 2.0}, "level"),
-    ],
-)
-def test_bad_comparisons_are_refused(data, scores, options, words):
-    with pytest.raises(CleanrankError, match=words):
-        compare(scores, data, **options)
-
-
-def test_one_system_is_not_a_comparison(data, scores):
-    with pytest.raises(InvalidInputError, match="at least two"):
-        compare({"a": scores["a"]}, data)
-
-
-def test_a_measure_that_one_system_leaves_undefined_is_refused(data, scores):
-    with pytest.raises(InvalidInputError, match="tau:empty=zero"):
-        compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau")
-    compare({"a": scores["a"], "flat": np.zeros(200)}, data, "tau:empty=zero", permutations=100)
-
-
-def test_systems_must_be_named(data, scores):
-    for systems in (list(scores.values()), {1: scores["a"], 2: scores["b"]}):
-        with pytest.raises(InvalidInputError, match="must map names"):
-            compare(systems, data)
-
-
-def test_whole_numbers_of_numpy_are_whole_numbers(data, scores):
-    plain = compare(scores, data, permutations=1000, seed=3)
-    other = compare(scores, data, permutations=1e3, seed=np.int64(3))
-    np.testing.assert_array_equal(plain.p_values, other.p_values)
-    for seed in (None, "3", 3.5):
-        with pytest.raises(InvalidInputError, match="seed must be a whole number"):
-            compare(scores, data, seed=seed)
-
-
 def test_what_was_not_evaluated_has_a_default(data, scores):
     found = evaluate(scores["a"], data, "ndcg@10")
     assert found.get("map") is None
     assert found.get("map", 0) == 0
     assert found.get("ndcg@10:lightgbm") is not None
+
+
+def test_grades_that_a_measure_cannot_read_are_refused():
+    with pytest.raises(InvalidInputError, match=r"max_grade of 'err'.*max_grade=5"):
+        check_grades(as_measures("err"), np.array([5]), None)
+    with pytest.raises(InvalidInputError, match="gain=linear"):
+        check_grades(as_measures("ndcg"), np.array([0, 61]), None)
+    check_grades(as_measures("ndcg"), np.array([0, 61]), np.ones(2))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from cleanrank.errors import CleanrankError
-from cleanrank.metrics.explain_ndcg import READINGS, TOOLS, difference, explain_ndcg
+from cleanrank.metrics.explain_ndcg import READINGS, TOOLS, explain_ndcg
 from cleanrank.metrics.measure import CONVENTIONS
 
 from .cases import one
@@ -86,15 +86,15 @@ def test_the_steps_lead_from_one_reading_to_the_other(pairs, k):
 
 
 def test_sentences_name_the_part_and_the_size():
-    steps = difference([0, 2, 1], [0.9, 0.8, 0.7], "LightGBM", "CatBoost", k=3)
+    steps = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3).steps["CatBoost"]
     assert [s.part for s in steps] == ["gain"]
     assert steps[0].sentence.startswith(
-        "gain: the gain is 2^y - 1 in LightGBM, the gain is y in CatBoost: +0.0"
+        "gain: the gain is 2^y - 1 in lightgbm, the gain is y in CatBoost: +0.0"
     )
-    steps = difference([0, 0], [0.9, 0.8], "lightgbm", "skip")
+    steps = explain_ndcg([0, 0], [0.9, 0.8]).steps["skip"]
     assert "left out" in steps[0].sentence
     assert "no value" in steps[0].sentence
-    assert difference([1, 0], [0.9, 0.8], "LightGBM", "ranx ndcg") == ()
+    assert explain_ndcg([1, 0], [0.9, 0.8]).steps["ranx ndcg"] == ()
 
 
 def test_document_ids_decide_ties_of_trec_eval():

@@ -132,7 +132,7 @@ def test_other_measures_are_refused_with_the_reason(text, reason):
         ([[0.5, 0.5], [0.5, 0.5]], "condition number"),
         ([[0.5, 0.5], [0.50001, 0.49999]], "condition number"),
         ([[0.9, 0.2], [0.1, 0.9]], "sum to 1"),
-        ([[1.1, -0.1], [0.0, 1.0]], "sum to 1"),
+        ([[1.1, -0.1], [0.0, 1.0]], "must hold probabilities"),
         ([[1.0]], "square matrix"),
         (np.ones((2, 3)), "square matrix"),
         (None, "matrix"),
@@ -161,6 +161,8 @@ def test_bad_draws_and_gains_are_refused():
         corrected(s, data, "dcg@5", noise=T2, matrix_draws=np.ones((4, 3, 3)) / 3)
     with pytest.raises(InvalidInputError, match="well conditioned"):
         corrected(s, data, "dcg@5", noise=T2, matrix_draws=np.full((4, 2, 2), 0.5))
+    with pytest.raises(InvalidInputError, match=r"matrix_draws must have rows .* at draw 1, row 0"):
+        corrected(s, data, "dcg@5", noise=T2, matrix_draws=[T2, [[0.9, 0.2], [0.1, 0.9]]])
     with pytest.raises(InvalidInputError, match="gains"):
         corrected(s, data.with_labels(data.y, gains=data.y * 1.0), "dcg@5", noise=T2)
 
@@ -172,13 +174,15 @@ def test_an_estimate_brings_its_own_uncertainty():
     draws = np.stack([share * np.eye(5) + (1 - share) / 5 for share in np.linspace(0.5, 1.0, 50)])
     estimate = SimpleNamespace(matrix=matrix, draws=draws)
     plain, wide = (corrected(scores, data, "dcg@10", noise=noise) for noise in (matrix, estimate))
-    asked = corrected(scores, data, "dcg@10", noise=matrix, matrix_draws=draws)
+    explicit = corrected(scores, data, "dcg@10", noise=matrix, matrix_draws=draws)
     assert wide.means == plain.means
     assert wide.high - wide.low > 1.2 * (plain.high - plain.low)
-    assert (wide.low, wide.high) == (asked.low, asked.high)
+    assert (wide.low, wide.high) == (explicit.low, explicit.high)
 
 
-def test_a_name_is_no_noise_matrix():
+def test_a_family_with_its_rate_names_a_matrix():
     data = cr.from_arrays([[1.0]] * 2, [0, 1], qid=[1, 1])
-    with pytest.raises(InvalidInputError, match="read_noise"):
+    named = corrected([1, 2], data, "dcg@10", noise="uniform:0.1")
+    assert named.means == corrected([1, 2], data, "dcg@10", noise=[[0.9, 0.1], [0.1, 0.9]]).means
+    with pytest.raises(CleanrankError, match="no file 'uniform'"):
         corrected([1, 2], data, "dcg@10", noise="uniform")

@@ -119,7 +119,7 @@ def test_means_use_the_labels_that_are_given(data, systems):
         ({"systems": [1, 2]}, "must map names"),
         ({"criterion": "ndgc@10"}, "Did you mean 'ndcg'"),
         ({"repetitions": 0}, "repetitions must be"),
-        ({"noise": np.eye(2)}, "at least the 5 grades"),
+        ({"noise": np.eye(2)}, "a row for each of the 5 grades"),
         ({"criterion": ["map", "mrr"]}, "criterion must be one measure; got map, mrr"),
         ({"target": ["map", "mrr"]}, "target must be one measure"),
     ],

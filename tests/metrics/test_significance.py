@@ -110,7 +110,7 @@ def test_skipped_queries_are_left_out():
         ([1.0], [1.0, 0.0], {}, "one value per query"),
         ([np.nan], [np.nan], {}, "at least one query"),
         ([1.0], [0.0], {"alternative": "bigger"}, "unknown alternative"),
-        ([1.0], [0.0], {"permutations": 0}, "from 1 on"),
+        ([1.0], [0.0], {"permutations": 0}, "integer >= 1"),
         ([1.0], [0.0], {"permutations": "all"}, "'exact'"),
         (np.arange(25.0) + 1, np.zeros(25), {"permutations": "exact"}, "at most 24"),
     ],
@@ -192,9 +192,9 @@ def test_differences():
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, None, "many", True, float("nan"), float("inf")])
 def test_counts_are_whole_numbers_from_1_on(count):
-    with pytest.raises(InvalidInputError, match="permutations must be a whole number from 1 on, or 'exact'"):
+    with pytest.raises(InvalidInputError, match="permutations must be an integer >= 1, or 'exact'"):
         fisher_test([1.0, 2.0], [0.0, 0.0], permutations=count)
-    with pytest.raises(InvalidInputError, match="resamples must be a whole number from 1 on"):
+    with pytest.raises(InvalidInputError, match="resamples must be an integer >= 1"):
         bootstrap_interval([1.0, 2.0], resamples=count)
 
 

@@ -145,8 +145,8 @@ def test_peers_are_found_in_specs():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sigma": 0}, "sigma must be a positive number; got 0"),
-        ({"sigma": "x"}, "sigma must be a positive number; got 'x'"),
+        ({"sigma": 0}, "sigma must be a number > 0; got 0"),
+        ({"sigma": "x"}, "sigma must be a number > 0; got 'x'"),
         ({"loss": ["hinge"]}, "unknown loss"),
         ({"robust": 3}, "robust must be a name"),
         ({"loss": "zero_one"}, "must have a gradient to train on.*Use 'sigmoid'"),

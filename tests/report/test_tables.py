@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.metrics.evaluation import compare, evaluate
+from cleanrank.metrics.comparison import compare
+from cleanrank.metrics.evaluation import evaluate
 from cleanrank.report.tables import comparison_json, mark, to_json, to_latex, to_markdown
 
 

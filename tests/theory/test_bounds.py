@@ -83,13 +83,16 @@ def test_bounds_fall_with_data_and_rise_with_noise_and_features():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: excess_risk_bound(500, 5, 0.5), "above 1/2"),
-        (lambda: excess_risk_bound(0, 5, 0.9), "n must be a whole number from 1 on"),
-        (lambda: excess_risk_bound(1, 5, 0.9, loss="auc"), "n must be a whole number from 2 on"),
+        (lambda: excess_risk_bound(500, 5, 0.5), "gamma must be a number > 0.5 and <= 1"),
+        (lambda: excess_risk_bound(0, 5, 0.9), "n must be an integer >= 1"),
+        (lambda: excess_risk_bound(1, 5, 0.9, loss="auc"), "n must be an integer >= 2"),
         (lambda: excess_risk_bound(500, 0, 0.9), "dim must be"),
         (lambda: excess_risk_bound(500, 5, 0.9, loss="acu"), "Did you mean 'auc'"),
-        (lambda: samples_needed(0.0, 5, 0.9), "excess must be above 0"),
-        (lambda: deviation_bound(-1, 500, 5, 0.9), "must be > 0"),
+        (lambda: samples_needed(0.0, 5, 0.9), "excess must be a number > 0"),
+        (lambda: deviation_bound(-1, 500, 5, 0.9), "excess must be a number > 0"),
+        (lambda: deviation_bound(0.1, 500, 5, 0.9, slack=-1), "slack must be a number >= 0"),
+        (lambda: samples_needed("x", 5, 0.9), "excess must be a number > 0; got 'x'"),
+        (lambda: excess_risk_bound(500, 5, "x"), "gamma must be a number > 0.5 and <= 1; got 'x'"),
     ],
 )
 def test_complaints(call, message):

@@ -81,11 +81,19 @@ def test_uneven_noise_of_preferences_is_refused():
 
 
 @pytest.mark.parametrize(
-    "noise",
-    [[[0.9, 0.2], [0.1, 0.9]], [0.1, 0.2], [[1.0]], [[1.2, -0.2], [0, 1]], "uniform", [[1], [0, 1]], None],
+    ("noise", "message"),
+    [
+        ([[0.9, 0.2], [0.1, 0.9]], "rows that sum to 1"),
+        ([0.1, 0.2], "must be below 1"),
+        ([[1.0]], "must be a square matrix"),
+        ([[1.2, -0.2], [0, 1]], "must hold probabilities"),
+        ("uniform", "no file 'uniform'"),
+        ([[1], [0, 1]], "must be a square matrix"),
+        (None, "must be a square matrix"),
+    ],
 )
-def test_what_is_no_noise_matrix_is_refused(noise):
-    with pytest.raises(CleanrankError, match="whose rows sum to 1"):
+def test_what_is_no_noise_matrix_is_refused(noise, message):
+    with pytest.raises(CleanrankError, match=message):
         pair_alpha(noise, [0, 1])
 
 
@@ -104,5 +112,5 @@ def test_a_profile_and_what_it_did_agree():
     C = noisy.profile.n_grades
     counts = np.array([[np.sum((data.y == l) & (noisy.data.y == m)) for m in range(C)] for l in range(C)])
     T = counts / counts.sum(1, keepdims=True)
-    wanted = pair_alpha(noisy.profile, noisy.data.y).value
-    assert pair_alpha(T, noisy.data.y).value == pytest.approx(wanted, abs=0.05)
+    expected = pair_alpha(noisy.profile, noisy.data.y).value
+    assert pair_alpha(T, noisy.data.y).value == pytest.approx(expected, abs=0.05)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.losses.binary import LOSSES, margin_loss
-from cleanrank.losses.robust import gce, peer, symmetrize
+from cleanrank.losses.binary import LOSSES, gce, margin_loss
+from cleanrank.losses.robust import peer, symmetrize
 from cleanrank.theory.symmetry import is_label_symmetric
 
 SYMMETRIC = {"zero_one", "ramp", "unhinged", "sigmoid"}

@@ -18,7 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from cleanrank.metrics.evaluation import Comparison, Evaluation
+from cleanrank.metrics.comparison import Comparison
+from cleanrank.metrics.evaluation import Evaluation
 from cleanrank.metrics.measure import describe_parts
 from cleanrank.report.tables import plain
 

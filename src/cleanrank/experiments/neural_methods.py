@@ -106,8 +106,8 @@ def _debiased(
     from cleanrank.rankers.neural.objective import list_loss
 
     name = one_of("debiasing", params["debias"], DEBIASING)
-    _, alpha = list_loss(ranker._aim(), train)  # says what is wrong with the settings, and finds alpha
-    robust = ranker._aim().steps
+    _, alpha = list_loss(ranker.loss_config(), train)  # says what is wrong with the settings, and finds alpha
+    robust = ranker.loss_config().steps
     if alpha is not None:
         robust = [{"mode": params["peers"], **step, "alpha": float(alpha)} for step in robust]
     if name == "ipw":

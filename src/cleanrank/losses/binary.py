@@ -18,7 +18,8 @@ then change its risk by a positive factor and a constant alone. The ten losses h
     sigmoid        1 / (1 + exp(m))                             c = 1
     squared        (1 - m)^2
 
-``sigmoid`` is also the symmetrised logistic loss and the soft zero-one loss; see ALIASES. Where a slope jumps
+``sigmoid`` is also the symmetrised logistic loss and the soft zero-one loss; see ALIASES. Three families with
+a parameter lie between ``logistic`` and ``sigmoid``: ``gce``, ``sce`` and ``taylor``. Where a slope jumps
 (kinks) the gradient is the one that torch's automatic differentiation takes.
 """
 
@@ -30,13 +31,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 # A NumPy array or a torch tensor: the formulas use what both have.
 Values: TypeAlias = Any
 Formula: TypeAlias = Callable[[Values], Values]
 
 STEEPEST = 50.0
+REVERSED_LOG_OF_ZERO = 4.0
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,8 @@ def as_floats(values: Values) -> Values:
     """The values with a floating type, as a tensor or an array."""
     if is_tensor(values):
         return values if values.is_floating_point() else values.double()
-    found = np.asarray(values)
-    return found if found.dtype.kind == "f" else found.astype(np.float64)
+    array = np.asarray(values)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
 def logistic_value(m: Values) -> Values:
@@ -183,7 +185,8 @@ def _zero_one(m: Values) -> Values:
     return as_type(m < 0, m) + 0.5 * as_type(m == 0, m)
 
 
-def _bell(m: Values) -> Values:
+def bell(m: Values) -> Values:
+    """P (1 - p) of p = 1 / (1 + exp(-m)), the slope of ``probability``."""
     return probability(m) * probability(-m)
 
 
@@ -197,7 +200,7 @@ def _exponential_slope(m: Values) -> Values:
     return -namespace(m).exp(-namespace(m).clip(m, -STEEPEST, None))
 
 
-def _short(m: Values) -> Values:
+def _shortfall(m: Values) -> Values:
     """max(0, 1 - m)."""
     return namespace(m).clip(1 - m, 0, None)
 
@@ -206,7 +209,7 @@ LOSSES: dict[str, BinaryLoss] = {
     "zero_one": margin_loss(
         "zero_one", _zero_one, _flat, _flat, constant=1.0, bounded=True, kinks=(0.0,), trainable=False
     ),
-    "logistic": margin_loss("logistic", logistic_value, lambda m: -probability(-m), _bell, log_odds=True),
+    "logistic": margin_loss("logistic", logistic_value, lambda m: -probability(-m), bell, log_odds=True),
     "exponential": margin_loss(
         "exponential",
         _exponential,
@@ -214,11 +217,11 @@ LOSSES: dict[str, BinaryLoss] = {
         lambda m: -_exponential_slope(m) * as_type(m >= -STEEPEST, m),
         kinks=(-STEEPEST,),
     ),
-    "hinge": margin_loss("hinge", _short, lambda m: -as_type(m <= 1, m), _flat, kinks=(1.0,)),
+    "hinge": margin_loss("hinge", _shortfall, lambda m: -as_type(m <= 1, m), _flat, kinks=(1.0,)),
     "squared_hinge": margin_loss(
         "squared_hinge",
-        lambda m: _short(m) ** 2,
-        lambda m: -2 * _short(m),
+        lambda m: _shortfall(m) ** 2,
+        lambda m: -2 * _shortfall(m),
         lambda m: 2 * as_type(m < 1, m),
         kinks=(1.0,),
     ),
@@ -236,8 +239,8 @@ LOSSES: dict[str, BinaryLoss] = {
     "sigmoid": margin_loss(
         "sigmoid",
         lambda m: probability(-m),
-        lambda m: -_bell(m),
-        lambda m: _bell(m) * (2 * probability(m) - 1),
+        lambda m: -bell(m),
+        lambda m: bell(m) * (2 * probability(m) - 1),
         constant=1.0,
         bounded=True,
     ),
@@ -276,3 +279,79 @@ def check_trainable(loss: BinaryLoss) -> BinaryLoss:
             remedy="Use 'sigmoid', the smooth zero-one loss.",
         )
     return loss
+
+
+def gce(q: float = 0.5) -> BinaryLoss:
+    """Generalised cross-entropy (1 - p_t^q) / q: q -> 0 is the logistic loss, q = 1 is ``sigmoid``.
+
+    >>> round(float(gce(0.5).value(0.0, 1)), 4)
+    0.5858
+    """
+    check_number("q", q, above=0, most=1)
+
+    def value(m: Values) -> Values:
+        return -namespace(m).expm1(-q * logistic_value(m)) / q
+
+    def power(m: Values) -> Values:
+        return namespace(m).exp(-q * logistic_value(m))
+
+    def curvature(m: Values) -> Values:
+        p, wrong = probability(m), probability(-m)
+        return power(m) * wrong * (p - q * wrong)
+
+    return margin_loss(
+        f"gce(q={q:g})",
+        value,
+        lambda m: -power(m) * probability(-m),
+        curvature,
+        constant=1.0 if q == 1 else None,
+        bounded=True,
+    )
+
+
+def sce(a: float = 0.1, b: float = 1.0) -> BinaryLoss:
+    """Symmetric cross-entropy a CE + b RCE, with RCE = 4 (1 - p_t) as log 0 is set to -4.
+
+    >>> round(float(sce(1.0, 0.25).value(0.0, 1)), 4)
+    1.1931
+    """
+    check_number("a", a, least=0)
+    check_number("b", b, least=0)
+    if a + b == 0:
+        raise invalid("a and b", "must not both be 0")
+    ce, wrong, b4 = LOSSES["logistic"].one, LOSSES["sigmoid"].one, REVERSED_LOG_OF_ZERO * b
+    return margin_loss(
+        f"sce(a={a:g}, b={b:g})",
+        lambda m: a * ce.value(m) + b4 * wrong.value(m),
+        lambda m: a * ce.slope(m) + b4 * wrong.slope(m),
+        lambda m: a * ce.curvature(m) + b4 * wrong.curvature(m),
+        constant=b4 if a == 0 else None,
+        bounded=a == 0,
+    )
+
+
+def taylor(t: int = 2) -> BinaryLoss:
+    """Taylor cross-entropy sum_{i = 1..t} (1 - p_t)^i / i: t = 1 is ``sigmoid``, t -> inf the logistic loss.
+
+    >>> round(float(taylor(2).value(0.0, 1)), 4)
+    0.625
+    """
+    check_integer("t", t, least=1)
+
+    def value(m: Values) -> Values:
+        wrong = probability(-m)
+        total = wrong / t
+        for i in range(t - 1, 0, -1):
+            total = wrong * (1.0 / i + total)
+        return total
+
+    def slope(m: Values) -> Values:
+        wrong = probability(-m)
+        return -wrong * (1 - wrong**t)
+
+    def curvature(m: Values) -> Values:
+        wrong = probability(-m)
+        return wrong * probability(m) * (1 - (t + 1) * wrong**t)
+
+    constant = 1.0 if t == 1 else None
+    return margin_loss(f"taylor(t={t})", value, slope, curvature, constant=constant, bounded=True)

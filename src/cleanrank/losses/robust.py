@@ -1,82 +1,352 @@
-"""Losses corrected by a noise matrix T[true, given] of the targets, known or estimated."""
+"""Robust forms of a loss: loss -> loss, for points and pairs, NumPy, torch and trees alike.
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+    symmetrize       label-symmetric and bounded
+    peer             minus the loss of shuffled targets, expected or sampled from a batch
+    bootstrap        the target mixed with the model's opinion
+    label_smoothing  the target drawn towards 1/2
+    clipped          cut at a value
+    forward          the true probability trained through a noise matrix
+    backward         unbiased under a noise matrix
+
+T[true, given] is a 2 x 2 noise matrix of the targets. ``robust_specs`` makes these by name.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.losses.binary import LOSSES, BinaryLoss, Curve, Values, binary_loss, is_tensor, probability
-from cleanrank.losses.transforms import (
-    SampledPeer,
-    bootstrap,
-    clipped,
-    gce,
-    label_smoothing,
-    mixed,
-    needs_log_odds,
-    peer,
-    sce,
-    symmetrize,
-    taylor,
+from cleanrank.losses.binary import (
+    BinaryLoss,
+    Curve,
+    Values,
+    as_floats,
+    as_type,
+    bell,
+    binary_loss,
+    is_tensor,
+    namespace,
+    probability,
 )
-from cleanrank.validation import one_of
+from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.types import FloatArray
+from cleanrank.validation import check_number, is_number, one_of
 
-SINGULAR = 1e-9
+ALPHA, EPS = 0.1, 0.05
 
 
-def _matrix(noise: Any) -> npt.NDArray[np.float64]:
-    """A 2 x 2 noise matrix of an array, a profile or an estimate; refuses what cannot be undone."""
-    try:
-        found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
-    except (TypeError, ValueError):
+def _mixed(loss: BinaryLoss, one: float, zero: float) -> Curve:
+    """The curve one * l(a, 1) + zero * l(a, 0)."""
+
+    def mix(f: Callable[[Values], Values], g: Callable[[Values], Values]) -> Callable[[Values], Values]:
+        return lambda a: one * f(a) + zero * g(a)
+
+    return Curve(
+        mix(loss.one.value, loss.zero.value),
+        mix(loss.one.slope, loss.zero.slope),
+        mix(loss.one.curvature, loss.zero.curvature),
+    )
+
+
+def _needs_log_odds(form: str, loss: BinaryLoss) -> None:
+    if not loss.log_odds:
         raise invalid(
-            "the noise matrix", "must hold 2 x 2 numbers, rows true and columns given", repr(noise)
-        ) from None
-    if found.shape != (2, 2):
-        raise invalid(
-            "the noise matrix", "must be 2 x 2, rows true and columns given targets", f"shape {found.shape}"
+            form,
+            "needs a loss whose logit is a log-odds, such as 'logistic'",
+            repr(loss.name),
+            remedy="Use 'logistic', or another robust form: symmetrize, peer, backward and clipped take any.",
         )
-    if not (np.isfinite(found).all() and (found >= 0).all() and np.allclose(found.sum(axis=1), 1, atol=1e-6)):
-        raise invalid(
-            "the noise matrix", "must have probabilities that add to 1 in every row", found.tolist()
-        )
-    if abs(np.linalg.det(found)) < SINGULAR:
-        raise invalid(
-            "the noise matrix",
-            "must not be singular: given targets that do not depend on the true ones cannot be corrected",
-            found.tolist(),
-        )
-    return found
 
 
-def grade_noise(noise: Any) -> npt.NDArray[np.float64]:
-    """The matrix P(given | true) of grades that ``weighting="prevalence"`` undoes; refuses what is none.
+def symmetrize(loss: str | BinaryLoss) -> BinaryLoss:
+    """The probability that a loss, read as an energy, gives to the wrong target: 1 / (1 + exp(l0 - l1)).
+
+    Label-symmetric with c = 1 and bounded for every loss. The logistic loss becomes ``sigmoid``, the
+    symmetrised loss of Haddad (2022). A loss that is label-symmetric already comes back as it is.
+
+    >>> float(symmetrize("logistic").value(1.0, 1).round(4)), symmetrize("hinge").constant
+    (0.2689, 1.0)
+    """
+    base = binary_loss(loss)
+    if base.constant is not None:
+        return base
+    gap = _mixed(base, -1.0, 1.0)
+    return BinaryLoss(
+        f"symmetrize({base.name})",
+        _error_probability(gap),
+        _error_probability(_mixed(base, 1.0, -1.0)),
+        1.0,
+        True,
+        kinks=base.kinks,
+        trainable=base.trainable,
+    )
+
+
+def _error_probability(gap: Curve) -> Curve:
+    """1 - 1 / (1 + exp(-u)) of a curve u."""
+
+    def slope(a: Values) -> Values:
+        p = probability(gap.value(a))
+        return -p * (1 - p) * gap.slope(a)
+
+    def curvature(a: Values) -> Values:
+        p = probability(gap.value(a))
+        bell, rise = p * (1 - p), gap.slope(a)
+        # The bell first: it is 0 where the rise squared would overflow.
+        return bell * rise * (2 * p - 1) * rise - bell * gap.curvature(a)
+
+    return Curve(lambda a: probability(-gap.value(a)), slope, curvature)
+
+
+def bootstrap(loss: str | BinaryLoss = "logistic", beta: float = 0.95, hard: bool = False) -> BinaryLoss:
+    """The target mixed with the model's own opinion: beta t + (1 - beta) p, or 1[p >= 1/2] when ``hard``.
+
+    The opinion is part of the loss and is differentiated, as published. Hard takes any loss, soft one whose
+    logit is a log-odds.
+
+    >>> round(float(bootstrap("logistic", 0.8, hard=True).value(-2.0, 1)), 4)
+    1.7269
+    """
+    base = binary_loss(loss)
+    if not isinstance(hard, bool | np.bool_):
+        raise invalid("hard", "must be True or False", repr(hard))
+    if not hard:
+        _needs_log_odds("bootstrap", base)
+    own = 1 - check_number("beta", beta, least=0, most=1)
+    return replace(
+        base,
+        name=f"bootstrap({base.name}, beta={beta:g}{', hard' if hard else ''})",
+        one=_bootstrapped(base, beta, own, hard),
+        zero=_bootstrapped(base, 0.0, own, hard),
+        constant=base.constant if beta == 1 else None,
+        kinks=tuple(sorted({*base.kinks, 0.0})) if hard else base.kinks,
+    )
+
+
+def _bootstrapped(base: BinaryLoss, label: float, own: float, hard: bool) -> Curve:
+    """The curve of the target tau = label + own p: l0 + tau (l1 - l0)."""
+    gap = _mixed(base, 1.0, -1.0)
+
+    def target(a: Values) -> Values:
+        return label + own * (as_type(a >= 0, a) if hard else probability(a))
+
+    def value(a: Values) -> Values:
+        return base.zero.value(a) + target(a) * gap.value(a)
+
+    def slope(a: Values) -> Values:
+        fixed = base.zero.slope(a) + target(a) * gap.slope(a)
+        p = probability(a)
+        return fixed if hard else fixed + own * p * (1 - p) * gap.value(a)
+
+    def curvature(a: Values) -> Values:
+        fixed = base.zero.curvature(a) + target(a) * gap.curvature(a)
+        p = probability(a)
+        bend = own * p * (1 - p) * (2 * gap.slope(a) + (1 - 2 * p) * gap.value(a))
+        return fixed if hard else fixed + bend
+
+    return Curve(value, slope, curvature)
+
+
+def label_smoothing(loss: str | BinaryLoss = "logistic", eps: float = EPS) -> BinaryLoss:
+    """The target drawn towards 1/2: (1 - eps) t + eps / 2. It adds what ``peer`` takes away.
+
+    >>> round(float(label_smoothing("hinge", 0.2).value(-1.0, 1)), 4)
+    1.8
+    """
+    base = binary_loss(loss)
+    half = check_number("eps", eps, least=0, most=1) / 2
+    return replace(
+        base,
+        name=f"label_smoothing({base.name}, eps={eps:g})",
+        one=_mixed(base, 1 - half, half),
+        zero=_mixed(base, half, 1 - half),
+    )
+
+
+def clipped(loss: str | BinaryLoss, at: float = 2.0) -> BinaryLoss:
+    """A loss cut to [-at, at]: what is so wrong that it must be a wrong label no longer pulls.
+
+    >>> float(clipped("hinge", 2.0).value(-5.0, 1)), float(clipped("hinge", 2.0).gradient(-5.0, 1))
+    (2.0, 0.0)
+    """
+    base = binary_loss(loss)
+    check_number("at", at, above=0)
+    return replace(
+        base,
+        name=f"clipped({base.name}, at={at:g})",
+        one=_cut(base.one, at),
+        zero=_cut(base.zero, at),
+        constant=_clipped_constant(base, at),
+        bounded=True,
+        log_odds=False,
+        kinks=tuple(sorted({*base.kinks, *_crossings(base, at)})),
+    )
+
+
+def _cut(curve: Curve, at: float) -> Curve:
+    def inside(a: Values) -> Values:
+        return as_type(abs(curve.value(a)) <= at, a)
+
+    return Curve(
+        lambda a: namespace(a).clip(curve.value(a), -at, at),
+        lambda a: curve.slope(a) * inside(a),
+        lambda a: curve.curvature(a) * inside(a),
+    )
+
+
+def _clipped_constant(base: BinaryLoss, at: float) -> float | None:
+    """0 survives a cut at both ends; another constant does where nothing is cut."""
+    ends = np.array([-1e6, 0.0, 1e6])
+    whole = base.bounded and max(abs(c.value(ends)).max() for c in (base.one, base.zero)) <= at
+    return base.constant if base.constant == 0 or whole else None
+
+
+def _crossings(base: BinaryLoss, at: float) -> list[float]:
+    """Logits within reach of scores where a curve passes -at or at."""
+    grid = np.linspace(-64.0, 64.0, 8193)
+    logits = []
+    for curve in (base.one, base.zero):
+        for level in (-at, at):
+            above = curve.value(grid) > level
+            for k in np.flatnonzero(above[1:] != above[:-1]):
+                logits.append(_bisected(curve, level, grid[k], grid[k + 1]))
+    return logits
+
+
+def _bisected(curve: Curve, level: float, low: float, high: float) -> float:
+    rising = bool(curve.value(np.array(high)) > level)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if (curve.value(np.array(middle)) > level) == rising:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+@dataclass(frozen=True)
+class SampledPeer:
+    """Peers drawn from the batch: w_i l(a_i, t_i) - alpha w_j l(a_j, t_k), j and k uniform and independent.
+
+    The mean over the draws of the batch's mean is that of the expected form with the batch's share of
+    positive targets as ``prior``. Gradients flow through both terms.
+
+    >>> logits, targets = np.array([0.5, -1.0]), np.array([1, 0])
+    >>> SampledPeer(binary_loss("logistic"), 0.1).value(logits, targets, np.random.default_rng(0)).shape
+    (2,)
+    """
+
+    loss: BinaryLoss
+    alpha: float
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return f"peer({self.loss.name}, alpha={self.alpha:g}, mode=sampled)"
+
+    def value(self, logit: Values, target: Values, generator: Any, weight: Values = 1.0) -> Values:
+        """One value per element of a flat batch; ``generator`` is NumPy's or torch's, as the arrays are."""
+        a, t = as_floats(logit), target
+        j, k = _draw_peers(a, generator)
+        w = weight if np.ndim(weight) == 0 else weight[j]
+        return weight * self.loss.value(a, t) - self.alpha * w * self.loss.value(a[j], t[k])
+
+    def gradient(self, logit: Values, target: Values, generator: Any, weight: Values = 1.0) -> Values:
+        """The derivative of the sum of ``value`` by every logit, for the same state of the generator."""
+        a, t = as_floats(logit), target
+        j, k = _draw_peers(a, generator)
+        w = weight if np.ndim(weight) == 0 else weight[j]
+        gradient = weight * self.loss.gradient(a, t)
+        drawn = self.alpha * w * self.loss.gradient(a[j], t[k])
+        if is_tensor(a):
+            return gradient.index_add(0, j, -drawn)
+        np.subtract.at(gradient, j, drawn)
+        return gradient
+
+
+def _draw_peers(a: Values, generator: Any) -> Values:
+    n = len(a)
+    if is_tensor(a):
+        return namespace(a).randint(n, (2, n), generator=generator, device=a.device)
+    return generator.integers(n, size=(2, n))
+
+
+@overload
+def peer(
+    loss: str | BinaryLoss, alpha: float = ..., mode: Literal["expected"] = ..., prior: float = ...
+) -> BinaryLoss: ...
+@overload
+def peer(
+    loss: str | BinaryLoss, alpha: float, mode: Literal["sampled"], prior: float = ...
+) -> SampledPeer: ...
+def peer(
+    loss: str | BinaryLoss, alpha: float = ALPHA, mode: str = "expected", prior: float = 0.5
+) -> BinaryLoss | SampledPeer:
+    """A loss minus ``alpha`` times that of peers, which keep their logit and take another one's target.
+
+    Expected: l(a, t) - alpha (prior l(a, 1) + (1 - prior) l(a, 0)). With ``prior`` 1/2, that of all ordered
+    pairs, RankNet becomes (1 - alpha) logistic - alpha d / 2, and alpha = e+ + e- undoes clicks that are
+    flipped at these rates, whatever the loss. alpha = 1 leaves the antisymmetric part alone, which has no
+    lower bound for an unbounded loss; beyond it the loss rewards what it should punish, so it is refused.
 
     Args:
-        noise: a matrix, an object with one, or the two probabilities (gamma0, gamma1) that a label is kept.
+        loss: any loss.
+        alpha: weight of the peers in [0, 1].
+        mode: "expected" (the mean over all draws) or "sampled" (drawn from the batch, as published).
+        prior: the share of targets 1, for points that of the batch; not read by sampled peers.
 
-    >>> grade_noise((0.9, 0.75)).tolist()
-    [[0.9, 0.09999999999999998], [0.25, 0.75]]
+    >>> round(float(peer("logistic", 1.0).value(3.0, 1)), 6)
+    -1.5
     """
-    rule = "must be a matrix P(given | true) of probabilities whose rows sum to 1"
-    try:
-        found = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise invalid("noise", rule, repr(noise)) from None
-    if found.shape == (2,):
-        found = np.array([[found[0], 1 - found[0]], [1 - found[1], found[1]]])
-    square = found.ndim == 2 and found.shape[0] == found.shape[1] > 1
-    if not square or not ((found >= 0).all() and np.allclose(found.sum(axis=1), 1)):
-        raise invalid("noise", rule, found.tolist())
-    if abs(np.linalg.det(found)) < SINGULAR:
+    base = binary_loss(loss)
+    one_of("mode of peers", mode, ("expected", "sampled"))
+    if not (is_number(alpha) and 0 <= alpha <= 1):
         raise invalid(
-            "noise", "must be invertible: these labels tell nothing about the true ones", found.tolist()
+            "alpha",
+            "must lie in [0, 1]: beyond 1 a model that ranks backwards has less loss",
+            repr(alpha),
+            remedy="For pairs the sum of the two flip rates is exact; the papers use .05 to .1.",
         )
-    return found
+    check_number("prior", prior, least=0, most=1)
+    if mode == "sampled":
+        return SampledPeer(base, float(alpha))
+    on, off = alpha * prior, alpha * (1 - prior)
+    one, zero = _mixed(base, 1 - on, -off), _mixed(base, -on, 1 - off)
+    return replace(
+        base,
+        name=f"peer({base.name}, alpha={alpha:g})",
+        one=one,
+        zero=zero,
+        bounded=base.bounded or (_levels_off(one) and _levels_off(zero)),
+        constant=_peer_constant(base, alpha, prior),
+    )
+
+
+def _levels_off(curve: Curve) -> bool:
+    """Whether a curve is constant far from 0, as l1 minus its mirror image."""
+    far = np.array([-1e4, -1e3, 1e3, 1e4])
+    value = curve.value(far)
+    return bool(np.allclose(value[[0, 3]], value[[1, 2]], rtol=0, atol=1e-6))
+
+
+def _peer_constant(base: BinaryLoss, alpha: float, prior: float) -> float | None:
+    if alpha == 0:
+        return base.constant
+    if prior != 0.5:
+        return None
+    return 0.0 if alpha == 1 else base.constant and (1 - alpha) * base.constant
+
+
+def _matrix(noise: Any) -> FloatArray:
+    """The 2 x 2 matrix of a noise that can be undone."""
+    T = NoiseProfile.of(noise, 2, invertible=True).matrix
+    if len(T) != 2:
+        raise invalid(
+            "noise matrix", "must be 2 x 2, rows true and columns given targets", f"shape {T.shape}"
+        )
+    return T
 
 
 def forward(loss: str | BinaryLoss, matrix: Any) -> BinaryLoss:
@@ -87,13 +357,13 @@ def forward(loss: str | BinaryLoss, matrix: Any) -> BinaryLoss:
     0.45
     """
     base, T = binary_loss(loss), _matrix(matrix)
-    needs_log_odds("forward correction", base)
+    _needs_log_odds("forward correction", base)
     with np.errstate(divide="ignore"):
         (log00, log01), (log10, log11) = np.log(T).tolist()
     at = Curve(
         lambda a: _logaddexp(log01, a + log11) - _logaddexp(log00, a + log10),
         lambda a: probability(a + (log11 - log01)) - probability(a + (log10 - log00)),
-        lambda a: _bell(a + (log11 - log01)) - _bell(a + (log10 - log00)),
+        lambda a: bell(a + (log11 - log01)) - bell(a + (log10 - log00)),
     )
     return replace(
         base,
@@ -109,10 +379,6 @@ def _logaddexp(first: float, second: Values) -> Values:
     if is_tensor(second):
         return second.new_full((), first).logaddexp(second)
     return np.logaddexp(first, second)
-
-
-def _bell(a: Values) -> Values:
-    return probability(a) * probability(-a)
 
 
 def _composed(outer: Curve, inner: Curve) -> Curve:
@@ -132,249 +398,17 @@ def backward(loss: str | BinaryLoss, matrix: Any) -> BinaryLoss:
 
     It takes any loss. It can be negative, and an unbounded loss then has no lower bound.
 
-    >>> found = backward("hinge", [[0.9, 0.1], [0.2, 0.8]])
-    >>> round(float(0.8 * found.value(0.5, 1) + 0.2 * found.value(0.5, 0)), 6)  # hinge at 0.5 if truly 1
+    >>> loss = backward("hinge", [[0.9, 0.1], [0.2, 0.8]])
+    >>> round(float(0.8 * loss.value(0.5, 1) + 0.2 * loss.value(0.5, 0)), 6)  # hinge at 0.5 if truly 1
     0.5
     """
     base, T = binary_loss(loss), _matrix(matrix)
     (zero_zero, zero_one), (one_zero, one_one) = np.linalg.inv(T).tolist()
-    equal = abs((zero_zero + one_zero) - (zero_one + one_one)) < SINGULAR
+    equal = abs((zero_zero + one_zero) - (zero_one + one_one)) < 1e-9
     return replace(
         base,
         name=f"backward({base.name})",
-        one=mixed(base, one_one, one_zero),
-        zero=mixed(base, zero_one, zero_zero),
+        one=_mixed(base, one_one, one_zero),
+        zero=_mixed(base, zero_one, zero_zero),
         constant=base.constant if equal else None,
     )
-
-
-__all__ = [
-    "ROBUST",
-    "Robust",
-    "SampledPeer",
-    "Spec",
-    "backward",
-    "bootstrap",
-    "clipped",
-    "forward",
-    "gce",
-    "label_smoothing",
-    "peer",
-    "robust_loss",
-    "robust_part",
-    "robust_steps",
-    "sce",
-    "symmetrize",
-    "taylor",
-]
-
-Spec: TypeAlias = "str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None"
-
-
-@dataclass(frozen=True)
-class Robust:
-    """An entry of ROBUST: how it is made, what it does, and whether it ``replaces`` cross-entropy."""
-
-    make: Callable[..., Any]
-    summary: str
-    replaces: bool = False
-
-
-ROBUST: dict[str, Robust] = {
-    "symmetrize": Robust(symmetrize, "label-symmetric and bounded"),
-    "peer": Robust(peer, "less the loss of shuffled targets"),
-    "bootstrap": Robust(bootstrap, "target mixed with the model's opinion"),
-    "label_smoothing": Robust(label_smoothing, "target drawn towards 1/2"),
-    "gce": Robust(gce, "between cross-entropy and sigmoid", replaces=True),
-    "sce": Robust(sce, "cross-entropy plus sigmoid", replaces=True),
-    "taylor": Robust(taylor, "cross-entropy's series cut short", replaces=True),
-    "forward": Robust(forward, "cross-entropy seen through a known noise matrix"),
-    "backward": Robust(backward, "unbiased under a known noise matrix"),
-    "clipped": Robust(clipped, "cut at a value"),
-}
-
-
-def robust_steps(spec: Spec) -> list[str | Mapping[str, Any]]:
-    """A spec as the list of its steps; refuses what is none.
-
-    >>> robust_steps(None), robust_steps("gce"), robust_steps(["label_smoothing", {"name": "clipped"}])
-    ([], ['gce'], ['label_smoothing', {'name': 'clipped'}])
-    """
-    steps: list[Any] = [] if spec is None else list(spec) if isinstance(spec, list | tuple) else [spec]
-    for step in steps:
-        if not isinstance(step, str | Mapping):
-            raise invalid(
-                "robust",
-                "must be a name, a mapping with a name, or a list of these",
-                repr(step),
-                remedy=f"Known: {', '.join(ROBUST)}.",
-            )
-    return steps
-
-
-def robust_part(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss | SampledPeer:
-    """The loss of a spec: None, a name of ROBUST, a mapping with its options, or several applied in turn.
-
-    Args:
-        spec: such as "symmetrize", {"name": "peer", "alpha": 0.1, "mode": "sampled"} or
-            ["label_smoothing", {"name": "clipped", "at": 2}]; a mapping's "loss" replaces ``loss``.
-        loss: what it is applied to.
-    """
-    steps = robust_steps(spec)
-    found: BinaryLoss | SampledPeer = binary_loss(loss)
-    for step in steps:
-        if isinstance(found, SampledPeer):
-            raise invalid("sampled peers", "must come last", repr(step), remedy="Or use mode='expected'.")
-        found = _applied(step, found)
-    return found
-
-
-def _applied(step: str | Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | SampledPeer:
-    options = {"name": step} if isinstance(step, str) else dict(step)
-    if "name" not in options:
-        raise invalid(
-            "a robust loss", "must have a name", dict(options), remedy=f"Known: {', '.join(ROBUST)}."
-        )
-    name = one_of("robust loss", options.pop("name"), ROBUST)
-    base = binary_loss(options.pop("loss", loss))
-    entry = ROBUST[name]
-    allowed = [p for p in inspect.signature(entry.make).parameters if p != "loss"]
-    for option in options:
-        one_of(f"option of {name}", option, allowed)
-    if name in ("forward", "backward") and "matrix" not in options:
-        raise invalid(
-            name, "needs the matrix of the noise", "none", remedy=f"Give {{'name': {name!r}, 'matrix': ...}}."
-        )
-    if not entry.replaces:
-        made: BinaryLoss | SampledPeer = entry.make(base, **options)
-        return made
-    # By name: scikit-learn clones an estimator by copying its loss.
-    if base.name != "logistic":
-        raise invalid(
-            name,
-            "is made of probabilities and stands for the logistic loss alone",
-            f"loss {base.name!r}",
-            remedy="Use loss='logistic', or a robust form that takes any loss: symmetrize, peer, clipped.",
-        )
-    replacement: BinaryLoss = entry.make(**options)
-    return replacement
-
-
-def robust_loss(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss:
-    """The loss of a spec, as ``robust_part``; sampled peers need a batch and are refused.
-
-    >>> robust_loss({"name": "gce", "q": 0.5}).name, robust_loss("symmetrize", "hinge").constant
-    ('gce(q=0.5)', 1.0)
-    """
-    found = robust_part(spec, loss)
-    if isinstance(found, SampledPeer):
-        raise invalid("peers", "must be expected where there is no batch to draw from", "mode='sampled'")
-    return found
-
-
-# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
-Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
-LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
-
-
-@dataclass(frozen=True)
-class Peers:
-    """The peers of a loss: l(a, t) - alpha l(a', t').
-
-    Attributes:
-        loss: l.
-        alpha: their weight.
-        mode: "expected" or "sampled".
-        prior: the share of targets 1 of expected peers; None for that of the batch.
-    """
-
-    loss: BinaryLoss
-    alpha: float
-    mode: str
-    prior: float | None
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What ``read_robust`` finds.
-
-    Attributes:
-        base: the name of the binary loss at the bottom.
-        loss: the whole loss with expected peers; without them when they are sampled.
-        peerless: the loss without the peers that come last.
-        peers: the peers that come last.
-        has_peers: whether there are peers at any place.
-        mixture: the loss as a mixture of logistic losses, or None.
-    """
-
-    base: str
-    loss: BinaryLoss
-    peerless: BinaryLoss
-    peers: Peers | None
-    has_peers: bool
-    mixture: Mixture | None
-
-
-def read_robust(robust: Spec, binary: str | BinaryLoss = "logistic") -> Parts:
-    """Takes a spec apart.
-
-    Peers of weight 0 are left out, so that they are the base loss to the last bit.
-
-    >>> parts = read_robust({"name": "peer", "alpha": 0.2})
-    >>> parts.peers.alpha, parts.mixture
-    (0.2, ((0.9, -0.1), (-0.1, 0.9)))
-    """
-    steps = robust_steps(robust)
-    # Read as a whole first, so that every complaint about a spec is worded in one place.
-    robust_part(steps, binary)
-    named = [{"name": step} if isinstance(step, str) else dict(step) for step in steps]
-    named = [step for step in named if not (step["name"] == "peer" and _peer(step).alpha == 0)]
-    before, last = (named[:-1], named[-1]) if named and named[-1]["name"] == "peer" else (named, None)
-    peerless = _loss(before, binary)
-    base = binary_loss(named[0].get("loss", binary) if named else binary)
-    peers = None
-    if last is not None:
-        peerless = binary_loss(last.get("loss", peerless))
-        prior: Any = last.get("prior")
-        peers = Peers(peerless, _peer(last).alpha, str(last.get("mode", "expected")), prior)
-    whole = peerless if peers is None or peers.mode == "sampled" else _loss([last], peerless)
-    return Parts(
-        base.name, whole, peerless, peers, any(s["name"] == "peer" for s in named), _mixture(base, named)
-    )
-
-
-def _loss(steps: list[Any], binary: str | BinaryLoss) -> BinaryLoss:
-    found = robust_part(steps, binary)
-    return found.loss if isinstance(found, SampledPeer) else found
-
-
-def _peer(step: Mapping[str, Any]) -> SampledPeer:
-    """The step's peers in their sampled form, which carries alpha with its default filled in."""
-    found = robust_part({"loss": "logistic", **step, "mode": "sampled"})
-    assert isinstance(found, SampledPeer)
-    return found
-
-
-def _mixture(base: BinaryLoss, steps: list[dict[str, Any]]) -> Mixture | None:
-    """Coefficients of (f(a), f(-a)) for targets 1 and 0, through every step that only mixes the two."""
-    mix = LOGISTIC if base is LOSSES["logistic"] else None
-    for step in steps:
-        if mix is None or ("loss" in step and step is not steps[0]):
-            return None
-        if step["name"] == "peer":
-            prior = 0.5 if step.get("prior") is None else step["prior"]
-            on, off = _peer(step).alpha * prior, _peer(step).alpha * (1 - prior)
-            if step.get("mode") == "sampled":
-                continue
-            mix = _mixed(((1 - on, -off), (-on, 1 - off)), mix)
-        elif step["name"] == "label_smoothing":
-            half = step.get("eps", 0.05) / 2
-            mix = _mixed(((1 - half, half), (half, 1 - half)), mix)
-        else:
-            return None
-    return mix
-
-
-def _mixed(rows: Mixture, of: Mixture) -> Mixture:
-    first, second = ((r[0] * of[0][0] + r[1] * of[1][0], r[0] * of[0][1] + r[1] * of[1][1]) for r in rows)
-    return first, second

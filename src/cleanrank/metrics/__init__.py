@@ -1,8 +1,8 @@
 """Measures, significance, comparison, and both under noisy test labels."""
 
-from cleanrank.metrics.evaluation import Comparison as Comparison
+from cleanrank.metrics.comparison import Comparison as Comparison
+from cleanrank.metrics.comparison import compare as compare
 from cleanrank.metrics.evaluation import Evaluation as Evaluation
-from cleanrank.metrics.evaluation import compare as compare
 from cleanrank.metrics.evaluation import evaluate as evaluate
 from cleanrank.metrics.evaluation import evaluate_arrays as evaluate_arrays
 from cleanrank.metrics.explain_ndcg import Explanation as Explanation

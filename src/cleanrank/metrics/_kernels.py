@@ -5,44 +5,100 @@ is selected in one pass; else the whole query is sorted.
 
 Symbols of one query: n documents; ``code[d]`` the place of the grade of d on the scale of C grades;
 ``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r.
-A measure comes as one row of ``plan``; the columns and codes are those of ``cleanrank.metrics._encoding``.
+A measure comes as one row of ``plan`` with the columns CODE to MAX_GRADE; grades become codes 0..C-1 on the
+scale of the data, with a table of gains per code.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
-from cleanrank.jit import kernel, prange
-from cleanrank.metrics._encoding import (
-    AUC,
+from cleanrank.jit import kernel, prange, query_chunks
+from cleanrank.metrics._loops import (
     AVERAGE,
-    CODE,
-    CUTOFF,
-    DCG,
-    DISCOUNT,
-    EMPTY,
-    EMPTY_ONE,
-    EMPTY_SKIP,
-    ERR,
-    GAIN,
-    MACRO,
-    MAP,
-    MAX_GRADE,
-    MICRO,
-    MRR,
-    NDCG,
-    PAIRACC,
-    PRECISION,
-    RELEVANT,
-    SHORT_ZERO,
     STABLE,
-    TAU,
-    TIES,
-    WEIGHTING,
     WORST,
+    pairs_within,
+    rank_all,
+    rank_top,
+    right_of_many,
+    right_of_two,
+    sort_keys,
+    tau_b,
+    tie_ends,
+    worst_order,
 )
-from cleanrank.metrics._sorting import rank_all, rank_top, sort_keys, tie_ends, worst_order
-from cleanrank.types import Array
+from cleanrank.metrics.measure import Measure, discount
+from cleanrank.types import Array, FloatArray, IntArray
 
+CODE, CUTOFF, GAIN, DISCOUNT, EMPTY, SHORT_ZERO, TIES, WEIGHTING, RELEVANT, MAX_GRADE = range(10)
+NDCG, DCG, MAP, MRR, ERR, PRECISION, RECALL, AUC, PAIRACC, TAU = range(10)
+EMPTY_ONE, EMPTY_ZERO, EMPTY_SKIP = range(3)
+MACRO, MICRO, POOLED = range(3)
+
+CODES = {
+    "ndcg": NDCG, "dcg": DCG, "map": MAP, "mrr": MRR, "err": ERR, "precision": PRECISION, "recall": RECALL,
+    "auc": AUC, "pairacc": PAIRACC, "tau": TAU,
+}  # fmt: skip
+PART_CODES: dict[str | None, int] = {
+    None: 0, "one": EMPTY_ONE, "zero": EMPTY_ZERO, "skip": EMPTY_SKIP,
+    "stable": STABLE, "average": AVERAGE, "worst": WORST, "macro": MACRO, "micro": MICRO, "pooled": POOLED,
+    "exp": 0, "linear": 1, "log2": 0, "letor": 1,
+}  # fmt: skip
+
+# Beyond these, selecting the top costs more than sorting, and grades are renumbered without gaps.
+MOST_TOP = 32
+MOST_CODES = 256
+CHUNKS = 64
 MANY_GRADES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Inputs of the kernel; see the module."""
+
+    rows: IntArray
+    code: npt.NDArray[np.int32]
+    gain_of: FloatArray
+    discounts: FloatArray
+    bounds: IntArray
+    top: int
+
+
+def make_plan(measures: tuple[Measure, ...], y: Array, indptr: IntArray) -> Plan:
+    """Turns measures, grades and queries into what the kernel reads."""
+    most = int(y.max(initial=0))
+    if most < MOST_CODES:
+        scale = np.arange(most + 1)
+        code = y
+    else:
+        scale, code = np.unique(y, return_inverse=True)
+    longest = int(np.diff(indptr).max(initial=0))
+    with np.errstate(over="ignore"):
+        gain_of = np.stack((np.exp2(scale.astype(np.float64)) - 1.0, scale.astype(np.float64)))
+    return Plan(
+        rows=np.array([_row(m, scale) for m in measures], dtype=np.int64),
+        code=np.ascontiguousarray(code, dtype=np.int32),
+        gain_of=gain_of,
+        discounts=np.stack((discount("log2", longest), discount("letor", longest))),
+        bounds=query_chunks(indptr, CHUNKS),
+        top=_top(measures),
+    )
+
+
+def _row(m: Measure, scale: IntArray) -> list[int]:
+    lowest = np.searchsorted(scale, m.relevant or 1)
+    empty = PART_CODES[m.empty] if m.empty else EMPTY_SKIP
+    parts = [PART_CODES[part] for part in (m.gain, m.discount)]
+    policies = [int(m.short == "zero"), PART_CODES[m.ties], PART_CODES[m.weighting]]
+    return [CODES[m.name], m.cutoff or 0, *parts, empty, *policies, int(lowest), m.max_grade or 0]
+
+
+def _top(measures: tuple[Measure, ...]) -> int:
+    """The last rank that any measure looks at; 0 when some need the whole ranking."""
+    cutoffs = [m.cutoff if m.cutoff and m.ties == "stable" else 0 for m in measures]
+    return max(cutoffs) if min(cutoffs) > 0 and max(cutoffs) <= MOST_TOP else 0
 
 
 @kernel()
@@ -107,7 +163,7 @@ def _ideal_by_sort(gain: Array, discount: Array, n: int, cut: int) -> float:
 
 
 @kernel()
-def _found(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
+def _retrieved(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
     """Relevant documents in the first ``cut`` ranks."""
     total = 0.0
     r = 0
@@ -201,95 +257,6 @@ def _err(
 
 
 @kernel()
-def _right_of_two(code: Array, rank: Array, end: Array, n: int, relevant: int, ties: int) -> float:
-    """Pairs (relevant, not relevant) in the right order."""
-    total = 0.0
-    seen = 0
-    r = 0
-    while r < n:
-        stop = r + 1 if ties == STABLE else end[r]
-        inside = 0
-        for i in range(r, stop):
-            inside += code[rank[i]] >= relevant
-        others = stop - r - inside
-        total += seen * others
-        if ties == AVERAGE:
-            total += 0.5 * inside * others
-        seen += inside
-        r = stop
-    return total
-
-
-@kernel()
-def _above(tree: Array, size: int, c: int, seen: int) -> int:
-    """Of the ``seen`` codes counted in the Fenwick tree, those above c."""
-    below = 0
-    i = c + 1
-    while i > 0:
-        below += tree[i]
-        i -= i & -i
-    return seen - below
-
-
-@kernel()
-def _right_of_many(code: Array, rank: Array, end: Array, n: int, size: int, ties: int) -> tuple[float, float]:
-    """(pairs of different grades in the right order, pairs of different grades that tie in score)."""
-    tree = np.zeros(size + 1, np.int64)
-    within = np.zeros(size, np.int64)
-    total = 0.0
-    tied = 0.0
-    seen = 0
-    r = 0
-    while r < n:
-        stop = r + 1 if ties == STABLE else end[r]
-        for i in range(r, stop):
-            total += _above(tree, size, code[rank[i]], seen)
-        m = stop - r
-        same = 0
-        for i in range(r, stop):
-            c = code[rank[i]]
-            same += within[c]
-            within[c] += 1
-            j = c + 1
-            while j <= size:
-                tree[j] += 1
-                j += j & -j
-        for i in range(r, stop):
-            within[code[rank[i]]] = 0
-        tied += m * (m - 1) // 2 - same
-        seen += m
-        r = stop
-    if ties == AVERAGE:
-        total += 0.5 * tied
-    return total, tied
-
-
-@kernel()
-def _pairs_within(counts: Array) -> float:
-    """Pairs of equal grades."""
-    total = 0.0
-    for c in counts:
-        total += 0.5 * c * (c - 1.0)
-    return total
-
-
-@kernel()
-def _tau(code: Array, rank: Array, end: Array, n: int, counts: Array) -> float:
-    right, tied = _right_of_many(code, rank, end, n, len(counts), WORST)
-    every = 0.5 * n * (n - 1.0)
-    graded = every - _pairs_within(counts)
-    scored = every
-    r = 0
-    while r < n:
-        m = end[r] - r
-        scored -= 0.5 * m * (m - 1.0)
-        r = end[r]
-    if graded == 0.0 or scored == 0.0:
-        return np.nan
-    return float((2.0 * right - (graded - tied)) / (np.sqrt(graded) * np.sqrt(scored)))
-
-
-@kernel()
 def _pair_value(right: float, every: float, n: int, weighting: int) -> tuple[float, float]:
     if weighting == MICRO:
         return (right / (float(n) * n), 1.0) if n > 0 else (np.nan, 0.0)
@@ -314,10 +281,10 @@ def _binary_value(p: Array, code: Array, rank: Array, end: Array, counts: Array,
         return _reciprocal(code, rank, end, cut, relevant, average)
     if p[CODE] == MAP:
         return _precision_sum(code, rank, end, cut, relevant, average) / all_relevant
-    found = _found(code, rank, end, cut, relevant, average)
+    retrieved = _retrieved(code, rank, end, cut, relevant, average)
     if p[CODE] == PRECISION:
-        return found / (p[CUTOFF] if p[CUTOFF] > 0 else n)
-    return found / all_relevant
+        return retrieved / (p[CUTOFF] if p[CUTOFF] > 0 else n)
+    return retrieved / all_relevant
 
 
 @kernel()
@@ -356,16 +323,16 @@ def _value(
             value = _err(gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE])
     elif kind == AUC:
         positive = float(_from(counts, p[RELEVANT]))
-        right = _right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
+        right = right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
         value, weight = _pair_value(right, positive * (n - positive), n, p[WEIGHTING])
         return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
     elif kind == PAIRACC:
-        right, _ = _right_of_many(code, rank, end, n, len(counts), p[TIES])
-        every = 0.5 * n * (n - 1.0) - _pairs_within(counts)
+        right, _ = right_of_many(code, rank, end, n, len(counts), p[TIES])
+        every = 0.5 * n * (n - 1.0) - pairs_within(counts)
         value, weight = _pair_value(right, every, n, p[WEIGHTING])
         return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
     elif kind == TAU:
-        value = _tau(code, rank, end, n, counts)
+        value = tau_b(code, rank, end, n, counts)
         value = _when_empty(p[EMPTY]) if np.isnan(value) else value
     else:
         value = _binary_value(p, code, rank, end, counts, n, cut)

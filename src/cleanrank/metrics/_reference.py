@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cleanrank.metrics._encoding import discount
-from cleanrank.metrics.measure import Measure
+from cleanrank.metrics.measure import Measure, discount
 from cleanrank.types import Array, FloatArray, IntArray
 
 

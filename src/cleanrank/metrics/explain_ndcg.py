@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.metrics._encoding import discount
 from cleanrank.metrics.evaluation import checked_scores, query_values
-from cleanrank.metrics.measure import CONVENTIONS, MAX_EXP_GRADE, Measure
+from cleanrank.metrics.measure import CONVENTIONS, MAX_EXP_GRADE, Measure, discount
 from cleanrank.types import Array, FloatArray
-from cleanrank.validation import one_of
 
 Reading = Mapping[str, str]
 
@@ -44,6 +42,7 @@ READINGS: dict[str, Reading] = {
     **TOOLS,
 }
 
+START = "lightgbm"
 WORDS: dict[tuple[str, str], str] = {
     ("gain", "exp"): "the gain is 2^y - 1",
     ("gain", "linear"): "the gain is y",
@@ -124,46 +123,29 @@ def explain_ndcg(
         k: the cut-off.
         doc_ids: names of the documents, which trec_eval breaks ties by; without them they rise with the rows.
 
-    >>> found = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3)
-    >>> {name: round(value, 3) for name, value in found.values.items()}
+    Returns:
+        The ranked documents, the value of every convention and tool, and the steps between them.
+
+    >>> explanation = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3)
+    >>> {name: round(value, 3) for name, value in explanation.values.items()}
     {'lightgbm': 0.659, 'skip': 0.659, 'letor': 0.908, 'haddad': 0.67}
-    >>> found.steps["haddad"][0].sentence
+    >>> explanation.steps["haddad"][0].sentence
     'gain: the gain is 2^y - 1 in lightgbm, the gain is y in haddad: +0.0107.'
     """
-    grades, found = _checked(y, scores, k)
+    grades, checked = _checked(y, scores, k)
     ids = np.arange(len(grades)) if doc_ids is None else np.asarray(doc_ids).astype(str)
     if ids.shape != grades.shape:
         raise invalid("doc_ids", f"must name each of the {len(grades)} documents", f"shape {ids.shape}")
-    each = {name: _value(reading, grades, found, ids, k) for name, reading in READINGS.items()}
+    each = {name: _value(reading, grades, checked, ids, k) for name, reading in READINGS.items()}
     return Explanation(
         k=int(k),
-        documents=_documents(grades, found, k),
+        documents=_documents(grades, checked, k),
         ideal={name: _ideal(reading, grades, k) for name, reading in CONVENTIONS.items()},
         values={name: each[name] for name in CONVENTIONS},
         tools={name: each[name] for name in TOOLS},
         readings=READINGS,
-        steps={name: _steps("lightgbm", name, grades, found, ids, k) for name in READINGS},
+        steps={name: _steps(name, grades, checked, ids, k) for name in READINGS},
     )
-
-
-def difference(
-    y: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    a: str,
-    b: str,
-    k: int = 10,
-    doc_ids: npt.ArrayLike | None = None,
-) -> tuple[Step, ...]:
-    """The steps from reading ``a`` to reading ``b`` (conventions or tools); their effects add up.
-
-    >>> [step.part for step in difference([0, 0], [1.0, 2.0], "LightGBM", "ranx ndcg")]
-    ['empty']
-    """
-    for name in (a, b):
-        one_of("convention or tool", name, READINGS)
-    grades, found = _checked(y, scores, k)
-    ids = np.arange(len(grades)) if doc_ids is None else np.asarray(doc_ids).astype(str)
-    return _steps(a, b, grades, found, ids, k)
 
 
 def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Array]:
@@ -173,7 +155,9 @@ def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Ar
     bad = ~np.isfinite(grades) | (grades < 0) | (grades != np.floor(grades)) | (grades > MAX_EXP_GRADE)
     if bad.any():
         row = int(np.argmax(bad))
-        raise invalid("y", f"must hold whole grades from 0 to {MAX_EXP_GRADE}", grades[row], at=f"row {row}")
+        raise invalid(
+            "y", f"must hold integer grades from 0 to {MAX_EXP_GRADE}", grades[row], at=f"row {row}"
+        )
     Measure("ndcg", k)
     return grades.astype(np.int32), checked_scores(scores, len(grades))
 
@@ -203,11 +187,11 @@ def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
     order = np.argsort(-scores.astype(np.float64), kind="stable")
     gains = {name: _gain(reading, y) for name, reading in CONVENTIONS.items()}
     falls = {name: discount(reading["discount"], len(y)) for name, reading in CONVENTIONS.items()}
-    listed = []
+    documents = []
     for r, row in enumerate(order):
         gain = {name: float(g[row]) for name, g in gains.items()}
         fall = {name: float(d[r]) for name, d in falls.items()}
-        listed.append(
+        documents.append(
             RankedDocument(
                 rank=r + 1,
                 row=int(row),
@@ -219,15 +203,15 @@ def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
                 contributions={name: gain[name] * fall[name] if r < k else 0.0 for name in CONVENTIONS},
             )
         )
-    return tuple(listed)
+    return tuple(documents)
 
 
-def _steps(a: str, b: str, y: Array, scores: Array, ids: Array, k: int) -> tuple[Step, ...]:
-    """Changes one part after the other; parts without an effect on this ranking are left out."""
-    reading = dict(READINGS[a])
+def _steps(name: str, y: Array, scores: Array, ids: Array, k: int) -> tuple[Step, ...]:
+    """From the lightgbm convention, one part after the other; those without effect here are left out."""
+    reading = dict(READINGS[START])
     value = _value(reading, y, scores, ids, k)
     steps = []
-    for part, after in READINGS[b].items():
+    for part, after in READINGS[name].items():
         before = reading[part]
         if before == after:
             continue
@@ -237,7 +221,7 @@ def _steps(a: str, b: str, y: Array, scores: Array, ids: Array, k: int) -> tuple
         if changed != value and not (np.isnan(changed) and np.isnan(value)):
             effect = changed - value
             size = "no value" if np.isnan(changed) else f"{effect:+.4f}"
-            sentence = f"{part}: {WORDS[part, before]} in {a}, {WORDS[part, after]} in {b}: {size}."
+            sentence = f"{part}: {WORDS[part, before]} in {START}, {WORDS[part, after]} in {name}: {size}."
             steps.append(Step(part, before, after, effect, sentence))
         value = changed
     return tuple(steps)

@@ -6,7 +6,7 @@ Text form: ``name[@cutoff][:convention][:weighting][:part=value ...]``, for exam
 Parts of a measure; a part that means nothing for a measure is None:
 
 * gain: ``exp`` 2^y - 1, ``linear`` y. Real-valued gains of the data stand in for both (dcg and ndcg only).
-* discount at rank r: ``log2`` 1 / log2(r + 1); ``letor`` 1 for r = 1, 1 / log2(r) from r = 2 on.
+* discount at rank r: ``log2`` 1 / log2(r + 1); ``letor`` 1 for r = 1, 1 / log2(r) for r >= 2.
 * empty: the value of a query on which the measure is undefined or without any relevant document:
   ``one``, ``zero`` or ``skip`` (NaN, left out of the mean).
 * short: ``cut`` ranks what there is; ``zero`` gives 0 to a query with fewer documents than the cut-off.
@@ -27,7 +27,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.validation import one_of
+from cleanrank.types import FloatArray
+from cleanrank.validation import check_integer, one_of
 
 PARTS = ("gain", "discount", "empty", "short", "ties", "weighting", "relevant", "max_grade")
 
@@ -254,6 +255,18 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
     return tuple(dict.fromkeys(m if isinstance(m, Measure) else Measure.parse(m) for m in listed))
 
 
+def discount(kind: str, n: int) -> FloatArray:
+    """Discounts of the ranks 1..n.
+
+    >>> discount("letor", 4).tolist()
+    [1.0, 1.0, 0.6309297535714575, 0.5]
+    """
+    ranks = np.arange(1, n + 1, dtype=np.float64)
+    if kind == "log2":
+        return 1.0 / np.log2(ranks + 1.0)
+    return 1.0 / np.log2(np.maximum(ranks, 2.0))
+
+
 def describe_parts(measure: Measure) -> str:
     """The sentence of ``describe`` without the text form."""
     kind = MEASURES[measure.name]
@@ -302,8 +315,7 @@ def _check_cutoff(name: str, cutoff: object, kind: Kind) -> None:
         return
     if not kind.cutoff:
         raise invalid(f"{name!r}", "takes no cut-off", f"{name}@{cutoff}", remedy=f"Write {name!r}.")
-    if isinstance(cutoff, bool) or not isinstance(cutoff, int) or cutoff < 1:
-        raise invalid("the cut-off", "must be a whole number from 1 on", f"{name}@{cutoff}")
+    check_integer(f"the cut-off of {name!r}", cutoff, least=1)
 
 
 def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
@@ -321,9 +333,7 @@ def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
     if part in CHOICES:
         one_of(part, value, CHOICES[part])
         return
-    most = MAX_EXP_GRADE if part == "max_grade" else 2**31 - 1
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise invalid(part, f"must be a whole number from 1 to {most}", value)
+    check_integer(part, value, least=1, most=MAX_EXP_GRADE if part == "max_grade" else 2**31 - 1)
 
 
 def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, Any]:
@@ -373,9 +383,7 @@ def _parse_head(head: str, text: str) -> tuple[str, int | None]:
     if not at:
         return name, None
     if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) == 0:
-        raise invalid(
-            "the cut-off", "must be a whole number from 1 on", repr(text), remedy=f"As in '{name}@10'."
-        )
+        raise invalid("the cut-off", "must be an integer >= 1", repr(text), remedy=f"As in '{name}@10'.")
     return name, int(digits)
 
 
@@ -383,7 +391,7 @@ def _parse_value(part: str, value: str) -> Any:
     if part in CHOICES:
         return one_of(part, value, CHOICES[part])
     if not re.fullmatch(r"[0-9]{1,9}", value):
-        raise invalid(part, "must be a whole number from 1 on", value or "nothing")
+        raise invalid(part, "must be an integer >= 1", value or "nothing")
     return int(value)
 
 

@@ -25,16 +25,22 @@ import numpy.typing as npt
 
 from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.metrics import significance
-from cleanrank.metrics._encoding import discount
 from cleanrank.metrics.evaluation import aligned, checked_scores
-from cleanrank.metrics.measure import MAX_EXP_GRADE, Measure, MeasureLike, as_measures, describe_parts
+from cleanrank.metrics.measure import (
+    MAX_EXP_GRADE,
+    Measure,
+    MeasureLike,
+    as_measures,
+    describe_parts,
+    discount,
+)
 from cleanrank.metrics.significance import checked_count
+from cleanrank.noise.profiles import MAX_CONDITION, ROUNDING, NoiseProfile
 from cleanrank.ragged import query_of_row, rank_order, ranks
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
-MOST_CONDITION = 1e4
-ROW_SUM_SLACK = 1e-6
+ROWS_IN_MEMORY = 512
 
 REFUSED: dict[str, str] = {
     "ndcg": "the ideal DCG depends on the labels too, so the effect of noise depends on how many of each "
@@ -102,7 +108,7 @@ def corrected(
         scores: one per row.
         data: with noisy grades.
         measures: dcg, precision, auc and pairacc with micro or pooled weighting; others are refused.
-        noise: T (C, C) with rows that sum to 1, or an object with a ``matrix``.
+        noise: T, as ``NoiseProfile.of`` reads it.
         level: of the bootstrap intervals over queries.
         seed: of the bootstrap.
         matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty. Those of
@@ -111,20 +117,20 @@ def corrected(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 1], qid=[1, 1, 2, 2])
-    >>> found = corrected([2, 1, 2, 1], data, "precision@1", noise=[[0.9, 0.1], [0.2, 0.8]])
-    >>> found.noisy.round(3).tolist(), found.means.round(3).tolist()
+    >>> estimate = corrected([2, 1, 2, 1], data, "precision@1", noise=[[0.9, 0.1], [0.2, 0.8]])
+    >>> estimate.noisy.round(3).tolist(), estimate.means.round(3).tolist()
     ([0.5], [0.571])
     """
     significance.check_level(level)
-    wanted = as_measures(measures)
-    resamples = significance.checked_count("resamples", resamples)
-    matrix = noise_matrix(noise, data)
+    parsed = as_measures(measures)
+    resamples = checked_count("resamples", resamples)
+    matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
     drawn = _draws(getattr(noise, "draws", None) if matrix_draws is None else matrix_draws, matrix)
-    found = checked_scores(scores, data.n_docs, data)
-    columns: list[list[Any]] = [[], [], [], [], []]
-    for m in wanted:
+    checked = checked_scores(scores, data.n_docs, data)
+    rows: list[tuple[Any, ...]] = []
+    for m in parsed:
         check_correctable(m, data, len(matrix))
-        stats, units = query_stats(m, found, data, len(matrix))
+        stats, units = query_stats(m, checked, data, len(matrix))
         value = coefficients(m, matrix)
         total = stats @ value
         size = units @ base_coefficients(m, matrix)
@@ -133,48 +139,10 @@ def corrected(
         low, high = _interval(m, stats, units, drawn, level, seed, resamples)
         with np.errstate(invalid="ignore", divide="ignore"):
             by_query = total / (size if m.weighting == "pooled" else 1.0)
-            row = (total.sum() / size.sum(), low, high, (stats @ plain).sum() / plain_size.sum(), by_query)
-        for column, entry in zip(columns, row, strict=True):
-            column.append(entry)
-    means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in columns)
-    return Corrected(wanted, means, lows, highs, noisy, values, level)
-
-
-def noise_matrix(noise: Any, data: RankingData) -> FloatArray:
-    """A checked T that can be inverted."""
-    given = getattr(noise, "matrix", noise)
-    if given is None:
-        raise invalid("noise", "must be a matrix of label probabilities", "none", remedy="Give noise=T.")
-    try:
-        T = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        remedy = (
-            "A named family becomes one with cleanrank.noise.profiles.read_noise('uniform:0.1', n_grades)."
-        )
-        raise invalid(
-            "noise", "must be a matrix of label probabilities", repr(given)[:80], remedy=remedy
-        ) from None
-    if T.ndim != 2 or T.shape[0] != T.shape[1] or len(T) < data.n_grades:
-        rule = f"must be a square matrix for at least the {data.n_grades} grades of the data"
-        raise invalid("noise", rule, f"shape {T.shape}")
-    _check_stochastic(T)
-    condition = float(np.linalg.cond(T))
-    if not condition < MOST_CONDITION:
-        raise invalid(
-            "noise",
-            f"must leave the grades apart (condition number below {MOST_CONDITION:g})",
-            f"condition number {condition:.3g}",
-            remedy="Merge grades that the labels hardly tell apart.",
-        )
-    return T
-
-
-def _check_stochastic(T: FloatArray) -> None:
-    bad = ~(T >= 0).all(axis=-1) | ~(np.abs(T.sum(axis=-1) - 1.0) <= ROW_SUM_SLACK)
-    if bad.any():
-        at = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        rule = "must have rows of probabilities that sum to 1"
-        raise invalid("noise", rule, T[at].tolist(), at=f"row {int(at[-1])}")
+            as_labelled = (stats @ plain).sum() / plain_size.sum()
+            rows.append((total.sum() / size.sum(), low, high, as_labelled, by_query))
+    means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in zip(*rows, strict=True))
+    return Corrected(parsed, means, lows, highs, noisy, values, level)
 
 
 def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray:
@@ -183,9 +151,13 @@ def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray
     drawn = np.asarray(matrix_draws, dtype=np.float64)
     if drawn.ndim != 3 or drawn.shape[1:] != matrix.shape:
         raise invalid("matrix_draws", f"must have the shape (draws, *{matrix.shape})", drawn.shape)
-    _check_stochastic(drawn)
+    bad = ~(drawn >= 0).all(axis=-1) | ~(np.abs(drawn.sum(axis=-1) - 1.0) <= ROUNDING)
+    if bad.any():
+        draw, row = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        rule = "must have rows of probabilities that sum to 1"
+        raise invalid("matrix_draws", rule, drawn[draw, row].tolist(), at=f"draw {int(draw)}, row {int(row)}")
     worst = float(np.linalg.cond(drawn).max())
-    if not worst < MOST_CONDITION:
+    if not worst < MAX_CONDITION:
         raise invalid("matrix_draws", "must all be well conditioned", f"condition number {worst:.3g}",
                     remedy="Estimate the matrix from more labels.")  # fmt: skip
     return drawn
@@ -203,7 +175,7 @@ def check_correctable(m: Measure, data: RankingData, n_grades: int) -> None:
         raise invalid(f"{str(m)!r}", "must not break ties by noisy labels", "ties=worst",
                     remedy="Use ties=average.")  # fmt: skip
     if m.name == "dcg" and data.gains is not None:
-        raise invalid("data", "must have no gains of their own, for grades are what is noisy", "gains",
+        raise invalid("data", "must have no gains of their own, for grades are what is noisy",
                     remedy="Use data.with_labels(data.y).")  # fmt: skip
     if m.gain == "exp" and n_grades - 1 > MAX_EXP_GRADE:
         raise invalid("grades", f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1", n_grades - 1)
@@ -314,10 +286,6 @@ def _interval(
     return float(low[0]), float(high[0])
 
 
-OVER = ("queries", "labels")
-BLOCK = 512
-
-
 def order_probability(
     scores_a: npt.ArrayLike,
     scores_b: npt.ArrayLike,
@@ -335,7 +303,7 @@ def order_probability(
         scores_b: of the other.
         data: with noisy grades.
         measure: one that can be corrected, see ``corrected``.
-        noise: T (C, C), or an object with a ``matrix``.
+        noise: T, as ``NoiseProfile.of`` reads it.
         over: "queries": for the population that the queries come from, by bootstrap over queries (the noise
             of their labels included). "labels": for these very queries, where only the labels are in doubt:
             Phi(|D| / sd), with the standard deviation of D over the noise.
@@ -352,10 +320,10 @@ def order_probability(
     >>> order_probability(good, bad, data, "dcg@1", noise=[[0.9, 0.1], [0.1, 0.9]], over="labels") > 0.99
     True
     """
-    one_of("over", over, OVER)
+    one_of("over", over, ("queries", "labels"))
     resamples = checked_count("resamples", resamples)
     m = as_measures(measure)[0]
-    T = noise_matrix(noise, data)
+    T = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
     check_correctable(m, data, len(T))
     a, b = (checked_scores(s, data.n_docs, data) for s in (scores_a, scores_b))
     # The denominator of a pooled measure is that of both systems, so the numerators decide.
@@ -405,8 +373,8 @@ def _pair_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatAr
     for q, (start, stop) in enumerate(pairwise(data.indptr)):
         y = data.y[start:stop]
         first = second = 0.0
-        for low in range(0, stop - start, BLOCK):
-            rows = slice(low, low + BLOCK)
+        for low in range(0, stop - start, ROWS_IN_MEMORY):
+            rows = slice(low, low + ROWS_IN_MEMORY)
             step = _above(m, a[start:stop], rows) - _above(m, b[start:stop], rows)
             pull = step @ (inverse[y] @ A.T)
             first += float(np.einsum("ia,iab,ib->", pull, spread[y[rows]], pull))

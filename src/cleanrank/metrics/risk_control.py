@@ -14,7 +14,7 @@ alpha has the p-value (Hoeffding-Bentkus; Bates et al. 2021)
     p = min(exp(-n h(min(r, alpha), alpha)), e P(Bin(n, alpha) <= ceil(n r)))
     h(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b)).
 
-Learn then Test (Angelopoulos et al. 2021) walks from the safest cut on, as long as p <= delta; the last cut
+Learn then Test (Angelopoulos et al. 2021) begins at the safest cut and stops where p > delta; the last cut
 passed has R <= alpha with probability at least 1 - delta, for risks that are monotone in lambda or not. RCPS
 (Bates et al. 2021) asks the same of an upper confidence bound and needs a monotone risk.
 """
@@ -33,14 +33,9 @@ from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import checked_scores
 from cleanrank.ragged import ranks
 from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 MOST_CUTS = 2000
-CUTS: dict[str, str] = {"score": "documents with a score of at least the cut", "rank": "the first documents"}
-METHODS: dict[str, str] = {
-    "ltt": "Learn then Test, fixed sequence; any risk",
-    "rcps": "risk-controlling prediction sets by an upper confidence bound; monotone risks",
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Cutoff:
 
     Attributes:
         at: the least score shown (cut "score") or how many documents (cut "rank").
-        cut: one of CUTS.
+        cut: "score" or "rank".
         risk: one of RISKS.
         alpha: the limit of the risk.
         delta: the probability that the limit is broken.
@@ -81,7 +76,7 @@ class Cutoff:
     @property
     def statement(self) -> str:
         """The guarantee in words."""
-        where = f"scores from {self.at:.6g} on" if self.cut == "score" else f"the first {self.at:g}"
+        where = f"scores >= {self.at:.6g}" if self.cut == "score" else f"the first {self.at:g}"
         words = (
             f"showing {where}: {RISKS[self.risk].about} at most {self.alpha:g} on average over queries, "
             f"with probability {1 - self.delta:g} "
@@ -91,10 +86,10 @@ class Cutoff:
 
     def keep(self, scores: npt.ArrayLike, data: RankingData) -> npt.NDArray[np.bool_]:
         """Which rows of other data are shown."""
-        found = checked_scores(scores, data.n_docs, data)
+        checked = checked_scores(scores, data.n_docs, data)
         if self.cut == "score":
-            return np.asarray(found >= self.at)
-        return np.asarray(ranks(found, data.indptr) <= self.at)
+            return np.asarray(checked >= self.at)
+        return np.asarray(ranks(checked, data.indptr) <= self.at)
 
     def __repr__(self) -> str:
         return self.statement
@@ -113,7 +108,7 @@ def calibrate_cutoff(
     grid: npt.ArrayLike | None = None,
     relevant: int = 1,
 ) -> Cutoff:
-    """Finds the boldest cut whose risk is at most alpha with probability 1 - delta.
+    """The boldest cut whose risk is at most alpha with probability 1 - delta.
 
     Args:
         scores: one per row of the calibration data.
@@ -122,12 +117,15 @@ def calibrate_cutoff(
         alpha: the limit of the mean risk.
         delta: the probability that the limit may be broken.
         cut: "score" for one threshold, "rank" for one number of documents per query.
-        method: "ltt" or "rcps".
+        method: "ltt" (Learn then Test, any risk) or "rcps" (monotone risks).
         bound: what p-values and upper bounds come from; one of BOUNDS.
         grid: cuts to try, fixed without a look at these data, as quantiles of scores of other queries are.
             Must be given for false_discovery of scores, which is not monotone; for the rest the scores
             themselves serve.
         relevant: the lowest grade that counts as relevant.
+
+    Returns:
+        The cut with its guarantee; ``keep`` applies it to other data.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(200, 5, seed=0)
@@ -136,19 +134,17 @@ def calibrate_cutoff(
     (True, False)
     """
     kind = RISKS[one_of("risk", risk, RISKS)]
-    one_of("cut", cut, CUTS)
-    one_of("method", method, METHODS)
+    one_of("cut", cut, ("score", "rank"))
+    one_of("method", method, ("ltt", "rcps"))
     p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
-    for name, value in (("alpha", alpha), ("delta", delta)):
-        if not 0 < value < 1:
-            raise invalid(name, "must lie strictly between 0 and 1", value)
-    if not is_integer(relevant):
-        raise invalid("relevant", "must be the lowest grade that counts as relevant", repr(relevant))
+    check_number("alpha", alpha, above=0, below=1)
+    check_number("delta", delta, above=0, below=1)
+    check_integer("relevant", relevant)
     if method == "rcps" and not kind.monotone:
         raise invalid("method", f"must be 'ltt' for {risk}, which is not monotone in the cut", repr(method))
-    found = checked_scores(scores, data.n_docs, data).astype(np.float64)
-    cuts = _cuts(found, data, kind, cut, grid)
-    losses = _losses(found, data, risk, cut, cuts, relevant)
+    checked = checked_scores(scores, data.n_docs, data).astype(np.float64)
+    cuts = _cuts(checked, data, kind, cut, grid)
+    losses = _losses(checked, data, risk, cut, cuts, relevant)
     n = len(losses)
     _check_enough(n, alpha, delta, p_value, risk)
     means = losses.mean(axis=0)
@@ -162,7 +158,7 @@ def calibrate_cutoff(
     return Cutoff(at, cut, risk, alpha, delta, n, empirical, upper, trivial)
 
 
-def _cuts(found: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: Any) -> FloatArray:
+def _cuts(scores: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: Any) -> FloatArray:
     """Cuts from the safest to the boldest."""
     if grid is not None:
         try:
@@ -175,11 +171,11 @@ def _cuts(found: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: 
         cuts = np.arange(1.0, data.lengths.max(initial=1) + 1)
     elif not kind.monotone:
         raise invalid(
-            "grid", "must be given for a risk that is not monotone in the score", "none",
+            "grid", "must be given for a risk that is not monotone in the score",
             remedy="Take quantiles of the scores of other queries.",
         )  # fmt: skip
     else:
-        cuts = np.unique(found)
+        cuts = np.unique(scores)
         if len(cuts) > MOST_CUTS:
             cuts = np.unique(np.quantile(cuts, np.linspace(0, 1, MOST_CUTS), method="nearest"))
     ascending = kind.more_is_safer == (cut == "score")
@@ -187,11 +183,11 @@ def _cuts(found: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid: 
 
 
 def _losses(
-    found: FloatArray, data: RankingData, risk: str, cut: str, cuts: FloatArray, relevant: int
+    scores: FloatArray, data: RankingData, risk: str, cut: str, cuts: FloatArray, relevant: int
 ) -> FloatArray:
     """(n, G) risk of every query at every cut; queries for which it has no meaning are left out."""
     # A rank becomes a score by its sign: shown is what has a key of at least the cut's.
-    keys = found if cut == "score" else -ranks(found, data.indptr).astype(np.float64)
+    keys = scores if cut == "score" else -ranks(scores, data.indptr).astype(np.float64)
     limits = cuts if cut == "score" else -cuts
     good = data.y >= relevant
     rows = []
@@ -208,7 +204,7 @@ def _losses(
     if not rows:
         kind = "grades below" if risk == "false_positives" else "a grade of at least"
         rule = f"must include one for which {risk} has a meaning, with {kind} {relevant}"
-        raise invalid("calibration queries", rule, "none", remedy="Judge more queries, or change `relevant`.")
+        raise invalid("calibration queries", rule, remedy="Judge more queries, or change `relevant`.")
     return np.stack(rows)
 
 
@@ -238,7 +234,7 @@ def _check_enough(n: int, alpha: float, delta: float, p_value: Callable[..., flo
 def _passed(
     means: FloatArray, n: int, alpha: float, delta: float, method: str, p_value: Callable[..., float]
 ) -> int:
-    """How many cuts pass, from the safest on."""
+    """How many cuts pass, beginning with the safest."""
     if method == "rcps":
         # Means rise along the cuts, and so do their upper bounds.
         return bisect.bisect_left(means, alpha, key=lambda mean: _upper(float(mean), n, delta, p_value))
@@ -281,11 +277,9 @@ def upper_bound(mean: float, n: int, delta: float, bound: str = "hoeffding_bentk
     0.093
     """
     p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
-    if not is_integer(n) or n < 1:
-        raise invalid("n", "must be a whole number from 1 on", repr(n))
-    if not (0 <= mean <= 1 and 0 < delta < 1):
-        given = f"{mean} and {delta}"
-        raise invalid("mean and delta", "must lie in [0, 1] and strictly between 0 and 1", given)
+    check_integer("n", n, least=1)
+    check_number("mean", mean, least=0, most=1)
+    check_number("delta", delta, above=0, below=1)
     return _upper(mean, n, delta, p_value)
 
 

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.metrics.comparison import system_names
 from cleanrank.metrics.evaluation import aligned, checked_scores, query_values, weighted_means
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
-from cleanrank.metrics.noisy_labels import noise_matrix
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import check_seed, is_integer
+from cleanrank.validation import check_integer, check_seed
 
 CRITERIA: dict[str, str] = {
     "dcg@10": "order preserving; reads the labels of the first ten alone",
@@ -95,11 +95,14 @@ def select_model(
         criterion: a measure, or "auto": with ``noise``, the criterion with the least regret when the labels
             are noised again; without, AUC with micro weights, which is order preserving and reads every
             label.
-        noise: T (C, C), or an object with a ``matrix`` such as a NoiseEstimate.
+        noise: P(given | true), as ``NoiseProfile.of`` reads it.
         target: what one wants to be best at on true labels.
         criteria: those compared.
         repetitions: B, of the noise and of the resampling of queries.
         seed: of both.
+
+    Returns:
+        The winner, what decided, and how stable each criterion is.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(60, 5, seed=0)
@@ -110,28 +113,27 @@ def select_model(
     'sd 1'
     """
     names, scores = _checked(systems, data)
-    if not is_integer(repetitions) or repetitions < 1:
-        raise invalid("repetitions", "must be a whole number from 1 on", repr(repetitions))
+    check_integer("repetitions", repetitions, least=1)
     check_seed(seed)
-    aim = _single("target", target)
-    chosen = None if isinstance(criterion, str) and criterion == AUTO else _single("criterion", criterion)
-    compared = [criteria] if isinstance(criteria, str | Measure) else criteria
-    wanted = as_measures([*compared, *([] if chosen is None else [chosen])])
-    if chosen is None and noise is None:
-        wanted = as_measures([*wanted, ALL_LABELS])
-    values, weights = _by_query(wanted, scores, data.y, data)
+    goal = _single("target", target)
+    deciding = None if isinstance(criterion, str) and criterion == AUTO else _single("criterion", criterion)
+    listed = [criteria] if isinstance(criteria, str | Measure) else criteria
+    compared = as_measures([*listed, *([] if deciding is None else [deciding])])
+    if deciding is None and noise is None:
+        compared = as_measures([*compared, ALL_LABELS])
+    values, weights = _by_query(compared, scores, data.y, data)
     means = _means(values, weights)
     agreement = regret = None
     if noise is not None:
-        matrix = noise_matrix(noise, data)
-        agreement, regret = _noised_again(wanted, aim, scores, data, matrix, repetitions, seed)
-    if chosen is None:
-        chosen = as_measures(ALL_LABELS)[0] if regret is None else wanted[int(np.argmin(regret))]
-    texts = [str(m) for m in wanted]
+        profile = NoiseProfile.of(noise, data.n_grades, invertible=True)
+        agreement, regret = _noised_again(compared, goal, scores, data, profile, repetitions, seed)
+    if deciding is None:
+        deciding = as_measures(ALL_LABELS)[0] if regret is None else compared[int(np.argmin(regret))]
+    texts = [str(m) for m in compared]
     return Selection(
-        winner=names[int(np.argmax(means[wanted.index(chosen)]))],
-        criterion=str(chosen),
-        target=str(aim),
+        winner=names[int(np.argmax(means[compared.index(deciding)]))],
+        criterion=str(deciding),
+        target=str(goal),
         systems=names,
         values=dict(zip(texts, means, strict=True)),
         stability=dict(zip(texts, _stability(values, weights, repetitions, seed), strict=True)),
@@ -141,23 +143,19 @@ def select_model(
 
 
 def _checked(systems: Any, data: RankingData) -> tuple[tuple[str, ...], list[Array]]:
-    if not isinstance(systems, Mapping) or not all(isinstance(name, str) for name in systems):
-        remedy = "As in {'base': scores, 'new': others}."
-        raise invalid("systems", "must map names (strings) to scores", type(systems).__name__, remedy=remedy)
-    if len(systems) < 2:
-        raise invalid("systems", "must name at least two systems", f"{len(systems)}")
+    names = system_names(systems)
     if not any(np.ptp(data.y[a:b]) for a, b in pairwise(data.indptr) if b > a):
         rule = "must differ within at least one query, else every system is as good as any"
         raise invalid("labels", rule, f"the same in each of {data.n_queries} queries")
-    return tuple(systems), [checked_scores(s, data.n_docs, data) for s in systems.values()]
+    return names, [checked_scores(s, data.n_docs, data) for s in systems.values()]
 
 
 def _single(name: str, measure: Any) -> Measure:
-    found = as_measures(measure)
-    if len(found) != 1:
-        texts = ", ".join(str(m) for m in found)
+    parsed = as_measures(measure)
+    if len(parsed) != 1:
+        texts = ", ".join(str(m) for m in parsed)
         raise invalid(name, "must be one measure", texts, remedy="Those to compare go into criteria.")
-    return found[0]
+    return parsed[0]
 
 
 def _by_query(
@@ -193,22 +191,20 @@ def _stability(values: FloatArray, weights: FloatArray, repetitions: int, seed: 
 
 
 def _noised_again(
-    wanted: tuple[Measure, ...],
-    aim: Measure,
+    criteria: tuple[Measure, ...],
+    target: Measure,
     scores: list[Array],
     data: RankingData,
-    matrix: FloatArray,
+    profile: NoiseProfile,
     repetitions: int,
     seed: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Agreement and regret of each criterion, with the labels at hand as the truth."""
-    truth = means_of((aim,), scores, data.y, data)[0]
-    profile = NoiseProfile(matrix)
+    truth = means_of((target,), scores, data.y, data)[0]
     rng = np.random.default_rng([seed, 2])
-    agreement, regret = np.zeros(len(wanted)), np.zeros(len(wanted))
+    agreement, regret = np.zeros(len(criteria)), np.zeros(len(criteria))
     for _ in range(repetitions):
-        given = profile.sample(data.y, rng)
-        picks = means_of(wanted, scores, given, data).argmax(axis=1)
+        picks = means_of(criteria, scores, profile.sample(data.y, rng), data).argmax(axis=1)
         agreement += truth[picks] == truth.max()
         regret += truth.max() - truth[picks]
     return agreement / repetitions, regret / repetitions

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.jit import has_numba, mix64, threads
 from cleanrank.types import Array, FloatArray, IntArray
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, is_number, one_of
 
 ALTERNATIVES: dict[str, int] = {"two-sided": 0, "greater": 1, "less": -1}
 MOST_EXACT = 24
@@ -53,7 +53,7 @@ def fisher_test(
     """
     side = ALTERNATIVES[one_of("alternative", alternative, ALTERNATIVES)]
     exact = permutations == "exact"
-    wanted = 0 if exact else checked_count("permutations", permutations, ", or 'exact'")
+    draws = 0 if exact else checked_count("permutations", permutations, ", or 'exact'")
     steps = _whole_steps(paired_differences(a, b))
     if exact and len(steps) > MOST_EXACT:
         raise invalid(
@@ -62,7 +62,7 @@ def fisher_test(
             len(steps),
             remedy="Give a number of permutations instead.",
         )
-    draws = 2 ** len(steps) if exact else wanted
+    draws = 2 ** len(steps) if exact else draws
     if not len(steps):
         return 1.0
     with threads(n_jobs):
@@ -82,10 +82,10 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
         raise invalid(
             "a and b", "must be two lists of one value per query", f"{left.shape} and {right.shape}"
         )
-    gone = np.isnan(left)
+    skipped = np.isnan(left)
     with np.errstate(over="ignore", invalid="ignore"):
         change = left - right
-    bad = (gone != np.isnan(right)) | np.isinf(left) | np.isinf(change)
+    bad = (skipped != np.isnan(right)) | np.isinf(left) | np.isinf(change)
     if bad.any():
         at = int(np.argmax(bad))
         raise invalid(
@@ -95,9 +95,9 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
             at=f"query {at}",
             remedy="Evaluate both systems on the same queries with the same measure.",
         )
-    kept: FloatArray = change[~gone]
+    kept: FloatArray = change[~skipped]
     if not len(kept):
-        raise invalid("a and b", "must have at least one query with values", "none")
+        raise invalid("a and b", "must have at least one query with values")
     return kept
 
 
@@ -106,8 +106,8 @@ def _whole_steps(d: FloatArray) -> npt.NDArray[np.int64]:
     largest = np.abs(d).max(initial=0.0)
     if largest == 0.0:
         return np.zeros(0, np.int64)
-    room = 61 - int(np.ceil(np.log2(len(d) + 1)))
-    bits = min(FRACTION_BITS, room) - int(np.frexp(largest)[1])
+    most = 61 - int(np.ceil(np.log2(len(d) + 1)))
+    bits = min(FRACTION_BITS, most) - int(np.frexp(largest)[1])
     whole = np.rint(np.ldexp(d, bits)).astype(np.int64)
     steps: npt.NDArray[np.int64] = whole[whole != 0]
     return steps
@@ -190,9 +190,9 @@ def mean_intervals(
     """``bootstrap_interval`` of each line of values (M, Q), all from the same resamples of queries."""
     check_level(level)
     resamples = checked_count("resamples", resamples)
-    gone = np.isnan(values)
-    w = np.where(gone, 0.0, weights)
-    columns = np.concatenate((np.where(gone, 0.0, values) * w, w)).T
+    skipped = np.isnan(values)
+    w = np.where(skipped, 0.0, weights)
+    columns = np.concatenate((np.where(skipped, 0.0, values) * w, w)).T
     if not len(columns):
         nothing = np.full(len(values), np.nan)
         return nothing, nothing
@@ -217,25 +217,21 @@ def quantiles(means: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
 
 def check_level(level: float) -> None:
     """Refuses a level of confidence outside (0, 1)."""
-    if not 0.0 < level < 1.0:
-        raise invalid("level", "must lie between 0 and 1, both excluded", level, remedy="Try 0.95.")
+    check_number("level", level, above=0, below=1)
 
 
 def checked_count(name: str, value: Any, also: str = "") -> int:
-    """A count from 1 on; whole floats such as 1e5 are taken. ``also`` words what else is allowed.
+    """A count >= 1; whole floats such as 1e5 are taken. ``also`` words what else is allowed.
 
     >>> checked_count("permutations", 1e5)
     100000
     """
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 1 <= value < 2**63 or value != int(value):
-        raise invalid(name, f"must be a whole number from 1 on{also}", repr(value))
+    if not is_number(value) or not 1 <= value < 2**63 or value != int(value):
+        raise invalid(name, f"must be an integer >= 1{also}", repr(value))
     return int(value)
 
 
 TESTS = {"fisher": fisher_test, "t": paired_t_test}
-
-
 GOLDEN = 0x9E3779B97F4A7C15
 MASK = 2**64 - 1
 DRAWS = 2048
@@ -250,7 +246,7 @@ def stream_key(seed: int) -> np.uint64:
     try:
         number = operator.index(seed)
     except TypeError:
-        raise invalid("seed", "must be a whole number", repr(seed)) from None
+        raise invalid("seed", "must be an integer", repr(seed)) from None
     return np.uint64(int(mix64(np.array([(number * 2 + 1) & MASK], dtype=np.uint64))[0]))
 
 
@@ -284,13 +280,13 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
         key: of the random stream; None lists the sign vectors 0..draws - 1 instead.
     """
     listed = key is None
-    used = np.uint64(0) if key is None else key
+    stream = np.uint64(0) if key is None else key
     tables = subset_tables(d)
     total, slack = int(d.sum()), len(d)
     if has_numba():
-        from cleanrank.metrics._resampling import count_extreme_blocks
+        from cleanrank.metrics._loops import count_extreme_blocks
 
-        return int(count_extreme_blocks(tables, draws, total, slack, side, used, listed).sum())
+        return int(count_extreme_blocks(tables, draws, total, slack, side, stream, listed).sum())
     count = 0
     for first in range(0, draws, DRAWS):
         these = min(DRAWS, draws - first)
@@ -298,7 +294,7 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
             bits = np.zeros((these, len(tables)), dtype=np.uint64)
             bits[:, 0] = np.arange(first, first + these)
         else:
-            bits = words(used, first * len(tables), these * len(tables)).reshape(these, -1)
+            bits = words(stream, first * len(tables), these * len(tables)).reshape(these, -1)
         parts = bits.view(np.uint8) if np.little_endian else bits.byteswap().view(np.uint8)
         sums = 2 * tables.reshape(-1, 256)[np.arange(parts.shape[1]), parts].sum(axis=1) - total
         count += int(_extreme(sums, total, slack, side).sum())
@@ -320,7 +316,7 @@ def resampled_sums(columns: FloatArray, resamples: int, seed: int) -> FloatArray
     rows = np.ascontiguousarray(columns, dtype=np.float64)
     key = stream_key(seed)
     if has_numba():
-        from cleanrank.metrics._resampling import sum_resamples
+        from cleanrank.metrics._loops import sum_resamples
 
         return sum_resamples(rows, resamples, key)
     n, per_draw = len(rows), -(-len(rows) // 2)

@@ -1,18 +1,18 @@
 """Boosted trees on robust pairwise losses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Self
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
-from cleanrank.losses.robust import Spec, robust_loss
-from cleanrank.losses.transforms import is_number
+from cleanrank.losses.pairs import check_peer_pairs
+from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
 from cleanrank.rankers.estimators import BoostedRanker
 from cleanrank.rankers.trees import train_lambdarank
 from cleanrank.types import Progress, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, one_of
 
 TREE_LOSSES: dict[str, str] = {
     "lambdarank": "logistic loss on pairs, weighed by what a swap changes in NDCG (Burges 2006)",
@@ -115,8 +115,7 @@ class RobustLGBMRanker(BoostedRanker):
         is_lambda = isinstance(self.loss, str) and self.loss == "lambdarank"
         if isinstance(self.loss, str) and ALIASES.get(self.loss, self.loss) not in LOSSES:
             one_of("loss", self.loss, TREE_LOSSES)
-        if not (is_number(self.sigma) and self.sigma > 0):
-            raise invalid("sigma", "must be a positive number", repr(self.sigma))
+        check_number("sigma", self.sigma, above=0)
         self.loss_ = robust_loss(self.robust, "logistic" if is_lambda else self.loss)
         return self._lambda_objective(train) if is_lambda else self._pair_objective(train)
 
@@ -142,14 +141,8 @@ class RobustLGBMRanker(BoostedRanker):
     def _pair_objective(self, train: RankingData) -> PairwiseObjective:
         peers = has_peers(self.robust)
         pairs = self.pairs or ("all_ordered" if peers else "strict")
-        if peers and pairs == "strict":
-            raise invalid(
-                "pairs",
-                "must be 'all_ordered' or 'strict_both' with peers: strict pairs all have target 1, and so "
-                "would their peers",
-                "'strict'",
-                remedy="Leave pairs out, and compare with a base on the same pairs.",
-            )
+        if peers:
+            check_peer_pairs(pairs)
         return PairwiseObjective(
             train,
             self.loss_,
@@ -168,5 +161,4 @@ def has_peers(spec: Spec) -> bool:
     >>> has_peers(["label_smoothing", {"name": "peer"}]), has_peers("gce")
     (True, False)
     """
-    steps: Sequence[Any] = [spec] if spec is None or isinstance(spec, str | Mapping) else spec
-    return any((step.get("name") if isinstance(step, Mapping) else step) == "peer" for step in steps)
+    return any(step.get("name") == "peer" for step in robust_steps(spec))

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.metrics.evaluation import Comparison, Evaluation
+from cleanrank.metrics.comparison import Comparison
+from cleanrank.metrics.evaluation import Evaluation
 
 MARKS: tuple[tuple[float, str], ...] = ((0.01, "**"), (0.05, "*"))
 

@@ -6,26 +6,10 @@ from cleanrank.theory.bounds import excess_risk_bound as excess_risk_bound
 from cleanrank.theory.bounds import samples_needed as samples_needed
 from cleanrank.theory.order_preservation import OrderPreservation as OrderPreservation
 from cleanrank.theory.order_preservation import OrderTable as OrderTable
-from cleanrank.theory.order_preservation import auc_slope as auc_slope
+from cleanrank.theory.order_preservation import order_kept as order_kept
 from cleanrank.theory.order_preservation import order_preservation as order_preservation
 from cleanrank.theory.order_preservation import order_table as order_table
 from cleanrank.theory.peer import optimal_alpha as optimal_alpha
 from cleanrank.theory.peer import peer_excess_risk_bound as peer_excess_risk_bound
-from cleanrank.theory.simulation import order_kept as order_kept
+from cleanrank.theory.symmetry import auc_slope as auc_slope
 from cleanrank.theory.symmetry import is_label_symmetric as is_label_symmetric
-
-__all__ = [
-    "Bound",
-    "OrderPreservation",
-    "OrderTable",
-    "auc_slope",
-    "deviation_bound",
-    "excess_risk_bound",
-    "is_label_symmetric",
-    "optimal_alpha",
-    "order_kept",
-    "order_preservation",
-    "order_table",
-    "peer_excess_risk_bound",
-    "samples_needed",
-]

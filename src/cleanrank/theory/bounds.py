@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cleanrank.errors import invalid
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 LOSSES: dict[str, str] = {
     "zero_one": "0-1 loss of points, n independent documents",
@@ -106,13 +105,13 @@ def excess_risk_bound(
     >>> round(float(excess_risk_bound(n=500, dim=5, gamma=0.9)), 2)
     3.47
     """
-    used = _used(n, loss)
+    used = _independent(n, loss)
     _check(dim, gamma)
     value = _excess(used, dim, gamma, origin)
     vacuous = value >= 1.0
-    says = "which says nothing, for a risk is at most 1" if vacuous else "on average over samples"
-    where = f"with {n:,} documents, {dim} features and labels kept with probability {gamma:g}"
-    return Bound(value, vacuous, f"the excess risk is at most {value:.3g} {where}, {says}.")
+    note = "which says nothing, for a risk is at most 1" if vacuous else "on average over samples"
+    setting = f"with {n:,} documents, {dim} features and labels kept with probability {gamma:g}"
+    return Bound(value, vacuous, f"the excess risk is at most {value:.3g} {setting}, {note}.")
 
 
 def _excess(used: int, dim: int, gamma: float, origin: bool) -> float:
@@ -128,8 +127,7 @@ def samples_needed(
     >>> f"{int(samples_needed(excess=0.1, dim=5, gamma=0.9)):.3g}"
     '1.39e+06'
     """
-    if not excess > 0:
-        raise invalid("excess", "must be above 0", excess)
+    check_number("excess", excess, above=0)
     _check(dim, gamma)
     one_of("loss", loss, LOSSES)
     high = 1
@@ -170,34 +168,31 @@ def deviation_bound(
     >>> deviation_bound(0.1, n=500, dim=5, gamma=0.9).vacuous
     True
     """
-    used = _used(n, loss)
+    used = _independent(n, loss)
     _check(dim, gamma)
-    if not (excess > 0 and slack >= 0 and 0 <= slack_probability <= 1):
-        given = f"{excess}, {slack} and {slack_probability}"
-        raise invalid("excess, slack and slack_probability", "must be > 0, >= 0 and in [0, 1]", given)
+    check_number("excess", excess, above=0)
+    check_number("slack", slack, least=0)
+    check_number("slack_probability", slack_probability, least=0, most=1)
     gap = excess * (2.0 * gamma - 1.0) - slack
     value = 1.0
     if gap > 0:
         logs = math.log(8.0) + log_shatter(used, dim, origin=origin) - used * gap**2 / 128.0
         value = min(1.0, slack_probability + (math.exp(logs) if logs < 0 else 1.0))
     vacuous = value >= 1.0
-    says = "which says nothing" if vacuous else f"with {n:,} documents"
+    note = "which says nothing" if vacuous else f"with {n:,} documents"
     return Bound(
-        value, vacuous, f"the excess risk is above {excess:g} with probability at most {value:.3g}, {says}."
+        value, vacuous, f"the excess risk is above {excess:g} with probability at most {value:.3g}, {note}."
     )
 
 
-def _used(n: int, loss: str) -> int:
+def _independent(n: int, loss: str) -> int:
+    """How many independent members n documents make."""
     one_of("loss", loss, LOSSES)
-    least = 1 if loss == "zero_one" else 2
-    if not is_integer(n) or n < least:
-        raise invalid("n", f"must be a whole number from {least} on", repr(n))
+    check_integer("n", n, least=1 if loss == "zero_one" else 2)
     return n if loss == "zero_one" else n // 2
 
 
 def _check(dim: int, gamma: float) -> None:
-    if not is_integer(dim) or dim < 1:
-        raise invalid("dim", "must be a whole number from 1 on", repr(dim))
-    if not 0.5 < gamma <= 1:
-        rule = "must be the probability that a label is kept, above 1/2 and at most 1"
-        raise invalid("gamma", rule, gamma, remedy="At 1/2 labels carry nothing; below it, swap the classes.")
+    check_integer("dim", dim, least=1)
+    # At 1/2 labels carry nothing; below it the classes are swapped.
+    check_number("gamma", gamma, above=0.5, most=1)

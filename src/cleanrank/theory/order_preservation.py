@@ -21,20 +21,17 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
-from cleanrank.metrics.evaluation import aligned
+from cleanrank.metrics.evaluation import aligned, query_values
 from cleanrank.metrics.measure import ALIASES as MEASURE_ALIASES
-from cleanrank.metrics.measure import MEASURES, Measure
+from cleanrank.metrics.measure import MEASURES, Measure, MeasureLike, as_measures
+from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.theory import simulation
 from cleanrank.theory.simulation import WEIGHTINGS, Trial, make_labels, make_trial
+from cleanrank.theory.symmetry import auc_slope
 from cleanrank.types import Array, FloatArray, IntArray
-from cleanrank.validation import check_seed, is_integer, one_of
+from cleanrank.validation import check_integer, check_number, check_seed, one_of
 
 LEAST_R2, LEAST_TAU, SLOPE_SLACK = 0.9995, 0.98, 0.02
-VERDICTS: dict[str, str] = {
-    "strict": "order preserving: an affine function of the clean risk with the slope gamma0 + gamma1 - 1",
-    "affine": "an affine function of the clean risk on these scorers, with another slope",
-    "no": "not a function of the clean risk: scorers change places",
-}
 PAIRED: dict[str, tuple[str, str]] = {
     "ranknet": ("logistic", "macro"),
     "sym-ranknet": ("sigmoid", "macro"),
@@ -78,7 +75,7 @@ class OrderPreservation:
 
     Attributes:
         name: what was tried.
-        verdict: "strict", "affine" or "no"; see VERDICTS.
+        verdict: "strict", "affine" or "no"; see the module.
         slope: of the fit over scorers.
         r2: of the fit.
         tau: Kendall's, between clean and noisy values.
@@ -138,9 +135,8 @@ def order_preservation(
 ) -> OrderPreservation:
     """Tries whether one loss or measure keeps the order of scorers under noise; see ``order_table``.
 
-    >>> found = order_preservation("hinge", 0.9, draws=100)
-    >>> found.verdict, order_preservation("ramp", 0.9, draws=100).verdict
-    ('no', 'strict')
+    >>> [order_preservation(loss, 0.9, draws=100).verdict for loss in ("hinge", "ramp")]
+    ['no', 'strict']
     """
     return order_table([loss_or_measure], gamma, prevalence, **options).rows[0]
 
@@ -171,7 +167,7 @@ def order_table(
         noise: a matrix T, or an object that has one, in place of ``gamma``; needed for grades whose noise is
             not uniform.
         noise_ratio: in place of ``gamma``; labels of a query flip with probability noise_ratio x prevalence.
-        n_grades: C; grades from 1 on are equally likely among relevant documents, and ``gamma`` is the
+        n_grades: C; grades >= 1 are equally likely among relevant documents, and ``gamma`` is the
             probability that a grade is kept.
         scorers: "even" or "tilted"; see the module.
         n_scorers: how many.
@@ -187,8 +183,9 @@ def order_table(
     logistic         1.0810          0.99032  0.825  no
     auc              0.7240  0.7247  0.99988  0.990  affine
     """
-    named = {_name(each): _read(each) for each in losses_or_measures}
-    _check_sizes(n_scorers=n_scorers, n_queries=n_queries, n_docs=n_docs, draws=draws)
+    named = {_name(risk): _read(risk) for risk in losses_or_measures}
+    check_integer("n_scorers", n_scorers, least=3)
+    _check_sizes(n_queries=n_queries, n_docs=n_docs, draws=draws)
     check_seed(seed)
     if labels is None:
         shares = _shares(prevalence, n_queries)
@@ -218,40 +215,44 @@ def order_table(
 
 def _check_sizes(**sizes: Any) -> None:
     for name, value in sizes.items():
-        least = {"n_scorers": 3, "n_docs": 2}.get(name, 1)
-        if not is_integer(value) or value < least:
-            raise invalid(name, f"must be a whole number from {least} on", repr(value))
+        check_integer(name, value, least=2 if name in ("n_scorers", "n_docs") else 1)
 
 
-def _name(given: RiskLike) -> str:
-    if isinstance(given, Risk):
-        loss = given.loss if isinstance(given.loss, str) else given.loss.name
-        return loss if given.pairs is None else f"pair-{loss}:{given.pairs}"
-    return given.name if isinstance(given, BinaryLoss) else str(given)
+def _name(risk: RiskLike) -> str:
+    if isinstance(risk, Risk):
+        loss = risk.loss if isinstance(risk.loss, str) else risk.loss.name
+        return loss if risk.pairs is None else f"pair-{loss}:{risk.pairs}"
+    return risk.name if isinstance(risk, BinaryLoss) else str(risk)
 
 
-def _read(given: RiskLike) -> "Risk | Measure":
-    if isinstance(given, Risk | Measure):
-        return given
-    if isinstance(given, BinaryLoss):
-        return Risk(given)
-    if not isinstance(given, str):
+def _read(risk: RiskLike) -> "Risk | Measure":
+    if isinstance(risk, Risk | Measure):
+        return risk
+    if isinstance(risk, BinaryLoss):
+        return Risk(risk)
+    if not isinstance(risk, str):
         raise invalid(
-            "a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(given),
+            "a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(risk),
             remedy="Try 'sigmoid', 'ranknet:micro' or 'ndcg@10'.",
         )  # fmt: skip
-    if (risk := Risk.parse(given)) is not None:
-        return risk
-    head = given.partition(":")[0].partition("@")[0].strip().lower()
+    if (parsed := Risk.parse(risk)) is not None:
+        return parsed
+    head = risk.partition(":")[0].partition("@")[0].strip().lower()
     if MEASURE_ALIASES.get(head, head) not in MEASURES:
-        one_of(
-            "loss or measure", given, [*LOSSES, *POINTED, *PAIRED, *(f"pair-{n}" for n in LOSSES), *MEASURES]
-        )
-    return Measure.parse(given)
+        pairs = (f"pair-{name}" for name in LOSSES)
+        one_of("loss or measure", risk, [*LOSSES, *POINTED, *PAIRED, *pairs, *MEASURES])
+    return Measure.parse(risk)
+
+
+def _numbers(name: str, values: Any) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid(name, "must be a number or two", repr(values)) from None
 
 
 def _shares(prevalence: Any, n_queries: int) -> FloatArray:
-    ends = np.atleast_1d(np.asarray(prevalence, dtype=np.float64))
+    ends = np.atleast_1d(_numbers("prevalence", prevalence))
     if ends.shape not in ((1,), (2,)) or not ((ends > 0) & (ends < 1)).all():
         raise invalid("prevalence", "must be one or two shares strictly between 0 and 1", prevalence)
     return np.linspace(ends[0], ends[-1], n_queries)
@@ -263,18 +264,16 @@ def _matrices(
     """One T for every query, (Q, C, C)."""
     Q = len(prevalence)
     if noise is not None:
-        T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
-        if T.shape != (n_grades, n_grades) or (abs(T.sum(axis=1) - 1) > 1e-9).any() or (T < 0).any():
-            raise invalid(
-                "noise", f"must be a matrix of probabilities for {n_grades} grades", f"shape {T.shape}"
-            )
+        T = NoiseProfile.of(noise, n_grades).matrix
+        if len(T) != n_grades:
+            raise invalid("noise", f"must be a matrix for {n_grades} grades", f"shape {T.shape}")
         return np.tile(T, (Q, 1, 1))
     if noise_ratio is not None:
-        flips = noise_ratio * prevalence
+        flips = check_number("noise_ratio", noise_ratio) * prevalence
         if n_grades != 2 or not ((flips >= 0) & (flips <= 1)).all():
             raise invalid("noise_ratio", "must leave flips in [0, 1] of two grades", noise_ratio)
         return np.stack([np.stack([1 - flips, flips], 1), np.stack([flips, 1 - flips], 1)], 1)
-    kept = np.broadcast_to(np.asarray(gamma, dtype=np.float64), (2,) if n_grades == 2 else (n_grades,))
+    kept = np.broadcast_to(_numbers("gamma", gamma), (2,) if n_grades == 2 else (n_grades,))
     if not ((kept >= 0) & (kept <= 1)).all():
         raise invalid("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
     T = np.repeat((1 - kept)[:, None] / (n_grades - 1), n_grades, axis=1)
@@ -344,78 +343,72 @@ def _expected(tried: "Risk | Measure", trial: Trial, matrices: FloatArray) -> fl
 
 def _affine(T: FloatArray, gains: npt.NDArray[np.float64]) -> float | None:
     """B with T gains = a + b gains, None if there is no such b."""
-    seen = T @ gains
-    b = (seen[-1] - seen[0]) / (gains[-1] - gains[0])
-    return float(b) if np.allclose(seen - b * gains, seen[0] - b * gains[0], atol=1e-12) else None
+    noisy = T @ gains
+    b = (noisy[-1] - noisy[0]) / (gains[-1] - gains[0])
+    return float(b) if np.allclose(noisy - b * gains, noisy[0] - b * gains[0], atol=1e-12) else None
 
 
-SLOPE_WEIGHTINGS = ("macro", "micro")
-
-
-def auc_slope(
-    *, prevalence: float, gamma0: float, gamma1: float, weighting: str = "macro", n_docs: int | None = None
-) -> float:
-    """The share of AUC's signal that survives class-conditional noise: noisy - 1/2 = slope * (clean - 1/2).
-
-    With p' = gamma1 p + (1 - gamma0)(1 - p), the share of ones after the noise, the ratio per query has
-
-        slope = (gamma0 + gamma1 - 1) p (1 - p) / (p' (1 - p')),
-
-    which depends on the prevalence, so that a mean over queries of unequal prevalence can change the order of
-    two rankers. Haddad (2022) states 2 gamma - 1, which is right for p = 1/2 alone. ``weighting="micro"``
-    divides the pair sum by n^2 instead of the number of pairs: its slope is gamma0 + gamma1 - 1 at any
-    prevalence. The macro slope equals 1 - 2 pNoise of two grades in long lists (Niu et al. 2015). NaN when
-    noise leaves one class only.
+def order_kept(
+    measures: "MeasureLike | Iterable[MeasureLike]" = ("auc", "dcg@10", "ndcg@10"),
+    gamma: float = 0.9,
+    *,
+    prevalence: float = 0.3,
+    n_docs: int = 50,
+    issues: int = 1,
+    loudness: tuple[float, float] = (1.0, 2.0),
+    n_scorers: int = 20,
+    draws: int = 200,
+    seed: int = 0,
+) -> dict[str, float]:
+    """The share of pairs of scorers that the noisy values of one query put in the order of the clean ones.
 
     Args:
-        prevalence: p.
-        gamma0: probability that a 0 is kept.
-        gamma1: probability that a 1 is kept.
-        weighting: "macro" or "micro".
-        n_docs: the length n of the list, for the exact macro slope of n p relevant documents among n; long
-            lists without it. With A the noisy ones among the other n - 2 documents of a pair, it is
-            (gamma0 + gamma1 - 1) n1 n0 E[1 / ((A + 1)(n - 1 - A))] / P(both classes are left).
+        measures: what scorers are ordered by.
+        gamma: the probability that a label is kept.
+        prevalence: share of relevant documents.
+        n_docs: labels of an issue.
+        issues: how many times the same list is labelled; values are means over them.
+        loudness: least and largest standard deviation of the scorers' errors; labels are 2 apart.
+        n_scorers: how many.
+        draws: repetitions.
+        seed: of scorers and noise.
 
-    >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9), 4)
-    0.4878
-    >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9, n_docs=50), 4)
-    0.5114
+    >>> short, long = (order_kept("auc", n_docs=n, draws=40)["auc"] for n in (20, 500))
+    >>> short < long
+    True
     """
-    one_of("weighting", weighting, SLOPE_WEIGHTINGS)
-    for name, value in (("gamma0", gamma0), ("gamma1", gamma1)):
-        if not 0 <= value <= 1:
-            raise invalid(name, "must be the probability that a label is kept, in [0, 1]", value)
-    if not 0 < prevalence < 1:
-        raise invalid("prevalence", "must lie strictly between 0 and 1", prevalence)
-    kept = gamma0 + gamma1 - 1
-    if weighting == "micro":
-        return kept
-    if n_docs is not None:
-        return kept * _short_list(n_docs, prevalence, gamma0, gamma1)
-    noisy = gamma1 * prevalence + (1 - gamma0) * (1 - prevalence)
-    if noisy * (1 - noisy) <= 0:
-        return float("nan")
-    return kept * prevalence * (1 - prevalence) / (noisy * (1 - noisy))
+    compared = as_measures(measures)
+    _check_sizes(n_docs=n_docs, issues=issues, n_scorers=n_scorers, draws=draws)
+    check_seed(seed)
+    check_number("gamma", gamma, least=0, most=1)
+    check_number("prevalence", prevalence, above=0, below=1)
+    if len(loudness) != 2 or not 0 < loudness[0] <= loudness[1] < np.inf:
+        raise invalid("loudness", "must be two positive numbers, the least first", loudness)
+    rng = np.random.default_rng(seed)
+    y, indptr = make_labels(np.array([prevalence]), n_docs, rng)
+    loud = np.linspace(*loudness, n_scorers)[:, None]
+    scores = (2.0 * y - 1.0 + loud * rng.standard_normal((n_scorers, n_docs))).ravel()
+    rows = np.arange(n_scorers + 1) * n_docs
+
+    def values(labels: FloatArray) -> FloatArray:
+        return query_values(compared, np.tile(labels, n_scorers), scores, rows)[0]
+
+    clean = _signs(values(y))
+    T = np.array([[[gamma, 1 - gamma], [1 - gamma, gamma]]])
+    right = np.zeros(len(compared))
+    for _ in range(draws):
+        drawn = [values(labels) for labels in simulation.draw_labels(y, indptr, T, issues, rng)]
+        right += _agreement(clean, _signs(np.nanmean(drawn, axis=0)))
+    return {str(m): float(r / draws) for m, r in zip(compared, right, strict=True)}
 
 
-def _short_list(n: int, prevalence: float, gamma0: float, gamma1: float) -> float:
-    if not is_integer(n) or n < 2:
-        raise invalid("n_docs", "must be a whole number from 2 on", repr(n))
-    n1 = round(prevalence * n)
-    if not 0 < n1 < n:
-        raise invalid("n_docs", "must leave both classes in the list", f"{n} with {n1} relevant")
-    others = _ones(n1 - 1, n - n1 - 1, gamma0, gamma1)
-    a = np.arange(n - 1)
-    share = float((others / ((a + 1.0) * (n - 1.0 - a))).sum())
-    every = _ones(n1, n - n1, gamma0, gamma1)
-    left = 1.0 - float(every[0]) - float(every[-1])
-    return n1 * (n - n1) * share / left if left > 0 else float("nan")
+def _signs(values: FloatArray) -> FloatArray:
+    first, second = np.triu_indices(values.shape[1], 1)
+    return np.sign(np.nan_to_num(values[:, first] - values[:, second]))
 
 
-def _ones(n1: int, n0: int, gamma0: float, gamma1: float) -> FloatArray:
-    """The distribution of noisy ones among n1 ones and n0 zeros."""
-    from scipy import stats
-
-    kept = stats.binom.pmf(np.arange(n1 + 1), n1, gamma1)
-    false = stats.binom.pmf(np.arange(n0 + 1), n0, 1 - gamma0)
-    return np.convolve(kept, false)
+def _agreement(clean: FloatArray, noisy: FloatArray) -> FloatArray:
+    """Of the pairs that differ on clean labels, those in the same order; ties count half."""
+    differ = clean != 0
+    same: FloatArray = np.where(differ, 0.5 + 0.5 * clean * noisy, 0.0).sum(axis=1) / differ.sum(axis=1)
+    return same

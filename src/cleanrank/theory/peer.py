@@ -18,9 +18,10 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
 from cleanrank.noise.pair_noise import order_probabilities
+from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.theory.bounds import Bound
 from cleanrank.types import FloatArray
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 READINGS: dict[str, str] = {
     "points": "documents on their own",
@@ -78,11 +79,9 @@ def optimal_alpha(
     0.5185
     """
     one_of("pairs", pairs, READINGS)
-    for name, rate in (("e_plus", e_plus), ("e_minus", e_minus)):
-        if not 0 <= rate <= 1:
-            raise invalid(name, "must be a probability", rate)
-    if not is_integer(n_grades) or n_grades < 2:
-        raise invalid("n_grades", "must be a whole number from 2 on", repr(n_grades))
+    check_number("e_plus", e_plus, least=0, most=1)
+    check_number("e_minus", e_minus, least=0, most=1)
+    check_integer("n_grades", n_grades, least=2)
     if e_plus + e_minus >= 1:
         raise invalid(
             "e_plus + e_minus", "must be below 1, else labels carry nothing or are swapped", e_plus + e_minus
@@ -106,14 +105,13 @@ def optimal_alpha(
 
 
 def _points(e_plus: float, e_minus: float, prevalence: Any, loss: BinaryLoss, n_grades: int) -> Alpha:
-    if prevalence is None or not 0 < prevalence < 1:
-        raise invalid("prevalence", "must be given for points, strictly between 0 and 1", prevalence)
+    if prevalence is None:
+        raise invalid("prevalence", "must be given for points")
+    check_number("prevalence", prevalence, above=0, below=1)
     given = prevalence * (1 - e_plus) + (1 - prevalence) * e_minus
     if abs(1 - 2 * given) < 1e-12:
         if e_plus != e_minus:
-            rule = (
-                "must not make the given labels balanced unless flips are equal, for alpha has no value there"
-            )
+            rule = "must not balance the given labels unless flips are equal, for alpha has no value there"
             raise invalid("prevalence", rule, prevalence)
         return Alpha(0.0, loss.constant is None or n_grades > 2, "equal flips need no peers")
     value = (e_plus - e_minus) / (1 - 2 * given)
@@ -147,18 +145,14 @@ def peer_excess_risk_bound(
     0.0332
     """
     best = float(optimal_alpha(e_plus, e_minus))
-    weight = best if alpha is None else alpha
-    if not 0 <= weight <= 1:
-        raise invalid("alpha", "must lie in [0, 1], as the weight of peers does", weight)
-    if not is_integer(n_pairs) or n_pairs < 1:
-        raise invalid("n_pairs", "must be a whole number from 1 on", repr(n_pairs))
-    if not 0 < delta < 1:
-        raise invalid("delta", "must lie strictly between 0 and 1", delta)
+    weight = best if alpha is None else check_number("alpha", alpha, least=0, most=1)
+    check_integer("n_pairs", n_pairs, least=1)
+    check_number("delta", delta, above=0, below=1)
     value = (1 + weight) / (1 - e_plus - e_minus) * math.sqrt(2 * math.log(2 / delta) / n_pairs)
     vacuous = value >= 1.0
-    words = f"for one fixed scorer and {n_pairs:,} independent pairs, with probability {1 - delta:g}"
-    says = ", which says nothing, for a risk is at most 1" if vacuous else ""
-    return Bound(value, vacuous, f"the excess risk is at most {value:.3g} {words}{says}.")
+    setting = f"for one fixed scorer and {n_pairs:,} independent pairs, with probability {1 - delta:g}"
+    note = ", which says nothing, for a risk is at most 1" if vacuous else ""
+    return Bound(value, vacuous, f"the excess risk is at most {value:.3g} {setting}{note}.")
 
 
 def pair_alpha(noise: Any, y: npt.ArrayLike, *, lambdarank: bool = False) -> Alpha:
@@ -172,10 +166,9 @@ def pair_alpha(noise: Any, y: npt.ArrayLike, *, lambdarank: bool = False) -> Alp
     >>> pair_alpha([[0.95, 0.05], [0.05, 0.95]], [0, 1, 0]).value
     0.1
     """
-    T, grades = noise_matrix(noise), np.asarray(y)
+    grades = np.asarray(y)
+    T = NoiseProfile.of(noise, max(2, int(grades.max(initial=1)) + 1)).matrix
     C = len(T)
-    if grades.size and grades.max() >= C:
-        raise invalid("noise", f"must have a row for each of the {int(grades.max()) + 1} grades", f"{C} rows")
     if C == 2:
         return optimal_alpha(float(T[1, 0]), float(T[0, 1]), lambdarank=lambdarank)
     kept = kept_signal(T)
@@ -201,25 +194,25 @@ def point_alpha(noise: Any, relevant: npt.ArrayLike, loss: BinaryLoss) -> Alpha:
     """The weight of peers over documents that are given as relevant or not.
 
     >>> from cleanrank.losses.binary import LOSSES
-    >>> shown = np.arange(10_000) < 502
-    >>> point_alpha([[0.9627, 0.0373], [0.5037, 0.4963]], shown, LOSSES["sigmoid"]).value.__round__(3)
+    >>> relevant = np.arange(10_000) < 502
+    >>> point_alpha([[0.9627, 0.0373], [0.5037, 0.4963]], relevant, LOSSES["sigmoid"]).value.__round__(3)
     0.518
     """
-    T = noise_matrix(noise)
+    T = NoiseProfile.of(noise, 2).matrix
     if len(T) != 2:
         raise invalid("noise", "must be 2 x 2 for documents that are relevant or not", f"shape {T.shape}")
     e_plus, e_minus = float(T[1, 0]), float(T[0, 1])
     share = float(np.mean(np.asarray(relevant, dtype=np.float64)))
     true = float(np.clip((share - e_minus) / max(1 - e_plus - e_minus, 1e-12), 1e-9, 1 - 1e-9))
-    found = optimal_alpha(e_plus, e_minus, pairs="points", prevalence=true, loss=loss)
-    if not 0 <= found.value <= 1:
+    alpha = optimal_alpha(e_plus, e_minus, pairs="points", prevalence=true, loss=loss)
+    if not 0 <= alpha.value <= 1:
         raise invalid(
             "alpha='auto' over documents",
             f"must come out in [0, 1] where {share:.3g} of the documents are given as relevant",
-            f"{found.value:.3g}",
+            f"{alpha.value:.3g}",
             remedy="Give alpha as a number, or train on pairs, where e+ + e- is right.",
         )
-    return found
+    return alpha
 
 
 def preference_alpha(noise: Any) -> Alpha:
@@ -230,14 +223,14 @@ def preference_alpha(noise: Any) -> Alpha:
     >>> preference_alpha([[0.9, 0.1], [0.1, 0.9]]).value
     0.2
     """
-    T = noise_matrix(noise)
-    if T.shape != (2, 2) or abs(T[0, 1] - T[1, 0]) > 1e-9 or T[0, 1] >= 0.5:
+    T = NoiseProfile.of(noise, 2).matrix
+    if len(T) != 2 or abs(T[0, 1] - T[1, 0]) > 1e-9 or T[0, 1] >= 0.5:
         raise invalid("noise of preferences", "must be [[1 - e, e], [e, 1 - e]] with e below 1/2", T.tolist())
     return Alpha(float(2 * T[0, 1]), False, "exact for any loss: wrong preferences add 2 e of the peers")
 
 
 def kept_signal(T: FloatArray) -> FloatArray:
-    """kept(a, b) of every pair of true grades; antisymmetric.
+    """P(right order) - P(wrong order) of the given grades for every pair of true grades; antisymmetric.
 
     >>> kept_signal(np.array([[0.9, 0.1], [0.2, 0.8]])).round(3).tolist()
     [[0.0, -0.7], [0.7, 0.0]]
@@ -246,24 +239,7 @@ def kept_signal(T: FloatArray) -> FloatArray:
     return higher - higher.T
 
 
-def noise_matrix(noise: Any) -> FloatArray:
-    """A matrix P(given | true) of an array, a profile or an estimate."""
-    try:
-        T = np.asarray(getattr(noise, "matrix", noise), dtype=np.float64)
-    except (TypeError, ValueError):
-        T = np.empty(0)
-    square = T.ndim == 2 and T.shape[0] == T.shape[1] and len(T) > 1
-    if not square or not np.allclose(T.sum(1), 1) or not (T >= 0).all():
-        raise invalid(
-            "noise",
-            "must be a matrix P(given grade | true grade) whose rows sum to 1",
-            f"shape {T.shape}" if T.ndim == 2 else repr(noise),
-            remedy="A NoiseProfile or a NoiseEstimate will do.",
-        )
-    return T
-
-
 def _true_shares(T: FloatArray, counts: npt.NDArray[np.int64]) -> FloatArray:
     given = counts / max(counts.sum(), 1)
-    found = np.clip(np.linalg.lstsq(T.T, given, rcond=None)[0], 0.0, None)
-    return np.asarray(found / found.sum()) if found.sum() > 0 else np.asarray(given)
+    true = np.clip(np.linalg.lstsq(T.T, given, rcond=None)[0], 0.0, None)
+    return np.asarray(true / true.sum() if true.sum() > 0 else given)

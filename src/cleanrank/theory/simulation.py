@@ -16,22 +16,20 @@ with the pair weights w_ij of a query
     lambdarank  |delta NDCG@10| of the pair in the ranking by these very scores
 """
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from cleanrank.errors import invalid
 from cleanrank.jit import kernel, prange
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.metrics.evaluation import query_values, weighted_means
-from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
+from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import indptr_of, query_of_row, ranks
 from cleanrank.types import Array, FloatArray, IntArray
-from cleanrank.validation import check_seed, is_integer, one_of
+from cleanrank.validation import one_of
 
 WEIGHTINGS: dict[str, str] = {
     "macro": "mean over the pairs of a query, then over queries",
@@ -82,18 +80,13 @@ def make_labels(
 
 def shares(y: Array, indptr: IntArray) -> FloatArray:
     """The share of relevant documents of every query."""
-    counts = np.bincount(query_of_row(indptr), weights=y > 0, minlength=len(indptr) - 1)
-    found: FloatArray = counts / np.maximum(np.diff(indptr), 1)
-    return found
+    relevant = np.bincount(query_of_row(indptr), weights=y > 0, minlength=len(indptr) - 1)
+    return np.asarray(relevant / np.maximum(np.diff(indptr), 1))
 
 
 def even_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:
     """f_j = a_j ((2t - 1) + sd_j N(0, 1)): equally good on all queries; every second one scaled by 10."""
-    target = 2.0 * y / (n_grades - 1) - 1.0
-    loud = np.linspace(0.1, LOUDEST, n)[:, None]
-    scale = np.where(np.arange(n) % 2 == 1, 10.0, 1.0)[:, None]
-    scores: FloatArray = scale * (target + loud * rng.standard_normal((n, len(y))))
-    return scores
+    return _scores(y, n_grades, np.linspace(0.1, LOUDEST, n)[:, None], rng)
 
 
 def tilted_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:
@@ -104,17 +97,20 @@ def tilted_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.ra
     """
     p = shares(y, indptr)
     traits = np.stack([_place(p * (1.0 - p)), _place(p)])
-    target = 2.0 * y / (n_grades - 1) - 1.0
     tilt = np.exp(TILT * (rng.uniform(-1.0, 1.0, (n, 2)) @ traits))[:, query_of_row(indptr)]
-    loud = np.linspace(0.1, LOUDEST, n)[rng.permutation(n), None] * tilt
+    return _scores(y, n_grades, np.linspace(0.1, LOUDEST, n)[rng.permutation(n), None] * tilt, rng)
+
+
+def _scores(y: Array, n_grades: int, deviation: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """a_j ((2t - 1) + deviation N(0, 1)), (S, N); a_j is 1 and 10 in turn."""
+    target, n = 2.0 * y / (n_grades - 1) - 1.0, len(deviation)
     scale = np.where(np.arange(n) % 2 == 1, 10.0, 1.0)[:, None]
-    scores: FloatArray = scale * (target + loud * rng.standard_normal((n, len(y))))
-    return scores
+    return np.asarray(scale * (target + deviation * rng.standard_normal((n, len(y)))))
 
 
 def _place(values: FloatArray) -> FloatArray:
-    found: FloatArray = 2.0 * (values - values.min()) / max(float(np.ptp(values)), 1e-12) - 1.0
-    return found
+    """Values moved to [-1, 1]."""
+    return np.asarray(2.0 * (values - values.min()) / max(float(np.ptp(values)), 1e-12) - 1.0)
 
 
 def draw_labels(
@@ -144,7 +140,7 @@ def pair_risks(trial: Trial, loss: BinaryLoss, weighting: str) -> tuple[FloatArr
     """As ``point_risks`` for pairs under a weighting of WEIGHTINGS."""
     clean = pair_weights(trial, trial.y[None], weighting)
     noisy = pair_weights(trial, trial.labels, weighting)
-    found = np.zeros((2, len(trial.scores)))
+    risks = np.zeros((2, len(trial.scores)))
     start = 0
     for low, high in pairwise(trial.indptr):
         stop = start + (high - low) ** 2
@@ -153,9 +149,9 @@ def pair_risks(trial: Trial, loss: BinaryLoss, weighting: str) -> tuple[FloatArr
             values = loss.value((scores[:, None] - scores[None, :]).ravel(), 1.0)
             if weighting == "lambdarank":
                 values = values * _discount_steps(scores)
-            found[:, s] += both @ values
+            risks[:, s] += both @ values
         start = stop
-    return found[0], found[1]
+    return risks[0], risks[1]
 
 
 def pair_weights(trial: Trial, labels: Array, weighting: str) -> FloatArray:
@@ -182,20 +178,17 @@ def pair_weights(trial: Trial, labels: Array, weighting: str) -> FloatArray:
         (_pairs(counts) > 0).sum(axis=1) if weighting in ("macro", "lambdarank") else np.full(len(labels), Q)
     )
     scale /= np.maximum(kept, 1)[:, None] * len(labels)
-    found: FloatArray = mean_pair_weights(labels, trial.indptr, table, scale)
-    return found
+    return np.asarray(mean_pair_weights(labels, trial.indptr, table, scale))
 
 
 def _pairs(counts: Array) -> FloatArray:
     """Pairs of different grades from counts of each grade (..., C)."""
     n = counts.sum(axis=-1).astype(np.float64)
-    found: FloatArray = (n**2 - (counts.astype(np.float64) ** 2).sum(axis=-1)) / 2.0
-    return found
+    return np.asarray((n**2 - (counts.astype(np.float64) ** 2).sum(axis=-1)) / 2.0)
 
 
 def _discounts(n: int) -> FloatArray:
-    found: FloatArray = np.where(np.arange(n) < CUTOFF, 1.0 / np.log2(np.arange(n) + 2.0), 0.0)
-    return found
+    return np.where(np.arange(n) < CUTOFF, 1.0 / np.log2(np.arange(n) + 2.0), 0.0)
 
 
 def _ideal(counts: Array) -> FloatArray:
@@ -203,8 +196,7 @@ def _ideal(counts: Array) -> FloatArray:
     upto = np.concatenate(([0.0], np.cumsum(_discounts(int(counts.sum(axis=-1).max(initial=1))))))
     above = np.cumsum(counts[..., ::-1], axis=-1)
     gained = upto[above] - upto[above - counts[..., ::-1]]
-    found: FloatArray = gained @ (np.exp2(np.arange(counts.shape[-1]))[::-1] - 1.0)
-    return found
+    return np.asarray(gained @ (np.exp2(np.arange(counts.shape[-1]))[::-1] - 1.0))
 
 
 def _discount_steps(scores: FloatArray) -> FloatArray:
@@ -268,74 +260,3 @@ def mean_pair_weights(labels: Array, indptr: Array, table: Array, scale: Array) 
         rows = labels[:, indptr[q] : indptr[q + 1]]
         _one_query(rows, table, scale[:, q], out[starts[q] : starts[q + 1]])
     return out
-
-
-def order_kept(
-    measures: "MeasureLike | Iterable[MeasureLike]" = ("auc", "dcg@10", "ndcg@10"),
-    gamma: float = 0.9,
-    *,
-    prevalence: float = 0.3,
-    n_docs: int = 50,
-    issues: int = 1,
-    loudness: tuple[float, float] = (1.0, 2.0),
-    n_scorers: int = 20,
-    draws: int = 200,
-    seed: int = 0,
-) -> dict[str, float]:
-    """The share of pairs of scorers that the noisy values of one query put in the order of the clean ones.
-
-    Args:
-        measures: what scorers are ordered by.
-        gamma: the probability that a label is kept.
-        prevalence: share of relevant documents.
-        n_docs: labels of an issue.
-        issues: how many times the same list is labelled; values are means over them.
-        loudness: least and largest standard deviation of the scorers' errors; labels are 2 apart.
-        n_scorers: how many.
-        draws: repetitions.
-        seed: of scorers and noise.
-
-    >>> short, long = (order_kept("auc", n_docs=n, draws=40)["auc"] for n in (20, 500))
-    >>> short < long
-    True
-    """
-    wanted = as_measures(measures)
-    for name, value in (("n_docs", n_docs), ("issues", issues), ("n_scorers", n_scorers), ("draws", draws)):
-        least = 2 if name in ("n_docs", "n_scorers") else 1
-        if not is_integer(value) or value < least:
-            raise invalid(name, f"must be a whole number from {least} on", repr(value))
-    check_seed(seed)
-    if not 0 <= gamma <= 1:
-        raise invalid("gamma", "must be the probability that a label is kept, in [0, 1]", gamma)
-    if not 0 < prevalence < 1:
-        raise invalid("prevalence", "must lie strictly between 0 and 1", prevalence)
-    if len(loudness) != 2 or not 0 < loudness[0] <= loudness[1] < math.inf:
-        raise invalid("loudness", "must be two positive numbers, the least first", loudness)
-    rng = np.random.default_rng(seed)
-    y, indptr = make_labels(np.array([prevalence]), n_docs, rng)
-    loud = np.linspace(*loudness, n_scorers)[:, None]
-    scores = (2.0 * y - 1.0 + loud * rng.standard_normal((n_scorers, n_docs))).ravel()
-    rows = np.arange(n_scorers + 1) * n_docs
-
-    def values(labels: FloatArray) -> FloatArray:
-        return query_values(wanted, np.tile(labels, n_scorers), scores, rows)[0]
-
-    clean = _signs(values(y))
-    T = np.array([[[gamma, 1 - gamma], [1 - gamma, gamma]]])
-    right = np.zeros(len(wanted))
-    for _ in range(draws):
-        drawn = [values(labels) for labels in draw_labels(y, indptr, T, issues, rng)]
-        right += _agreement(clean, _signs(np.nanmean(drawn, axis=0)))
-    return {str(m): float(r / draws) for m, r in zip(wanted, right, strict=True)}
-
-
-def _signs(values: FloatArray) -> FloatArray:
-    first, second = np.triu_indices(values.shape[1], 1)
-    return np.sign(np.nan_to_num(values[:, first] - values[:, second]))
-
-
-def _agreement(clean: FloatArray, noisy: FloatArray) -> FloatArray:
-    """Of the pairs that differ on clean labels, those in the same order; ties count half."""
-    differ = clean != 0
-    same: FloatArray = np.where(differ, 0.5 + 0.5 * clean * noisy, 0.0).sum(axis=1) / differ.sum(axis=1)
-    return same

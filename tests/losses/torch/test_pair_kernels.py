@@ -3,9 +3,10 @@ import pytest
 import torch
 
 from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.robust import LOGISTIC, read_robust
-from cleanrank.losses.torch.pair_sums import PAIRS, Pairs, blocked_sums, can_be_compiled, compiled_sums
-from cleanrank.losses.torch.weights import swap_of
+from cleanrank.losses.pairs import PAIR_SETS
+from cleanrank.losses.robust_specs import LOGISTIC, read_spec
+from cleanrank.losses.torch.pair_sums import Pairs, blocked_sums, can_be_compiled, compiled_sums
+from cleanrank.losses.torch.swap_weights import swap_of
 from cleanrank.metrics.measure import Measure
 from tests.losses.dense import batch
 
@@ -19,11 +20,11 @@ def problem(kind, measure, spec, scale, dtype, seed=0):
     mask[5, 1:] = False
     w = torch.rand(s.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype)
     swap = None if measure is None else swap_of(Measure.parse(measure), s, y, mask)
-    parts = read_robust(spec)
+    parts = read_spec(spec)
     return s, Pairs(y.to(dtype), mask, kind, parts.loss, 0.8, w, swap, parts.mixture)
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("kind", PAIR_SETS)
 @pytest.mark.parametrize("measure", [None, "ndcg@10", "ndcg:letor", "precision@3"])
 def test_compiled_sums_equal_those_of_torch(kind, measure):
     for spec in SPECS:
@@ -79,5 +80,5 @@ def test_a_score_that_is_no_number_spoils_its_own_list_alone(measure):
 def test_other_losses_and_measures_are_left_to_torch():
     s, pairs = problem("strict", "map", None, 1.0, torch.float64)
     assert not can_be_compiled(s, pairs)
-    assert read_robust("gce").mixture is None
-    assert read_robust(None, LOSSES["hinge"]).mixture is None
+    assert read_spec("gce").mixture is None
+    assert read_spec(None, LOSSES["hinge"]).mixture is None

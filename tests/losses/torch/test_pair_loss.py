@@ -173,7 +173,7 @@ def test_sampled_peers_of_preferences_average_to_the_expected_ones():
     [
         ({"pairs": "all_ordered"}, PREFERENCES, "strict_both"),
         ({}, PREFERENCES[:, :2], r"shape \(P, 3\)"),
-        ({}, PREFERENCES.double(), "whole numbers"),
+        ({}, PREFERENCES.double(), "must be integers"),
         ({}, torch.tensor([[0, 0, 1], [0, 1, 1]]), "row 1"),
         ({}, torch.tensor([[0, 0, 3]]), "row 0"),
         ({}, torch.tensor([[2, 0, 1]]), "row 0"),

@@ -5,16 +5,17 @@ import torch
 
 import cleanrank.losses.torch.pair_sums as module
 from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.robust import LOGISTIC, robust_loss
-from cleanrank.losses.torch.pair_sums import PAIRS, Pairs, elementwise, pair_sums, row_blocks
-from cleanrank.losses.torch.weights import swap_of
+from cleanrank.losses.pairs import PAIR_SETS
+from cleanrank.losses.robust_specs import LOGISTIC, robust_loss
+from cleanrank.losses.torch.pair_sums import Pairs, elementwise, pair_sums, row_blocks
+from cleanrank.losses.torch.swap_weights import swap_of
 from cleanrank.metrics.measure import Measure
 from tests.losses.dense import batch, dense_sums, value_and_gradient
 
 ROBUST = {"gce": robust_loss("gce"), "peer": robust_loss({"name": "peer", "alpha": 0.3})}
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("kind", PAIR_SETS)
 @pytest.mark.parametrize("name", [*(n for n in LOSSES if LOSSES[n].trainable), *ROBUST])
 def test_blocks_equal_the_dense_table(name, kind):
     loss = LOSSES.get(name) or ROBUST[name]

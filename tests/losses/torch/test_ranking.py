@@ -21,7 +21,7 @@ PEER = {"name": "peer", "alpha": 0.1}
         ("ranknet", {"robust": [PEER, "label_smoothing"]}, "all_ordered"),
         ("lambdarank", {"robust": {**PEER, "mode": "sampled"}}, "all_ordered"),
         ("ranknet", {"pairs": "strict_positive"}, "Known: strict, strict_both, all_ordered"),
-        ("ranknet", {"weighting": "mean"}, "Known: macro, micro, prevalence"),
+        ("ranknet", {"weighting": "mean"}, "Known: micro, macro, prevalence"),
         ("ranknet", {"weighting": "prevalence"}, "noise must be given"),
         ("ranknet", {"noise": (0.9, 0.9)}, "for it alone"),
         ("ranknet", {"weighting": "prevalence", "noise": (0.9, 0.9), "pairs": "all_ordered"}, "Use 'macro'"),
@@ -32,9 +32,9 @@ PEER = {"name": "peer", "alpha": 0.1}
         ("listnet", {"weighting": "macro"}, "weighting has no meaning"),
         ("softmax", {"gain": "square"}, "Known: linear, exp"),
         ("listmle", {"ties": "average"}, "Known: random, index"),
-        ("approx_ndcg", {"temperature": 0.0}, "temperature must be a positive number"),
-        ("ranknet", {"sigma": float("nan")}, "sigma must be a positive number"),
-        ("ranknet", {"block": 0}, "block must be a positive number"),
+        ("approx_ndcg", {"temperature": 0.0}, "temperature must be a number > 0"),
+        ("ranknet", {"sigma": float("nan")}, "sigma must be a number > 0"),
+        ("ranknet", {"block": 0}, "block must be an integer >= 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_when_the_loss_is_made(name, options, words):
@@ -92,9 +92,9 @@ def test_without_torch_the_error_names_the_extra():
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("ranknet", {"sigma": "x"}, "sigma must be a positive number; got 'x'"),
-        ("ranknet", {"block": 2.5}, "block must be a whole number of pairs; got 2.5"),
-        ("pointwise", {"relevant": "x"}, "relevant must be the lowest label"),
+        ("ranknet", {"sigma": "x"}, "sigma must be a number > 0; got 'x'"),
+        ("ranknet", {"block": 2.5}, "block must be an integer >= 1; got 2.5"),
+        ("pointwise", {"relevant": "x"}, "relevant must be a number"),
     ],
 )
 def test_options_of_the_wrong_kind_are_named(name, options, message):

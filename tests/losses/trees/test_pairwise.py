@@ -3,16 +3,14 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.losses.binary import LOSSES, BinaryLoss
-from cleanrank.losses.robust import gce, peer
+from cleanrank.losses.binary import LOSSES, BinaryLoss, gce
+from cleanrank.losses.pairs import PAIR_SETS, PAIR_WEIGHTINGS, check_weighting, clean_pair_share
+from cleanrank.losses.robust import peer
 from cleanrank.losses.trees._slopes import LEAST, STEP
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import (
-    PAIR_SETS,
-    PAIR_WEIGHTINGS,
     PairwiseObjective,
     RobustLambdaObjective,
-    clean_pair_share,
     falling_order,
     query_factors,
 )
@@ -81,11 +79,15 @@ def test_factors_of_queries(pair_set: str, weighting: str) -> None:
     data = judged(grades=2)
     if weighting == "prevalence":
         if pair_set == "all_ordered":
-            with pytest.raises(InvalidInputError, match="must not be 'prevalence' for all ordered pairs"):
-                query_factors(data.y * 1.0, data, pair_set, weighting, (0.9, 0.8))
+            with pytest.raises(InvalidInputError, match="must not be 'prevalence' for all_ordered pairs"):
+                PairwiseObjective(
+                    data, LOSSES["hinge"], pair_set=pair_set, weighting=weighting, noise=(0.9, 0.8)
+                )
             return
-        found = query_factors(data.y * 1.0, data, pair_set, weighting, (0.9, 0.8))
-        share = clean_pair_share(data, (0.9, 0.8))
+        matrix = check_weighting(weighting, pair_set, (0.9, 0.8))
+        found = query_factors(data.y * 1.0, data, pair_set, weighting, matrix)
+        lengths = data.lengths.astype(float)
+        share = clean_pair_share(data.grade_counts(2) / lengths[:, None], lengths, matrix)
         assert found[2] == pytest.approx(1 / (144 * share[2]))
         return
     found = query_factors(data.y * 1.0, data, pair_set, weighting)
@@ -232,13 +234,13 @@ def test_what_is_refused() -> None:
         PairwiseObjective(data, LOSSES["hinge"], pair_set="all")
     with pytest.raises(InvalidInputError, match="truncation_level must be None for all ordered pairs"):
         PairwiseObjective(data, LOSSES["hinge"], pair_set="all_ordered", truncation_level=3)
-    with pytest.raises(InvalidInputError, match=r"truncation_level must be .* from 1 on; got 0"):
+    with pytest.raises(InvalidInputError, match=r"truncation_level must be .* >= 1; got 0"):
         PairwiseObjective(data, LOSSES["hinge"], truncation_level=0)
     with pytest.raises(InvalidInputError, match="noise must be given for weighting='prevalence'"):
         PairwiseObjective(data, LOSSES["hinge"], weighting="prevalence")
-    with pytest.raises(InvalidInputError, match=r"noise must cover the grades 0\.\.2"):
+    with pytest.raises(InvalidInputError, match="noise must have a row for each of the 3 grades"):
         PairwiseObjective(data, LOSSES["hinge"], weighting="prevalence", noise=(0.9, 0.9))
-    with pytest.raises(InvalidInputError, match="noise must be invertible"):
-        clean_pair_share(judged(grades=2), (0.5, 0.5))
+    with pytest.raises(InvalidInputError, match="noise must keep the grades apart"):
+        PairwiseObjective(judged(grades=2), LOSSES["hinge"], weighting="prevalence", noise=(0.5, 0.5))
     with pytest.raises(InvalidInputError, match="mode must be 'exact'"):
         RobustLambdaObjective(data, LOSSES["hinge"], mode="parity")

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.losses.binary import LOSSES
-from cleanrank.losses.robust import clipped, gce, label_smoothing, peer, sce, symmetrize, taylor
+from cleanrank.losses.binary import LOSSES, gce, sce, taylor
+from cleanrank.losses.robust import clipped, label_smoothing, peer, symmetrize
 from cleanrank.losses.trees._slopes import (
     BINS,
     LEAST,

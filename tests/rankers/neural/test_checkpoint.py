@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.neural.checkpoint import TYPES, is_tensor_file, read_tensors, write_tensors
+from cleanrank.rankers.neural.checkpoint import is_tensor_file, read_tensors, write_tensors
 
-arrays = st.sampled_from(sorted(TYPES.values())).flatmap(
+TYPES = ["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "|b1"]
+arrays = st.sampled_from(TYPES).flatmap(
     lambda code: hnp.arrays(np.dtype(code), hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
 )
 named = st.dictionaries(
@@ -60,7 +61,7 @@ def test_views_and_foreign_byte_orders_are_written_as_their_values(tmp_path):
 
 
 def test_types_without_a_name_are_refused(tmp_path):
-    with pytest.raises(CleanrankError, match=r"tensor 'x' must be of a type .* got complex128"):
+    with pytest.raises(CleanrankError, match="tensors must be of types that safetensors has"):
         write_tensors(tmp_path / "a", {"x": np.zeros(2, complex)})
     assert list(tmp_path.iterdir()) == []
 

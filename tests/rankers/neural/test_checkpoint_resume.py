@@ -8,7 +8,7 @@ from torch import nn
 
 from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.rankers.neural.checkpoint import (
-    Progressed,
+    TrainingState,
     load_state,
     read_tensors,
     save_state,
@@ -31,7 +31,7 @@ def stepped(optimizer, seed=0):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_state_comes_back_bit_by_bit(tmp_path, optimizer):
     model, made = stepped(optimizer)
-    done = Progressed(4, 2, 0.25, [{"epoch": 1, "loss": 0.1 + 0.2}])
+    done = TrainingState(4, 2, 0.25, [{"epoch": 1, "loss": 0.1 + 0.2}])
     best = {name: 2 * value for name, value in model.state_dict().items()}
     save_state(tmp_path / "c", model, made, done, best, {"seed": 3, "sizes": [1, 2]})
     other, fresh = stepped(optimizer, seed=9)
@@ -46,7 +46,7 @@ def test_a_state_comes_back_bit_by_bit(tmp_path, optimizer):
 
 def test_a_state_without_validation_has_no_best(tmp_path):
     model, made = stepped("adam")
-    save_state(tmp_path / "c", model, made, Progressed(1), None, {})
+    save_state(tmp_path / "c", model, made, TrainingState(1), None, {})
     found, best = load_state(tmp_path / "c", model, made, {})
     assert best is None
     assert found.best_value == -np.inf
@@ -54,7 +54,7 @@ def test_a_state_without_validation_has_no_best(tmp_path):
 
 def test_other_files_and_other_trainings_are_refused(tmp_path):
     model, made = stepped("adam")
-    save_state(tmp_path / "c", model, made, Progressed(1), None, {"seed": 3})
+    save_state(tmp_path / "c", model, made, TrainingState(1), None, {"seed": 3})
     with pytest.raises(CleanrankError, match="whose seed is 4; got 3"):
         load_state(tmp_path / "c", model, made, {"seed": 4})
     tensors, metadata = read_tensors(tmp_path / "c")
@@ -68,7 +68,7 @@ def saved(path):
     optimizer = torch.optim.Adam(model.parameters())
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    done = Progressed(1, 1, 0.5, [{"epoch": 1, "loss": 0.1, "value": 0.5}])
+    done = TrainingState(1, 1, 0.5, [{"epoch": 1, "loss": 0.1, "value": 0.5}])
     save_state(path, model, optimizer, done, model.state_dict(), {"seed": 3})
     return model, optimizer
 

@@ -42,7 +42,7 @@ def test_devices_are_found_or_refused():
     with pytest.raises(CleanrankError, match="device must be 'auto'"):
         device_of("gpu")
     if not torch.cuda.is_available():
-        with pytest.raises(CleanrankError, match=r"must be there, .*; got 'cuda'. Use device='auto'"):
+        with pytest.raises(CleanrankError, match=r"must exist: .*; got 'cuda'. Use device='auto'"):
             device_of("cuda")
 
 
@@ -127,7 +127,7 @@ def test_what_is_neither_processor_nor_gpu_is_refused(name):
 
 
 def test_a_gpu_beyond_the_last_is_refused():
-    with pytest.raises(CleanrankError, match=r"this machine has \d+ GPUs that torch can use; got 'cuda:99'"):
+    with pytest.raises(CleanrankError, match=r"torch can use \d+ GPUs on this machine; got 'cuda:99'"):
         device_of("cuda:99")
 
 

@@ -68,7 +68,7 @@ def test_chunks_are_all_queries_in_order(lengths, documents):
 
 
 def test_a_batch_has_at_least_one_query():
-    with pytest.raises(CleanrankError, match="batch_queries must be a whole number"):
+    with pytest.raises(CleanrankError, match="batch_queries must be an integer >= 1"):
         bucketed(np.array([1]), 0, np.random.default_rng(0))
 
 

@@ -15,9 +15,9 @@ NAMES = ("a", "b", "c", "d")
 def test_validation_columns_are_found_by_name(toy):
     task = Task(SMALL, toy.X, toy.indptr, toy.row_ids, NAMES)
     turned = replace(toy, X=toy.X[:, [3, 0, 2, 1]], feature_names=("d", "a", "c", "b"))
-    torch.testing.assert_close(task.held(turned).X, task.docs.X, rtol=0, atol=0)
+    torch.testing.assert_close(task.validation_documents(turned).X, task.docs.X, rtol=0, atol=0)
     with pytest.raises(CleanrankError, match="columns of the training data; got 'a'"):
-        task.held(replace(toy, feature_names=("b", "c", "d", "e")))
+        task.validation_documents(replace(toy, feature_names=("b", "c", "d", "e")))
 
 
 def test_rows_of_bad_features_are_called_as_the_caller_calls_them(toy):
@@ -29,8 +29,8 @@ def test_rows_of_bad_features_are_called_as_the_caller_calls_them(toy):
 
 def test_validation_data_need_documents(toy):
     task = Task(SMALL, toy.X, toy.indptr)
-    with pytest.raises(CleanrankError, match="validation data must have documents; got none"):
-        task.held(toy.select(np.zeros(toy.n_docs, dtype=bool)))
+    with pytest.raises(CleanrankError, match="validation data must have documents"):
+        task.validation_documents(toy.select(np.zeros(toy.n_docs, dtype=bool)))
 
 
 def test_losses_that_weigh_by_rank_need_ranks(toy):
@@ -47,7 +47,7 @@ def test_preferences_are_pairs_of_rows():
         ([[5, 1]], "got 5 at pair 0"),
         ([[0.0, 1.0]], "better document, worse document"),
         (np.empty((0, 2), int), "better document, worse document"),
-        ([[0, 1], [2, 2]], "between two documents; got one at pair 1"),
+        ([[0, 1], [2, 2]], "must name two different rows at pair 1"),
     ):
         with pytest.raises(CleanrankError, match=words):
             checked_preferences(wrong, 5)

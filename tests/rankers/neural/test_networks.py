@@ -121,12 +121,12 @@ def test_dropout_works_in_training_alone():
     [
         ("mpl", {}, "Did you mean 'mlp'"),
         ("mlp", {"activation": "elo"}, "Did you mean 'elu'"),
-        ("mlp", {"hidden": (0,)}, "whole numbers from 1"),
-        ("mlp", {"dropout": 1.0}, r"in \[0, 1\)"),
+        ("mlp", {"hidden": (0,)}, "hidden must be an integer >= 1"),
+        ("mlp", {"dropout": 1.0}, "dropout must be a number >= 0 and < 1"),
         ("mlp", {"heads": 2}, "takes hidden, activation, dropout, norm; got 'heads'"),
         ("linear", {"hidden": (2,)}, "takes no options"),
         ("attention", {"width": 9, "heads": 2}, "multiple of the 2 heads"),
-        ("attention", {"blocks": 0}, "blocks must be whole"),
+        ("attention", {"blocks": 0}, "blocks must be an integer >= 1"),
     ],
 )
 def test_wrong_options_are_named(name, options, words):

@@ -5,7 +5,7 @@ import torch
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.torch import ranking_loss
-from cleanrank.rankers.neural.objective import DIRECT, LOSSES, Aim, list_loss, preference_loss
+from cleanrank.rankers.neural.objective import DIRECT, LOSSES, LossConfig, list_loss, preference_loss
 
 FLIPS = [[0.9, 0.1], [0.2, 0.8]]
 
@@ -24,7 +24,7 @@ def batch():
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_is_made_and_falls_along_its_gradient(name, clicked, batch):
-    loss, alpha = list_loss(Aim(name), clicked)
+    loss, alpha = list_loss(LossConfig(name), clicked)
     assert alpha is None
     scores, labels = batch
     scores = scores.clone().requires_grad_()
@@ -48,33 +48,33 @@ def test_the_direct_loss_is_its_formula_and_has_its_derivatives():
 
 
 def test_svm_rank_is_the_hinge_on_strict_pairs():
-    loss, _ = list_loss(Aim("pairwise", "hinge"), None)
+    loss, _ = list_loss(LossConfig("pairwise", "hinge"), None)
     scores, labels = torch.tensor([[0.2, 1.0, -1.0]]), torch.tensor([[2, 1, 0]])
     wanted = np.mean([1 - (0.2 - 1.0), max(0, 1 - 1.2), max(0, 1 - 2.0)])
     assert loss(scores, labels, torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(wanted)
 
 
 def test_auto_is_the_sum_of_the_flip_rates_and_the_loss_uses_it(clicked, batch):
-    aim = Aim("ranknet", pairs="all_ordered", robust="peer", alpha="auto", noise=FLIPS)
-    loss, alpha = list_loss(aim, clicked)
+    config = LossConfig("ranknet", pairs="all_ordered", robust="peer", alpha="auto", noise=FLIPS)
+    loss, alpha = list_loss(config, clicked)
     assert float(alpha) == pytest.approx(0.3)
     assert not alpha.approximate
     wanted = ranking_loss("ranknet", pairs="all_ordered", robust={"name": "peer", "alpha": 0.3})
     assert loss(*batch).item() == pytest.approx(wanted(*batch).item(), rel=1e-6)
     assert loss(*batch).item() != pytest.approx(
-        list_loss(Aim(pairs="all_ordered"), clicked)[0](*batch).item()
+        list_loss(LossConfig(pairs="all_ordered"), clicked)[0](*batch).item()
     )
     for other in ("lambdarank", "pointwise"):
         flips = [[0.95, 0.05], [0.05, 0.95]] if other == "pointwise" else FLIPS
-        aim = Aim(other, pairs="all_ordered", robust="peer", alpha="auto", noise=flips)
+        config = LossConfig(other, pairs="all_ordered", robust="peer", alpha="auto", noise=flips)
         if other == "pointwise":
-            aim = Aim(other, robust="peer", alpha="auto", noise=flips)
-        assert list_loss(aim, clicked)[1].approximate
+            config = LossConfig(other, robust="peer", alpha="auto", noise=flips)
+        assert list_loss(config, clicked)[1].approximate
 
 
 def test_peers_without_weight_are_the_base_to_the_last_bit(clicked, batch):
-    base, _ = list_loss(Aim(pairs="all_ordered"), clicked)
-    peers, alpha = list_loss(Aim(pairs="all_ordered", robust="peer", alpha=0.0), clicked)
+    base, _ = list_loss(LossConfig(pairs="all_ordered"), clicked)
+    peers, alpha = list_loss(LossConfig(pairs="all_ordered", robust="peer", alpha=0.0), clicked)
     assert float(alpha) == 0
     grads = []
     for loss in (base, peers):
@@ -86,44 +86,44 @@ def test_peers_without_weight_are_the_base_to_the_last_bit(clicked, batch):
 
 
 def test_sampled_peers_are_drawn_from_the_generator(clicked, batch):
-    loss, _ = list_loss(Aim(pairs="all_ordered", robust="peer", alpha=0.5, peers="sampled"), clicked)
+    loss, _ = list_loss(LossConfig(pairs="all_ordered", robust="peer", alpha=0.5, peers="sampled"), clicked)
     values = [loss(*batch, None, torch.Generator().manual_seed(seed)).item() for seed in (0, 0, 1)]
     assert values[0] == values[1] != values[2]
 
 
 @pytest.mark.parametrize(
-    ("aim", "words"),
+    ("config", "words"),
     [
-        (Aim("ranknte"), "Did you mean 'ranknet'"),
+        (LossConfig("ranknte"), "Did you mean 'ranknet'"),
         (
-            Aim(robust="peer"),
-            "must be 'all_ordered' with robust='peer': all strict pairs have the same label",
+            LossConfig(robust="peer"),
+            "must be 'all_ordered' with peers: strict pairs all have target 1",
         ),
-        (Aim(robust="peer", pairs="strict_both"), "which pairs are strict depends on the noise"),
-        (Aim(robust="peer", pairs="al_ordered"), "Did you mean 'all_ordered'"),
-        (Aim("listnet", robust="peer"), "peers must stand on one of"),
-        (Aim(robust="peer", pairs="all_ordered", alpha="best"), "unknown alpha 'best'"),
-        (Aim(robust="peer", pairs="all_ordered", alpha="auto"), "alpha='auto' needs the noise"),
-        (Aim(robust="per"), "Did you mean 'peer'"),
-        (Aim(binary="hinge"), "must be 'logistic' for ranknet"),
-        (Aim(lambda *a, **k: 0, robust="peer"), "must be None where the loss is a callable"),
+        (LossConfig(robust="peer", pairs="strict_both"), "which pairs are strict depends on the noise"),
+        (LossConfig(robust="peer", pairs="al_ordered"), "Did you mean 'all_ordered'"),
+        (LossConfig("listnet", robust="peer"), "peers need one of the losses"),
+        (LossConfig(robust="peer", pairs="all_ordered", alpha="best"), "unknown alpha 'best'"),
+        (LossConfig(robust="peer", pairs="all_ordered", alpha="auto"), "alpha='auto' needs the noise"),
+        (LossConfig(robust="per"), "Did you mean 'peer'"),
+        (LossConfig(binary="hinge"), "must be 'logistic' for ranknet"),
+        (LossConfig(lambda *a, **k: 0, robust="peer"), "must be None where the loss is a callable"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_the_reason(aim, words, clicked):
+def test_what_does_not_fit_is_refused_with_the_reason(config, words, clicked):
     with pytest.raises(CleanrankError, match=words):
-        list_loss(aim, clicked)
+        list_loss(config, clicked)
 
 
 def test_preferences_are_strict_pairs_without_lists():
     scores = torch.tensor([[0.5, -0.25, 2.0]])
     stated = torch.tensor([[0, 0, 1], [0, 2, 1]])
-    loss, _ = preference_loss(Aim())
+    loss, _ = preference_loss(LossConfig())
     d = np.array([0.75, 2.25])
     wanted = np.log1p(np.exp(-d)).mean()
     assert loss.on_preferences(scores, stated).item() == pytest.approx(wanted)
-    peers, alpha = preference_loss(Aim(robust="peer", alpha="auto", noise=[[0.9, 0.1], [0.1, 0.9]]))
+    peers, alpha = preference_loss(LossConfig(robust="peer", alpha="auto", noise=[[0.9, 0.1], [0.1, 0.9]]))
     mean = (np.log1p(np.exp(-d)) + np.log1p(np.exp(d))).mean() / 2
     assert float(alpha) == pytest.approx(0.2)
     assert peers.on_preferences(scores, stated).item() == pytest.approx(wanted - 0.2 * mean)
     with pytest.raises(CleanrankError, match="must be 'ranknet', 'pairwise' or 'direct' for preferences"):
-        preference_loss(Aim("lambdarank"))
+        preference_loss(LossConfig("lambdarank"))

@@ -14,23 +14,22 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
-from cleanrank.validation import is_integer, one_of, require
+from cleanrank.validation import check_integer, check_number, one_of, require
 
 if importlib.util.find_spec("torch") is None:
     require("nn")
 
-from torch import Tensor
+import torch
 
 from cleanrank.losses.binary import BinaryLoss
-from cleanrank.losses.robust import Spec, read_robust
+from cleanrank.losses.pairs import check_peer_pairs, check_weighting
+from cleanrank.losses.robust_specs import Spec, read_spec
 from cleanrank.losses.torch import list_loss
 from cleanrank.losses.torch.pair_loss import PairwiseLoss, PointwiseLoss
-from cleanrank.losses.torch.pair_sums import PAIRS
-from cleanrank.losses.torch.weights import SWAPS, WEIGHTINGS, noise_matrix
-from cleanrank.losses.transforms import is_number
+from cleanrank.losses.torch.swap_weights import SWAPS
 from cleanrank.metrics.measure import Measure
 
-RankingLoss: TypeAlias = Callable[..., Tensor]
+RankingLoss: TypeAlias = Callable[..., torch.Tensor]
 TARGETS = ("binary", "scaled")
 
 
@@ -72,8 +71,8 @@ def ranking_loss(
         name: one of RANKING_LOSSES.
         binary: loss of points or pairs, "logistic" by default.
         robust: what is made of it, as ``robust_loss`` reads it.
-        pairs: one of PAIRS, "strict" by default. Peers need "all_ordered" (or "strict_both").
-        weighting: one of WEIGHTINGS; by default "macro", for lambdarank "sum", for points "pooled".
+        pairs: one of PAIR_SETS, "strict" by default. Peers need "all_ordered" (or "strict_both").
+        weighting: one of PAIR_WEIGHTINGS; by default "macro", for lambdarank "sum", for points "pooled".
         measure: lambdarank, a measure of SWAPS, "ndcg@10" by default; approx_ndcg, "ndcg" without cut-off.
         sigma: factor of the scores.
         noise: for weighting="prevalence", a matrix P(given | true) or the two keep probabilities.
@@ -91,66 +90,43 @@ def ranking_loss(
     tensor(0.3133)
     """
     one_of("ranking loss", name, RANKING_LOSSES)
-    given = {
+    named = {
         "binary": binary, "robust": robust, "pairs": pairs, "weighting": weighting, "measure": measure,
         "noise": noise, "target": target, "relevant": relevant, "max_grade": max_grade, "gain": gain,
         "ties": ties, "temperature": temperature, "block": block,
     }  # fmt: skip
-    options = {option: value for option, value in given.items() if value is not None}
+    options = {option: value for option, value in named.items() if value is not None}
     for option, value in options.items():
         if option not in _OPTIONS[name]:
             raise invalid(
                 option, f"has no meaning for {name}", repr(value),
                 remedy=f"{name} takes: {', '.join((*_OPTIONS[name], 'sigma'))}.",
             )  # fmt: skip
-    for option in ("sigma", "temperature", "block", "max_grade"):
-        value = sigma if option == "sigma" else options.get(option, 1)
-        if not (is_number(value) and value > 0):
-            raise invalid(option, "must be a positive number", repr(value))
-    if not is_integer(options.get("block", 1)):
-        raise invalid("block", "must be a whole number of pairs", repr(block))
-    if not is_number(options.get("relevant", 1)):
-        raise invalid("relevant", "must be the lowest label that counts as relevant", repr(relevant))
+    for option in ("sigma", "temperature", "max_grade"):
+        check_number(option, sigma if option == "sigma" else options.get(option, 1), above=0)
+    check_integer("block", options.get("block", 1), least=1)
+    check_number("relevant", options.get("relevant", 1))
     if name == "pointwise":
         return _pointwise(sigma=float(sigma), **options)
-    return (
-        _pairwise(name, float(sigma), options)
-        if "pairs" in _OPTIONS[name]
-        else _listwise(name, sigma, options)
-    )
+    make = _pairwise if "pairs" in _OPTIONS[name] else _listwise
+    return make(name, float(sigma), options)
 
 
 def _pairwise(name: str, sigma: float, options: dict[str, Any]) -> PairwiseLoss:
-    kind = one_of("set of pairs", options.get("pairs", "strict"), PAIRS)
-    default = "sum" if name == "lambdarank" else "macro"
-    weighting = one_of("weighting", options.get("weighting", default), WEIGHTINGS)
-    base = options.get("binary", "logistic")
-    parts = read_robust(options.get("robust"), base)
+    pairs = options.get("pairs", "strict")
+    weighting = options.get("weighting", "sum" if name == "lambdarank" else "macro")
+    matrix = check_weighting(weighting, pairs, options.get("noise"))
+    parts = read_spec(options.get("robust"), options.get("binary", "logistic"))
     if name == "ranknet" and parts.base != "logistic":
         raise invalid("binary", "must be 'logistic' for ranknet", repr(parts.base), remedy="Use 'pairwise'.")
-    if parts.has_peers and kind == "strict":
-        raise invalid(
-            "pairs", "must be 'all_ordered' with peers: strict pairs all have target 1, as have their peers, "
-            "which then only shrink the loss by 1 - alpha", "'strict'",
-            remedy="Pass pairs='all_ordered', and compare with a base on the same pairs.",
-        )  # fmt: skip
-    noise = options.get("noise")
-    if (weighting == "prevalence") != (noise is not None):
-        raise invalid(
-            "noise", "must be given for weighting='prevalence', and for it alone", f"weighting={weighting!r}",
-            remedy="Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix.",
-        )  # fmt: skip
-    if weighting == "prevalence" and kind == "all_ordered":
-        raise invalid(
-            "weighting", "must not be 'prevalence' for all_ordered pairs, whose number no label changes",
-            "'prevalence'", remedy="Use 'macro'.",
-        )  # fmt: skip
+    if parts.has_peers:
+        check_peer_pairs(pairs)
     measure = _measure(options.get("measure", "ndcg@10"), SWAPS) if name == "lambdarank" else None
-    matrix = None if noise is None else noise_matrix(noise)
+    noise = None if matrix is None else torch.tensor(matrix)
     peers = parts.peers if parts.peers is not None and parts.peers.mode == "sampled" else None
     loss = parts.loss if peers is None else parts.peerless
     return PairwiseLoss(
-        name, loss, kind, weighting, measure, sigma, matrix, peers, parts.mixture, options.get("block")
+        name, loss, pairs, weighting, measure, sigma, noise, peers, parts.mixture, options.get("block")
     )
 
 
@@ -173,7 +149,7 @@ def _pointwise(
         )  # fmt: skip
     if target == "scaled" and relevant is not None:
         raise invalid("relevant", "has no meaning for target='scaled'", relevant)
-    parts = read_robust(robust, binary)
+    parts = read_spec(robust, binary)
     return PointwiseLoss(
         "pointwise", parts.peerless, weighting, target, 1 if relevant is None else relevant, max_grade, sigma,
         parts.peers,
@@ -191,13 +167,13 @@ def _listwise(name: str, sigma: float, options: dict[str, Any]) -> list_loss.Lis
             raise invalid(
                 "the measure of approx_ndcg", "must have no cut-off", str(options["measure"]), remedy="'ndcg'"
             )
-    return list_loss.ListLoss(name, sigma=float(sigma), **options)
+    return list_loss.ListLoss(name, sigma=sigma, **options)
 
 
 def _measure(measure: str | Measure, names: Any) -> Measure:
-    found = measure if isinstance(measure, Measure) else Measure.parse(measure)
-    one_of("measure for a loss", found.name, names)
-    return found
+    parsed = measure if isinstance(measure, Measure) else Measure.parse(measure)
+    one_of("measure for a loss", parsed.name, names)
+    return parsed
 
 
 RANKING_LOSSES: dict[str, str] = {

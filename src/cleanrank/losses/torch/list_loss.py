@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cleanrank.errors import invalid
+from cleanrank.losses.torch.batch import Batch, BatchLoss, needs_generator
 from cleanrank.losses.torch.pair_sums import applied, block_size, row_blocks
-from cleanrank.losses.torch.peers import needs_generator
-from cleanrank.losses.torch.weights import Batch, discounts, gains_of, read_batch, refuse_gains
+from cleanrank.losses.torch.swap_weights import discounts, gains_of
 from cleanrank.metrics.measure import Measure
 
 TIES = ("random", "index")
@@ -52,9 +52,9 @@ def softmax(scores: Tensor, gains: Tensor, mask: Tensor, weights: Tensor | None)
 def _log_softmax(values: Tensor, mask: Tensor, weights: Tensor | None) -> Tensor:
     lowest = torch.finfo(values.dtype).min
     v = values if weights is None else values + weights.clamp(min=torch.finfo(values.dtype).tiny).log()
-    shown = mask if weights is None else mask & (weights > 0)
+    inside = mask if weights is None else mask & (weights > 0)
     # Not -inf: a list of padding alone would turn into NaN, and NaN survives a later mask in the gradient.
-    return torch.log_softmax(v.masked_fill(~shown, lowest), 1)
+    return torch.log_softmax(v.masked_fill(~inside, lowest), 1)
 
 
 def _cross_entropy(target: Tensor, scores: Tensor, mask: Tensor, weights: Tensor | None) -> Tensor:
@@ -133,30 +133,31 @@ class _SmoothRanks(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         s, mask = ctx.saved_tensors
-        given = given.masked_fill(~mask, 0.0)
+        upstream = upstream.masked_fill(~mask, 0.0)
         gradient = torch.zeros_like(s)
         for start, stop in row_blocks(s.shape, ctx.block):
             p = torch.sigmoid(s[:, None, :] - s[:, start:stop, None])
-            slope = (p * (1.0 - p)).masked_fill_(~mask[:, None, :], 0.0) * given[:, start:stop, None]
+            slope = (p * (1.0 - p)).masked_fill_(~mask[:, None, :], 0.0) * upstream[:, start:stop, None]
             gradient += slope.sum(1)
             gradient[:, start:stop] -= slope.sum(2)
         return gradient, None, None
 
 
 def list_gains(labels: Tensor, mask: Tensor, gain: str | None, gains: Tensor | None, like: Tensor) -> Tensor:
-    """The gains given, else those of the labels; 0 at padding.
+    """``gains``, else those of the labels; 0 at padding.
 
     >>> list_gains(torch.tensor([[2]]), torch.tensor([[True]]), "exp", None, torch.zeros(1)).tolist()
     [[3.0]]
     """
-    found = gains_of(labels.to(like.dtype).masked_fill(~mask, 0.0), gain) if gains is None else gains
-    return found.to(like.dtype).masked_fill(~mask, 0.0)
+    if gains is None:
+        gains = gains_of(labels.to(like.dtype).masked_fill(~mask, 0.0), gain)
+    return gains.to(like.dtype).masked_fill(~mask, 0.0)
 
 
 @dataclass(frozen=True)
-class ListLoss:
+class ListLoss(BatchLoss):
     """A loss on whole lists, averaged over the lists that have one; see ``ranking_loss``."""
 
     name: str
@@ -167,36 +168,22 @@ class ListLoss:
     sigma: float = 1.0
     block: int | None = None
 
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-        gains: Tensor | None = None,
-    ) -> Tensor:
+    def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The risk of a batch of lists."""
-        batch = read_batch(scores, labels, mask, weights, gains)
         value, counts = self._values(batch, generator)
         return value.sum() / counts.sum().clamp(min=1)
 
     def _values(self, b: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         s, w = self.sigma * b.scores, b.weights if b.weighted else None
         if self.name in ("listnet", "listmle"):
-            refuse_gains(self.name, b)
+            b.refuse_gains(self.name)
         if self.name == "listnet":
             return listnet(s, b.labels, b.mask, w)
         if self.name == "softmax":
             return softmax(s, self._gains(b, self.gain), b.mask, w)
         if w is not None:
-            raise invalid(
-                "weights",
-                f"have no meaning for {self.name}",
-                "a tensor",
-                remedy="Use softmax or a pairwise loss.",
-            )
+            remedy = "Use softmax or a pairwise loss."
+            raise invalid("weights", f"have no meaning for {self.name}", remedy=remedy)
         if self.name == "listmle":
             if self.ties == "random":
                 needs_generator("random ties", generator)

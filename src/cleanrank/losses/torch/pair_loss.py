@@ -1,28 +1,33 @@
-"""A binary loss on the documents, pairs or preferences of padded lists; ``ranking_loss`` makes one."""
+"""A binary loss on the documents, pairs or preferences of padded lists; ``ranking_loss`` makes one.
 
+Sampled peers are drawn from the batch: the logit of one member, the target of another, drawn independently
+(Wu 2022). Members (documents or pairs) are drawn with the probability that they have in the risk, so that the
+mean over the draws is the risk of expected peers. There are as many draws as members. The draws of pairs are
+made in blocks; sums and gradients are computed together and only the gradient (B, L) is kept.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, check_trainable
-from cleanrank.losses.robust import Mixture, Peers
-from cleanrank.losses.torch.pair_sums import Pairs, elementwise, pair_sums
-from cleanrank.losses.torch.peers import PairPeers, needs_generator, pair_peers, pair_urn, point_peers
-from cleanrank.losses.torch.weights import (
-    clean_pair_share,
-    coefficients,
-    pair_weight,
-    read_batch,
-    refuse_gains,
-    swap_of,
-)
+from cleanrank.losses.pairs import clean_pair_share
+from cleanrank.losses.robust_specs import Mixture, Peers
+from cleanrank.losses.torch.batch import Batch, BatchLoss, needs_generator, single_precision
+from cleanrank.losses.torch.pair_sums import Pairs, applied, elementwise, pair_sums
+from cleanrank.losses.torch.swap_weights import Swap, swap_of
 from cleanrank.metrics.measure import Measure
+
+DRAWS = 1 << 18
 
 
 @dataclass(frozen=True)
-class PairwiseLoss:
+class PairwiseLoss(BatchLoss):
     """A binary loss on the pairs of lists; see ``ranking_loss``."""
 
     name: str
@@ -36,22 +41,12 @@ class PairwiseLoss:
     mixture: Mixture | None = None
     block: int | None = None
 
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-        gains: Tensor | None = None,
-    ) -> Tensor:
+    def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The risk of a batch of lists."""
-        batch = read_batch(scores, labels, mask, weights, gains)
-        if scores.requires_grad:
+        if batch.scores.requires_grad:
             check_trainable(self.loss)
         if self.measure is None:
-            refuse_gains(self.name, batch)
+            batch.refuse_gains(self.name)
             swap = None
         else:
             swap = swap_of(self.measure, batch.scores, batch.labels, batch.mask, batch.gains)
@@ -62,22 +57,20 @@ class PairwiseLoss:
             self.mixture, self.block,
         )  # fmt: skip
         n_pairs = pair_weight(self.pairs, y, batch.weights)
-        c = self.coefficients(batch.labels, batch.weights, n_pairs)
-        risk = (c * pair_sums(batch.scores, pairs)).sum()
+        factor = self._factors(batch, n_pairs)
+        risk = (factor * pair_sums(batch.scores, pairs)).sum()
         if self.peers is None:
             return risk
         source = needs_generator("sampled peers", generator)
         draws = int(pair_weight(self.pairs, y, batch.mask.to(y.dtype)).sum())
-        urn = pair_urn(self.pairs, y, batch.weights, c)
+        urn = pair_urn(self.pairs, y, batch.weights, factor)
         drawn = PairPeers(urn, y, self.peers.loss, self.sigma, draws, source, swap)
         return risk - self.peers.alpha * pair_peers(batch.scores, drawn)
 
-    def coefficients(self, labels: Tensor, weights: Tensor, n_pairs: Tensor) -> Tensor:
+    def _factors(self, batch: Batch, n_pairs: Tensor) -> Tensor:
         """The factor of every list's pair sum."""
-        share = None
-        if self.noise is not None:
-            share = clean_pair_share(labels, weights, self.noise.to(labels.device))
-        return coefficients(self.weighting, n_pairs, weights.sum(1), share).to(labels.dtype)
+        share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
+        return list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(batch.labels.dtype)
 
     def on_preferences(
         self,
@@ -92,7 +85,7 @@ class PairwiseLoss:
 
         Args:
             scores: (B, L).
-            preferences: (P, 3) whole numbers (list, preferred document, other document).
+            preferences: (P, 3) integers (list, preferred document, other document).
             mask: (B, L).
             generator: for sampled peers.
             weights: (P,), how many times a preference was stated.
@@ -103,7 +96,7 @@ class PairwiseLoss:
         tensor(1.3133)
         """
         self._check_preferences(scores, preferences, mask)
-        s = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+        s = single_precision(scores)
         which, i, j = preferences.unbind(1)
         w = s.new_ones(len(which)) if weights is None else weights.to(s.dtype)
         logit = self.sigma * (s[which, i] - s[which, j])
@@ -113,7 +106,7 @@ class PairwiseLoss:
             target = torch.cat((target, torch.zeros_like(target)))
         n_pairs = s.new_zeros(len(s)).index_add(0, which, w)
         inside = torch.ones_like(s) if mask is None else mask.to(s.dtype)
-        share = coefficients(self.weighting, n_pairs, inside.sum(1), None)[which] * w
+        share = list_factors(self.weighting, n_pairs, inside.sum(1))[which] * w
         risk = (share * elementwise(logit, target, self.loss)).sum()
         if self.peers is None:
             return risk
@@ -122,8 +115,8 @@ class PairwiseLoss:
 
     def _check_preferences(self, scores: Tensor, preferences: Tensor, mask: Tensor | None) -> None:
         if self.measure is not None or self.noise is not None:
-            what = "lambdarank" if self.measure is not None else "weighting='prevalence'"
-            raise invalid("preferences", f"must not be given to {what}, which reads grades", self.name)
+            reader = "lambdarank" if self.measure is not None else "weighting='prevalence'"
+            raise invalid("preferences", f"must not be given to {reader}, which reads grades", self.name)
         if self.pairs == "all_ordered":
             raise invalid(
                 "pairs", "must be 'strict' or 'strict_both' for explicit preferences", "'all_ordered'",
@@ -131,7 +124,7 @@ class PairwiseLoss:
             )  # fmt: skip
         if preferences.ndim != 2 or preferences.shape[1] != 3 or preferences.is_floating_point():
             raise invalid(
-                "preferences", "must be whole numbers (list, preferred, other), shape (P, 3)",
+                "preferences", "must be integers (list, preferred, other), shape (P, 3)",
                 f"{preferences.dtype} of shape {tuple(preferences.shape)}",
             )  # fmt: skip
         which, i, j = preferences.unbind(1)
@@ -150,7 +143,7 @@ class PairwiseLoss:
 
 
 @dataclass(frozen=True)
-class PointwiseLoss:
+class PointwiseLoss(BatchLoss):
     """A binary loss on documents; see ``ranking_loss``."""
 
     name: str
@@ -162,26 +155,16 @@ class PointwiseLoss:
     sigma: float = 1.0
     peers: Peers | None = None
 
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None = None,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-        gains: Tensor | None = None,
-    ) -> Tensor:
+    def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The risk of a batch of lists."""
-        batch = read_batch(scores, labels, mask, weights, gains)
-        if scores.requires_grad:
+        if batch.scores.requires_grad:
             check_trainable(self.loss)
-        refuse_gains(self.name, batch)
+        batch.refuse_gains(self.name)
         n = batch.weights.sum(1)
-        c = coefficients(self.weighting, n, n, None).to(n.dtype)
+        factor = list_factors(self.weighting, n, n).to(n.dtype)
         flat = batch.mask
         logit, target = self.sigma * batch.scores[flat], self.targets(batch.labels[flat])
-        share = (c[:, None] * batch.weights)[flat]
+        share = (factor[:, None] * batch.weights)[flat]
         risk = (share * elementwise(logit, target, self.loss)).sum()
         if self.peers is None:
             return risk
@@ -199,3 +182,206 @@ class PointwiseLoss:
         if self.max_grade is None:
             return (labels >= self.relevant).to(labels.dtype)
         return (labels / self.max_grade).clamp(max=1.0)
+
+
+def list_factors(
+    weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: Tensor | None = None
+) -> Tensor:
+    """The factor of every list (B,) under a weighting of PAIR_WEIGHTINGS.
+
+    >>> list_factors("micro", torch.tensor([2.0, 0.0]), torch.tensor([3.0, 1.0])).tolist()
+    [0.0555..., 0.5]
+    """
+    present = (n_docs > 0).to(n_pairs.dtype)
+    lists = present.sum().clamp(min=1.0)
+    if weighting == "sum":
+        return present / lists
+    if weighting == "macro":
+        return _divide(1.0, n_pairs) / (n_pairs > 0).sum().clamp(min=1)
+    if weighting == "pooled":
+        return torch.ones_like(n_pairs) * _divide(1.0, n_pairs.sum())
+    square = n_docs * n_docs
+    if weighting == "prevalence" and clean_share is not None:
+        square = square * clean_share
+    return _divide(1.0, square) / lists
+
+
+def _divide(a: float, b: Tensor) -> Tensor:
+    """The quotient, 0 where b = 0."""
+    return torch.where(b > 0, a / torch.where(b > 0, b, 1.0), 0.0)
+
+
+def clean_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
+    """``clean_pair_share`` of padded lists; ``weights`` (B, L) are 0 at padding.
+
+    >>> clean_share(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.ones(1, 4), torch.eye(2)).tolist()
+    [0.1875]
+    """
+    n = weights.sum(1).clamp(min=1.0)
+    shares = torch.stack([(weights * (labels == grade)).sum(1) / n for grade in range(len(noise))], 1)
+    if bool(((shares.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
+        rule = f"must cover every label, the grades 0..{len(noise) - 1}"
+        raise invalid("noise", rule, f"labels up to {labels.max():g}")
+    share: Tensor = clean_pair_share(shares, n, noise.to(shares))
+    return share
+
+
+def pair_weight(kind: str, labels: Tensor, weights: Tensor) -> Tensor:
+    """The weighted number of pairs of every list; ``weights`` (B, L) are 0 at padding.
+
+    >>> pair_weight("strict", torch.tensor([[2.0, 1.0, 1.0]]), torch.ones(1, 3)).tolist()
+    [2.0]
+    """
+    total = weights.sum(1)
+    if kind == "all_ordered":
+        return (total * total - (weights * weights).sum(1)).clamp(min=0.0)
+    ordered, by = labels.sort(dim=1)
+    upto = torch.cat((torch.zeros_like(total[:, None]), weights.gather(1, by).cumsum(1)), 1)
+    below = torch.searchsorted(ordered, labels.contiguous(), right=False)
+    strict = (weights * upto.gather(1, below)).sum(1)
+    return strict if kind == "strict" else 2.0 * strict
+
+
+def uniforms(n: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Numbers in [0, 1), drawn where the generator lives."""
+    return torch.rand(n, generator=generator, device=generator.device, dtype=torch.float64).to(device)
+
+
+class Urn:
+    """Members drawn with probabilities proportional to their weights.
+
+    >>> urn = Urn(torch.tensor([0.0, 2.0, 0.0]))
+    >>> urn.draw(2, torch.Generator().manual_seed(0)).tolist(), float(urn.total)
+    ([1, 1], 2.0)
+    """
+
+    def __init__(self, weights: Tensor) -> None:
+        self.ends = weights.to(torch.float64).cumsum(0)
+        self.total = self.ends[-1]
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """The places of n members."""
+        return self.find(uniforms(n, generator, self.ends.device) * self.total)
+
+    def find(self, points: Tensor) -> Tensor:
+        """The members on whose stretch of the line points lie."""
+        # Rounding can put a point on the far end, which belongs to nobody.
+        inside = torch.minimum(points, torch.nextafter(self.total, torch.zeros_like(self.total)))
+        return torch.searchsorted(self.ends, inside, right=True)
+
+
+@dataclass(frozen=True)
+class PairUrn:
+    """Ordered pairs of lists, drawn with probability factor w_i w_j; documents are counted through lists.
+
+    Documents stand list by list in the order of labels, so that those a document does not pair with (itself,
+    or with strict pairs its whole grade) are one stretch of the line of weights.
+    """
+
+    document: Tensor
+    first: Urn
+    second: Urn
+    list_start: Tensor
+    list_end: Tensor
+    gap_start: Tensor
+    gap_end: Tensor
+
+    def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """The documents (i, j) of n pairs."""
+        i = self.first.draw(n, generator)
+        gap = self.gap_end[i] - self.gap_start[i]
+        length = self.list_end[i] - self.list_start[i] - gap
+        point = self.list_start[i] + uniforms(n, generator, i.device) * length
+        j = self.second.find(torch.where(point >= self.gap_start[i], point + gap, point))
+        return self.document[i], self.document[j]
+
+
+def pair_urn(kind: str, labels: Tensor, weights: Tensor, factors: Tensor) -> PairUrn:
+    """The pairs of all lists; ``kind`` is all_ordered or strict_both, ``weights`` are 0 at padding."""
+    length = labels.shape[1]
+    w = weights.to(torch.float64)
+    order = labels.masked_fill(weights == 0, torch.inf).argsort(dim=1, stable=True)
+    y, w = labels.gather(1, order), w.gather(1, order)
+    second = Urn(w.reshape(-1))
+    ends = second.ends.reshape(w.shape)
+    starts = torch.cat((ends.new_zeros(1), second.ends[:-1])).reshape(w.shape)
+    gap_start, gap_end = starts, ends
+    if kind == "strict_both":
+        y = y.masked_fill(w == 0, torch.inf).contiguous()
+        low = torch.searchsorted(y, y, right=False)
+        high = torch.searchsorted(y, y, right=True) - 1
+        gap_start, gap_end = starts.gather(1, low), ends.gather(1, high)
+    list_start, list_end = starts[:, :1].expand_as(w), ends[:, -1:].expand_as(w)
+    partners = (list_end - list_start - (gap_end - gap_start)).clamp(min=0.0)
+    first = Urn((factors.to(torch.float64)[:, None] * w * partners).reshape(-1))
+    flat = (order + length * torch.arange(len(w), device=w.device)[:, None]).reshape(-1)
+    columns = (t.reshape(-1) for t in (list_start, list_end, gap_start, gap_end))
+    return PairUrn(flat, first, second, *columns)
+
+
+@dataclass(frozen=True)
+class PairPeers:
+    """Peers of the pairs of a batch: where they are drawn from, and the loss on them."""
+
+    urn: PairUrn
+    labels: Tensor
+    loss: BinaryLoss
+    sigma: float
+    draws: int
+    generator: torch.Generator
+    swap: Swap | None = None
+
+    def blocks(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Documents (i, j) and a target from another pair, some draws at a time."""
+        y = self.labels.reshape(-1)
+        for start in range(0, self.draws, DRAWS):
+            n = min(DRAWS, self.draws - start)
+            i, j = self.urn.draw(n, self.generator)
+            a, b = self.urn.draw(n, self.generator)
+            yield i, j, (y[a] > y[b]).to(y.dtype)
+
+
+class _PairPeers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, peers: PairPeers) -> Tensor:
+        s = scores.reshape(-1)
+        total, gradient = s.new_zeros(()), torch.zeros_like(s)
+        for i, j, target in peers.blocks():
+            logit = peers.sigma * (s[i] - s[j])
+            weight = 1.0 if peers.swap is None else peers.swap.at(i, j)
+            total += (weight * peers.loss.value(logit, target)).sum()
+            if ctx.needs_input_grad[0]:
+                slope = weight * peers.loss.gradient(logit, target)
+                gradient.index_add_(0, i, slope).index_add_(0, j, slope, alpha=-1)
+        # Each draw stands for an equal part of the risk's total weight.
+        scale = (peers.urn.first.total / max(1, peers.draws)).to(s.dtype)
+        ctx.save_for_backward((gradient * (peers.sigma * scale)).reshape(scores.shape))
+        return total * scale
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return upstream * gradient, None
+
+
+def pair_peers(scores: Tensor, peers: PairPeers) -> Tensor:
+    """The risk of drawn peers, before it is multiplied by alpha."""
+    if peers.draws == 0:
+        return scores.sum() * 0.0
+    return applied(_PairPeers, scores, peers)
+
+
+def point_peers(
+    logits: Tensor, targets: Tensor, weights: Tensor, loss: BinaryLoss, generator: torch.Generator
+) -> Tensor:
+    """The same for flat members: the sum over draws of l(logit of one, target of another).
+
+    ``weights`` (n,) are the members' weights in the risk; gradients flow through the logits.
+    """
+    if len(logits) == 0:
+        return logits.sum()
+    urn = Urn(weights)
+    j, k = (urn.draw(len(logits), generator) for _ in range(2))
+    risk: Tensor = loss.value(logits[j], targets[k]).mean() * urn.total.to(logits.dtype)
+    return risk

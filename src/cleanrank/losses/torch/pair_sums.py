@@ -4,11 +4,7 @@ Scores s, labels y and weights w are (B, L) tensors with a mask. A list has
 
     S = sum over its pairs (i, j) of  w_i w_j delta_ij l(sigma (s_i - s_j), 1[y_i > y_j])
 
-and the pairs are (``pairs``)
-
-    strict       y_i > y_j
-    strict_both  y_i != y_j, in both orders
-    all_ordered  i != j, in both orders, ties included: their target is 0
+over one of PAIR_SETS; ties of all_ordered pairs have the target 0.
 
 S and dS/ds are computed together, some rows of the n x n table at a time, and dS/ds (B, L) is all that is
 kept for the backward pass. The second derivative is not available. On a processor, mixtures of the logistic
@@ -25,23 +21,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cleanrank.jit import has_numba
+from cleanrank.jit import has_numba, threads
 from cleanrank.losses.binary import BinaryLoss, Formula
-from cleanrank.losses.robust import LOGISTIC, Mixture
-from cleanrank.losses.torch.weights import (
-    Swap,
-    gain_change,
-)
+from cleanrank.losses.robust_specs import LOGISTIC, Mixture
+from cleanrank.losses.torch.swap_weights import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
 BLOCK = {"cpu": 1 << 18, "cuda": 1 << 20}
 ROWS = 64
 SMALL = 1 << 16
-PAIRS: dict[str, str] = {
-    "strict": "pairs of different grades, the better document first",
-    "strict_both": "pairs of different grades in both orders",
-    "all_ordered": "all pairs in both orders, ties included",
-}
 
 
 @dataclass(frozen=True)
@@ -51,12 +39,12 @@ class Pairs:
     Attributes:
         labels: (B, L), of the type of the scores; only their order counts.
         mask: (B, L), False at padding.
-        kind: one of PAIRS.
+        kind: one of PAIR_SETS.
         loss: l(logit, target).
         sigma: factor of score differences.
         weights: (B, L) or None.
         swap: delta_ij or None.
-        mixture: the loss as a mixture of logistic losses, for the compiled kernels; None if it is none.
+        mixture: the loss as a mixture of logistic losses, for the compiled kernels, or None.
         block: pairs in memory at a time; None for the default of the device.
     """
 
@@ -100,9 +88,9 @@ class _PairSums(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
-        return given[:, None] * gradient, None
+        return upstream[:, None] * gradient, None
 
 
 def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -111,7 +99,7 @@ def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Ten
     sums = s.new_zeros(len(s))
     gradient = torch.zeros_like(s) if with_gradient else None
     for start, stop in row_blocks(s.shape, pairs.block or block_size(s)):
-        left_out, better = choose(pairs, start, stop)
+        left_out, better = _choose(pairs, start, stop)
         weight = _pair_weights(pairs, start, stop, s)
         logit = pairs.sigma * (s[:, start:stop, None] - s[:, None, :])
         one, zero = pairs.loss.one, pairs.loss.zero
@@ -125,9 +113,9 @@ def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Ten
 
 def can_be_compiled(scores: Tensor, pairs: Pairs) -> bool:
     """Whether a compiled kernel computes these pairs."""
-    known = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
+    logistic = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
     plain = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
-    return known and plain and has_numba()
+    return logistic and plain and has_numba()
 
 
 def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -157,8 +145,6 @@ def _threads(cells: int) -> Iterator[None]:
 
     Kernels and torch may share an OpenMP runtime, so torch's own number is put back afterwards.
     """
-    from cleanrank.jit import threads
-
     before = torch.get_num_threads()
     try:
         with threads(before if cells > SMALL else 1):
@@ -169,7 +155,7 @@ def _threads(cells: int) -> Iterator[None]:
 
 
 def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
-    """(a, c) of pairs of different grades and of ties, as ``list_pairs`` reads them."""
+    """(a, c) of pairs of different grades and of ties, as the kernels read them."""
     (one_f, one_b), (zero_f, zero_b) = pairs.mixture or LOGISTIC
     if pairs.kind == "strict":
         return one_f + one_b, one_b, 0.0, 0.0
@@ -195,7 +181,7 @@ def block_size(scores: Tensor) -> int:
     return BLOCK["cpu"] if kind == "cpu" else max(BLOCK["cuda"], ROWS * scores.numel())
 
 
-def choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
+def _choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
     """Which pairs of rows start..stop-1 do not count, and which have target 1; None if all that count."""
     y, mask = pairs.labels, pairs.mask
     better = y[:, start:stop, None] > y[:, None, :]
@@ -211,23 +197,23 @@ def choose(pairs: Pairs, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
 
 
 def _pair_weights(pairs: Pairs, start: int, stop: int, like: Tensor) -> Tensor | None:
-    found = None if pairs.swap is None else pairs.swap.rows(start, stop)
-    if pairs.weights is not None:
-        w = pairs.weights.to(like.dtype)
-        both = w[:, start:stop, None] * w[:, None, :]
-        found = both if found is None else found.mul_(both)
-    return found
+    change = None if pairs.swap is None else pairs.swap.rows(start, stop)
+    if pairs.weights is None:
+        return change
+    w = pairs.weights.to(like.dtype)
+    both = w[:, start:stop, None] * w[:, None, :]
+    return both if change is None else change.mul_(both)
 
 
 def _of_pairs(
     one: Formula, zero: Formula, logit: Tensor, better: Tensor | None, weight: Tensor | None, left_out: Tensor
 ) -> Tensor:
     """A curve at the pairs of a block, times their weights; 0 where a pair does not count."""
-    found: Tensor = one(logit) if better is None else torch.where(better, one(logit), zero(logit))
+    values: Tensor = one(logit) if better is None else torch.where(better, one(logit), zero(logit))
     if weight is not None:
-        found = found * weight
+        values = values * weight
     # Not a product with the mask: a pair that does not count may have an infinite value.
-    return found.masked_fill_(left_out, 0.0)
+    return values.masked_fill_(left_out, 0.0)
 
 
 class _Elementwise(torch.autograd.Function):
@@ -235,14 +221,14 @@ class _Elementwise(torch.autograd.Function):
     def forward(ctx: Any, logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
         if ctx.needs_input_grad[0]:
             ctx.save_for_backward(loss.gradient(logit, target))
-        found: Tensor = loss.value(logit, target)
-        return found
+        value: Tensor = loss.value(logit, target)
+        return value
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, given: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = ctx.saved_tensors
-        return given * gradient, None, None
+        return upstream * gradient, None, None
 
 
 def elementwise(logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:

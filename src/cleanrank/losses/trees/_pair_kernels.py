@@ -1,7 +1,7 @@
-"""Compiled gradients of pairwise losses over ragged queries, for any loss that ``pair_slopes`` can read.
+"""Compiled loops over the pairs of ragged queries: what all objectives share, and gradients of any loss.
 
-For a pair whose winner leads by d (in logits, sigma (s_i - s_j)) let g = psi'(d). The winner's gradient is
-+g, the loser's -g, and both receive the hessian
+A loss is one that ``read_slope`` can read. For a pair whose winner leads by d (in logits, sigma (s_i - s_j))
+let g = psi'(d). The winner's gradient is +g, the loser's -g, and both receive the hessian
 
     h = max(psi''(d), |g| / STEP, LEAST),
 
@@ -16,9 +16,88 @@ are a slice.
 import numpy as np
 
 from cleanrank.jit import kernel, prange
-from cleanrank.losses.trees._lambda_kernels import WIDEST, resort
 from cleanrank.losses.trees._slopes import BINS, LEAST, REACH, STEP, WIDTH
 from cleanrank.types import Array
+
+# exp(s_j - s_i) is a product of two exponentials per document; beyond this spread one would not be finite.
+WIDEST = 600.0
+
+
+@kernel()
+def resort(score: Array, order: Array) -> None:
+    """Brings the last order (rows of the query, best first, ties by row) up to date by insertion.
+
+    Scores move little from tree to tree, so this is nearly linear; a long way to go becomes a full sort.
+    """
+    n = len(order)
+    budget = 16 * n + 64
+    for k in range(1, n):
+        row = order[k]
+        s = score[row]
+        m = k - 1
+        while m >= 0 and (score[order[m]] < s or (score[order[m]] == s and order[m] > row)):
+            order[m + 1] = order[m]
+            m -= 1
+        order[m + 1] = row
+        budget -= k - m
+        if budget < 0:
+            order[:] = np.argsort(-score, kind="mergesort")
+            return
+
+
+@kernel()
+def longest_query(indptr: Array, first: int, last: int) -> int:
+    """The most documents of a query among first..last - 1."""
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, indptr[q + 1] - indptr[q])
+    return longest
+
+
+@kernel()
+def load_ranked(
+    score: Array, order: Array, sigma: float, s: Array, e: Array, lam: Array, hess: Array
+) -> float:
+    """Fills s with the scores by rank, e with exp(sigma (s - best)), the sums with 0; returns the spread."""
+    best = score[order[0]]
+    for k in range(len(order)):
+        s[k] = score[order[k]]
+        e[k] = np.exp(sigma * (s[k] - best))
+        lam[k] = 0.0
+        hess[k] = 0.0
+    spread: float = sigma * (best - score[order[len(order) - 1]])
+    return spread
+
+
+@kernel()
+def exponential_factor(s: Array, e: Array, i: int, sigma: float, spread: float) -> float:
+    """The factor that makes e[k] exp(sigma (s_k - s_i)) for k > i; wide spreads are computed anew."""
+    if not spread > WIDEST:
+        return 1.0 / float(e[i])
+    for k in range(i + 1, len(s)):
+        e[k] = np.exp(sigma * (s[k] - s[i]))
+    return 1.0
+
+
+@kernel()
+def store_sums(
+    lam: Array, h: Array, order: Array, factor: float, sigma: float, norm: bool, total: float, grad: Array,
+    hess: Array,
+) -> None:  # fmt: skip
+    """Writes the sums of a query back to its rows, with ``norm`` times log2(1 + S) / S of the total S."""
+    if norm and total > 0.0:
+        factor *= np.log2(1.0 + total) / total
+    for k in range(len(order)):
+        grad[order[k]] = lam[k] * factor
+        hess[order[k]] = h[k] * factor * sigma
+
+
+@kernel(parallel=True)
+def rank_queries(score: Array, indptr: Array, bounds: Array, order: Array) -> None:
+    """Brings the order of every query up to date."""
+    for piece in prange(len(bounds) - 1):
+        for q in range(bounds[piece], bounds[piece + 1]):
+            resort(score[indptr[q] : indptr[q + 1]], order[indptr[q] : indptr[q + 1]])
 
 
 # Slices as arguments of a function of its own: written inline this loop is not vectorised.
@@ -91,7 +170,7 @@ def _table_winner(
     s: Array, i: int, first: int, lower: int, sigma: float, table: Array, cuts: Array, tied_row: int,
     row: Array, f: Array, lam: Array, hess: Array,
 ) -> None:  # fmt: skip
-    """Adds the pairs of document i with those from ``first`` on, ties up to ``lower``, in one go."""
+    """Adds the pairs of document i with the documents >= ``first``, ties up to ``lower``, in one go."""
     n = len(s)
     rows, places = row[first:n], f[first:]
     _places(s[first:], s[i], sigma, rows, places)
@@ -150,13 +229,11 @@ def pair_gradients(
 
     ``order`` holds the documents of a query by falling gain, ``lower`` the place in it where smaller gains
     begin, ``scale`` a factor for each query; readings of slopes as of ``SlopeReading``. Ties count when they
-    have a polynomial or, in the same table, rows from ``tied_row`` on.
+    have a polynomial or, in the same table, rows that begin at ``tied_row``.
     """
     for piece in prange(len(bounds) - 1):
         first, last = bounds[piece], bounds[piece + 1]
-        longest = 0
-        for q in range(first, last):
-            longest = max(longest, indptr[q + 1] - indptr[q])
+        longest = longest_query(indptr, first, last)
         work = np.empty((5, longest))
         row = np.empty(longest, np.int32)
         for q in range(first, last):
@@ -244,24 +321,16 @@ def _query_top_pairs(
     n = len(order)
     e, s, g, lam, h = work[0, :n], work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     delta, f, d = work[5, :n], work[6, :n], discount[:n]
-    best = score[order[0]]
-    spread = sigma * (best - score[order[n - 1]])
+    spread = load_ranked(score, order, sigma, s, e, lam, h)
     for k in range(n):
-        s[k] = score[order[k]]
         g[k] = gain[order[k]]
-        e[k] = np.exp(sigma * (s[k] - best))
-        lam[k] = 0.0
-        h[k] = 0.0
     distance = 0.01 if norm and spread != 0.0 else 0.0
     total = 0.0
     for i in range(min(level, n - 1)):
         m = i + 1
         _deltas(s[m:], g[m:], d[m:], s[i], g[i], d[i], swap, distance, delta[m:])
         if len(polynomial):
-            if spread > WIDEST:
-                for k in range(m, n):
-                    e[k] = np.exp(sigma * (s[k] - s[i]))
-            inverse_e = 1.0 if spread > WIDEST else 1.0 / e[i]
+            inverse_e = exponential_factor(s, e, i, sigma, spread)
             own, own_hess, size = _weighed_polynomial_pairs(
                 e[m:], inverse_e, delta[m:], polynomial, lam[m:], h[m:]
             )
@@ -274,12 +343,7 @@ def _query_top_pairs(
         h[i] += own_hess
         total += size
     factor = sigma * scale
-    total *= 2.0 * factor
-    if norm and total > 0.0:
-        factor *= np.log2(1.0 + total) / total
-    for k in range(n):
-        grad[order[k]] = lam[k] * factor
-        hess[order[k]] = h[k] * factor * sigma
+    store_sums(lam, h, order, factor, sigma, norm, total * (2.0 * factor), grad, hess)
 
 
 @kernel(parallel=True)
@@ -295,9 +359,7 @@ def top_pair_gradients(
     """
     for piece in prange(len(bounds) - 1):
         first, last = bounds[piece], bounds[piece + 1]
-        longest = 0
-        for q in range(first, last):
-            longest = max(longest, indptr[q + 1] - indptr[q])
+        longest = longest_query(indptr, first, last)
         work = np.empty((7, longest))
         row = np.empty(longest, np.int32)
         for q in range(first, last):

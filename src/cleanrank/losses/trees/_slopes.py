@@ -20,23 +20,15 @@ from cleanrank.types import FloatArray
 Slope = Callable[[FloatArray], FloatArray]
 
 REACH = 64.0
-
 WIDTH = 1.0 / 64.0
-
 BINS = int(2 * REACH / WIDTH)
-
 DEGREE = 4
-
 CLOSE = 1e-10
-
+NEVER = 1e300
 # Three points inside a bin: a jump at its edge belongs to neither side's parabola.
 NODES = 0.5 - 0.5 * np.cos((np.arange(3) + 0.5) * np.pi / 3)
-
-NEVER = 1e300
-
 # A hessian is at least |slope| / STEP of its pair: no leaf moves a score by more than STEP logits.
 STEP = 2.0
-
 LEAST = 1e-6
 
 
@@ -69,9 +61,9 @@ def read_slope(slope: Slope, kinks: Sequence[float] = (), *, as_table: bool = Fa
     >>> read_slope(lambda d: -1 / (1 + np.exp(d))).polynomial.round(9).tolist()  # the logistic loss: -u
     [0.0, -1.0, 0.0, 0.0, 0.0]
     """
-    found = None if kinks or as_table else _polynomial(slope)
-    if found is not None:
-        return SlopeReading(found, np.zeros((0, 4)), np.zeros((0, 2)))
+    polynomial = None if kinks or as_table else _polynomial(slope)
+    if polynomial is not None:
+        return SlopeReading(polynomial, np.zeros((0, 4)), np.zeros((0, 2)))
     return SlopeReading(np.zeros(0), *_table(slope, kinks))
 
 
@@ -88,11 +80,11 @@ def _polynomial(slope: Slope) -> FloatArray | None:
     values = slope(d)
     if not np.isfinite(values).all():
         return None
-    found = np.linalg.lstsq(powers, values, rcond=None)[0]
-    if np.abs(powers @ found - values).max() > CLOSE * (1 + np.abs(values).max()):
+    coefficients = np.linalg.lstsq(powers, values, rcond=None)[0]
+    if np.abs(powers @ coefficients - values).max() > CLOSE * (1 + np.abs(values).max()):
         return None
-    found[np.abs(found) < CLOSE] = 0.0
-    return np.asarray(found)
+    coefficients[np.abs(coefficients) < CLOSE] = 0.0
+    return np.asarray(coefficients)
 
 
 def _table(slope: Slope, kinks: Sequence[float]) -> tuple[FloatArray, FloatArray]:
@@ -142,8 +134,8 @@ def _hessians(table: FloatArray) -> FloatArray:
     """max(psi'', |psi'| / STEP, LEAST) of every bin: its slope in the middle, its largest |slope|."""
     a, b, c = table[:, 0], table[:, 1], table[:, 2]
     largest = np.abs([a, a + b / 2 + c / 4, a + b + c]).max(axis=0)
-    found: FloatArray = np.maximum(np.maximum((b + c) / WIDTH, largest / STEP), LEAST)
-    return found
+    hessians: FloatArray = np.maximum(np.maximum((b + c) / WIDTH, largest / STEP), LEAST)
+    return hessians
 
 
 def strict_slope(loss: BinaryLoss, both: bool, *, as_table: bool = False) -> SlopeReading:

@@ -1,9 +1,9 @@
 """Pairwise objectives for boosted trees with any binary loss: what LightGBM calls for gradients.
 
 ``PairwiseObjective`` is the risk of all pairs of a query, ``RobustLambdaObjective`` LambdaRank with another
-loss in the place of the logistic one. Both read the formulas of the loss itself, see ``pair_slopes``, and
+loss in the place of the logistic one. Both read the formulas of the loss itself, see ``_slopes``, and
 differ from the torch losses of the same names by the factor Q, the number of queries: the step of a tree does
-not depend on it. Hessians are those of ``pair_sums``, positive for every document that has a pair.
+not depend on it. Hessians are those of ``_pair_kernels``, positive for every document that has a pair.
 
 The risk of a query is a factor times the sum over its pairs. With n documents and N pairs:
 
@@ -18,26 +18,12 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.jit import query_chunks
 from cleanrank.losses.binary import BinaryLoss, check_trainable
-from cleanrank.losses.robust import grade_noise
-from cleanrank.losses.trees import _lambda_kernels, _pair_kernels
-from cleanrank.losses.trees._slopes import NO_PAIRS, stacked, strict_slope, tied_slope
+from cleanrank.losses.pairs import check_weighting, clean_pair_share
+from cleanrank.losses.trees import _pair_kernels
+from cleanrank.losses.trees._slopes import NO_PAIRS, SlopeReading, stacked, strict_slope, tied_slope
 from cleanrank.losses.trees.lambdarank import PIECES, LambdaRankObjective, Observer
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import one_of
-
-PAIR_SETS: dict[str, str] = {
-    "strict": "pairs of different grades, the better document first",
-    "strict_both": "pairs of different grades in both orders",
-    "all_ordered": "all pairs in both orders, ties included",
-}
-PAIR_WEIGHTINGS: dict[str, str] = {
-    "micro": "sum over pairs / n^2; keeps the order of models under noise",
-    "macro": "mean over the pairs of a query",
-    "prevalence": "as macro, with the pairs a query would have without noise; needs the noise matrix",
-    "pooled": "every pair of every query counts the same",
-    "sum": "as pooled, not divided by the number of pairs",
-}
 
 
 class PairwiseObjective(LambdaRankObjective):
@@ -51,7 +37,7 @@ class PairwiseObjective(LambdaRankObjective):
         noise: for "prevalence" alone, a matrix P(given | true) or the two keep probabilities.
         sigmoid: steepness sigma.
         truncation_level: one document of a pair stands at this rank or above; None for all pairs.
-        observer: called in every round.
+        observer: called for every tree.
         n_jobs: threads; the bits are the same for any number.
 
     >>> import cleanrank as cr
@@ -75,15 +61,10 @@ class PairwiseObjective(LambdaRankObjective):
         observer: Observer | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        one_of("set of pairs", pair_set, PAIR_SETS)
+        matrix = check_weighting(weighting, pair_set, noise, data.n_grades)
         level = 1 if truncation_level is None else truncation_level
         super().__init__(
-            data,
-            norm=False,
-            sigmoid=sigmoid,
-            truncation_level=level,
-            observer=observer,
-            n_jobs=n_jobs,
+            data, norm=False, sigmoid=sigmoid, truncation_level=level, observer=observer, n_jobs=n_jobs
         )
         self.loss, self.all_pairs = check_trainable(loss), truncation_level is None
         self.slope, self.tied, self.tied_row = strict_slope(loss, both=pair_set != "strict"), NO_PAIRS, 0
@@ -93,7 +74,7 @@ class PairwiseObjective(LambdaRankObjective):
                     "truncation_level", "must be None for all ordered pairs, ties included", truncation_level
                 )
             self._count_ties()
-        self.scale = query_factors(self.gains, data, pair_set, weighting, noise)
+        self.scale = query_factors(self.gains, data, pair_set, weighting, matrix)
         self._by_gain, self._lower = falling_order(self.gains, self.ranking.indptr)
         self._bounds = query_chunks(np.concatenate(([0], np.cumsum(data.lengths**2))), PIECES)
 
@@ -107,28 +88,24 @@ class PairwiseObjective(LambdaRankObjective):
         self.slope, self.tied = stacked(strict, tied_slope(self.loss, as_table=True)), NO_PAIRS
 
     def _base(self, scores: FloatArray) -> None:
-        ranking = self.ranking
         if not self.all_pairs:
-            _pair_kernels.top_pair_gradients(
-                scores, self.gains, ranking.indptr, ranking.bounds, ranking.order, self._discount, self.scale,
-                self.sigmoid, False, False, self.truncation_level, self.slope.polynomial, self.slope.table,
-                self.slope.cuts, self._grad, self._hess,
-            )  # fmt: skip
+            _top_pairs(self, scores, self.slope, self.scale, swap=False)
             return
+        ranking = self.ranking
         _pair_kernels.pair_gradients(
             scores, ranking.indptr, self._bounds, self._by_gain, self._lower, self.sigmoid, self.scale,
             self.slope.polynomial, self.tied.polynomial, self.slope.table, self.slope.cuts, self.tied_row,
             self._grad, self._hess,
         )  # fmt: skip
         if self.observer is not None:
-            _lambda_kernels.rank_queries(scores, ranking.indptr, ranking.bounds, ranking.order)
+            ranking.update(scores)
 
 
 class RobustLambdaObjective(LambdaRankObjective):
     """LambdaRank with any binary loss: pairs weigh what their swap changes in NDCG.
 
     ``options`` as of ``LambdaRankObjective``, in its exact mode. The curvature of the logistic loss is kept
-    from vanishing where a pair is very wrong (see ``pair_sums``), as for every other loss here.
+    from vanishing where a pair is very wrong (see ``_pair_kernels``), as for every other loss here.
     """
 
     def __init__(self, data: RankingData, loss: BinaryLoss, **options: Any) -> None:
@@ -139,12 +116,19 @@ class RobustLambdaObjective(LambdaRankObjective):
         self.slope = strict_slope(loss, both=False)
 
     def _base(self, scores: FloatArray) -> None:
-        ranking = self.ranking
-        _pair_kernels.top_pair_gradients(
-            scores, self.gains, ranking.indptr, ranking.bounds, ranking.order, self._discount,
-            self._inverse_ideal, self.sigmoid, self.norm, True, self.truncation_level, self.slope.polynomial,
-            self.slope.table, self.slope.cuts, self._grad, self._hess,
-        )  # fmt: skip
+        _top_pairs(self, scores, self.slope, self._inverse_ideal, swap=True)
+
+
+def _top_pairs(
+    objective: LambdaRankObjective, scores: FloatArray, slope: SlopeReading, scale: FloatArray, *, swap: bool
+) -> None:
+    """Gradients of the pairs with a document above the truncation level, into the objective's arrays."""
+    ranking = objective.ranking
+    _pair_kernels.top_pair_gradients(
+        scores, objective.gains, ranking.indptr, ranking.bounds, ranking.order, objective._discount, scale,
+        objective.sigmoid, objective.norm, swap, objective.truncation_level, slope.polynomial, slope.table,
+        slope.cuts, objective._grad, objective._hess,
+    )  # fmt: skip
 
 
 def falling_order(values: FloatArray, indptr: IntArray) -> tuple[Array, Array]:
@@ -167,22 +151,13 @@ def falling_order(values: FloatArray, indptr: IntArray) -> tuple[Array, Array]:
 
 
 def query_factors(
-    values: FloatArray, data: RankingData, pair_set: str, weighting: str, noise: Any = None
+    values: FloatArray, data: RankingData, pair_set: str, weighting: str, matrix: FloatArray | None = None
 ) -> FloatArray:
     """The factor of every query, as the head of this module lists them; 0 without pairs."""
-    one_of("weighting", weighting, PAIR_WEIGHTINGS)
-    if (weighting == "prevalence") != (noise is not None):
-        raise invalid(
-            "noise",
-            "must be given for weighting='prevalence', and for it alone",
-            f"weighting={weighting!r}",
-            remedy="Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix.",
-        )
     n = data.lengths.astype(np.float64)
+    query = query_of_row(data.indptr)
     _, lower = falling_order(values, data.indptr)
-    strict = np.bincount(
-        query_of_row(data.indptr), weights=n[query_of_row(data.indptr)] - lower, minlength=len(n)
-    )
+    strict = np.bincount(query, weights=n[query] - lower, minlength=len(n))
     counted = {"strict": strict, "strict_both": 2 * strict, "all_ordered": n * (n - 1)}[pair_set]
     some = counted > 0
     if weighting == "sum":
@@ -194,35 +169,8 @@ def query_factors(
     elif weighting == "micro":
         factors = 1.0 / np.maximum(n * n, 1.0)
     else:
-        factors = 1.0 / np.maximum(n * n * clean_pair_share(data, noise, pair_set), 1e-300)
+        assert matrix is not None
+        m = np.maximum(n, 1.0)
+        share = clean_pair_share(data.grade_counts(len(matrix)) / m[:, None], m, matrix)
+        factors = 1.0 / np.maximum(n * n * share, 1e-300)
     return np.where(some, factors, 0.0)
-
-
-def clean_pair_share(data: RankingData, noise: Any, pair_set: str = "strict") -> FloatArray:
-    """The share of pairs y_i > y_j of all n^2 that every query would have without noise, estimated.
-
-    The shares of the given grades are multiplied by the inverse of the noise matrix and put back among the
-    shares; at the least one document stands against all others.
-
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays([[0.0]] * 4, [1, 0, 0, 0], qid=[1] * 4)
-    >>> clean_pair_share(data, np.eye(2)).tolist()
-    [0.1875]
-    """
-    if pair_set == "all_ordered":
-        raise invalid(
-            "weighting",
-            "must not be 'prevalence' for all ordered pairs, whose number no label changes",
-            "'prevalence'",
-            remedy="Use 'macro'.",
-        )
-    matrix = grade_noise(noise)
-    if data.n_grades > len(matrix):
-        raise invalid("noise", f"must cover the grades 0..{data.n_grades - 1}", f"a matrix of {len(matrix)}")
-    n = np.maximum(data.lengths, 1).astype(np.float64)
-    cells = query_of_row(data.indptr) * len(matrix) + data.y
-    given = np.bincount(cells, minlength=len(n) * len(matrix)).reshape(len(n), -1) / n[:, None]
-    true = np.maximum(np.linalg.solve(matrix.T, given.T).T, 0.0)
-    true /= np.maximum(true.sum(axis=1, keepdims=True), 1e-300)
-    found: FloatArray = np.maximum(0.5 * (1 - (true**2).sum(axis=1)), (n - 1) / n**2)
-    return found

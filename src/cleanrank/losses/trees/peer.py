@@ -1,11 +1,11 @@
-"""The peer objective for trees (Peer-lambda-LGBM): LambdaRank gradients less those of shuffled labels.
+"""The peer objective for trees (Peer-lambda-LGBM): LambdaRank gradients minus those of shuffled labels.
 
 A peer of a document keeps its features and takes the label of another one. With g, h the gradients of the
 given labels and g', h' those of the peers at the same scores,
 
     g - alpha g',   max(h - alpha h', .001 h)   (alpha h' where h is 0).
 
-*Sampled* peers permute the labels at random in every round. *Expected* peers are the mean over all
+*Sampled* peers permute the labels at random for every tree. *Expected* peers are the mean over all
 permutations of a query: for documents i, j at ranks with discounts D_i, D_j and a = s_i - s_j
 
     g'_i = sigma |D_i - D_j| gbar / Z (1 / (1 + exp(-sigma a)) - 1/2),   gbar = mean |G_a - G_b| over a != b,
@@ -21,16 +21,12 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.jit import kernel, mix64, prange
-from cleanrank.losses.trees._lambda_kernels import WIDEST
+from cleanrank.losses.trees._pair_kernels import exponential_factor, load_ranked, longest_query, store_sums
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
-KINDS: dict[str, str] = {
-    "sampled": "labels permuted at random in every round",
-    "expected": "the mean over all permutations of a query",
-}
-WITHIN = ("query", "batch")
+KINDS = ("sampled", "expected")
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Peers:
 
     Attributes:
         alpha: weight of the peers' gradients, >= 0.
-        kind: one of KINDS.
+        kind: "sampled" or "expected".
         within: labels are permuted within a query or over the whole batch; expected peers: query only.
         permutations: how many random permutations are averaged.
         seed: same seed, same permutations, whatever the number of threads.
@@ -53,17 +49,15 @@ class Peers:
 
     def __post_init__(self) -> None:
         one_of("kind of peers", self.kind, KINDS)
-        one_of("range of peers", self.within, WITHIN)
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise invalid("alpha", "must be a finite number >= 0", self.alpha)
-        if self.permutations < 1:
-            raise invalid("permutations", "must be at least 1", self.permutations)
+        one_of("range of peers", self.within, ("query", "batch"))
+        check_number("alpha", self.alpha, least=0)
+        check_integer("permutations", self.permutations, least=1)
         if self.kind == "expected" and self.within != "query":
             raise invalid("within", "must be 'query' for expected peers", self.within)
 
 
 class PeerObjective(LambdaRankObjective):
-    """LambdaRank less ``alpha`` times the gradients of peers; ``options`` as of ``LambdaRankObjective``."""
+    """LambdaRank minus ``alpha`` times the gradients of peers; ``options`` as of ``LambdaRankObjective``."""
 
     def __init__(self, data: RankingData, peers: Peers, **options: Any) -> None:
         super().__init__(data, **options)
@@ -86,7 +80,7 @@ class PeerObjective(LambdaRankObjective):
         subtract_peers(self._grad, self._hess, self._peer_grad, self._peer_hess, float(self.peers.alpha))
 
     def _sampled(self, scores: FloatArray) -> None:
-        """The mean gradients of this round's permutations."""
+        """The mean gradients of this tree's permutations."""
         times = self.peers.permutations
         gains = np.empty_like(self.gains)
         grad, hess = np.empty_like(self._grad), np.empty_like(self._hess)
@@ -141,15 +135,15 @@ def permute_all(gain: Array, key: np.uint64, out: Array) -> None:
 @kernel(parallel=True)
 def mean_gain_gap(gain: Array, indptr: Array) -> Array:
     """The mean |G_a - G_b| over the pairs a != b of every query; 0 for a single document."""
-    found = np.zeros(len(indptr) - 1)
+    gaps = np.zeros(len(indptr) - 1)
     for q in prange(len(indptr) - 1):
         rising = np.sort(gain[indptr[q] : indptr[q + 1]])
         n = len(rising)
         for k in range(n):
-            found[q] += (2 * k - n + 1) * rising[k]
+            gaps[q] += (2 * k - n + 1) * rising[k]
         if n > 1:
-            found[q] *= 2.0 / (n * (n - 1.0))
-    return found
+            gaps[q] *= 2.0 / (n * (n - 1.0))
+    return gaps
 
 
 # Slices as arguments of a function of its own: written inline this loop is not vectorised.
@@ -183,20 +177,11 @@ def _query_expected(
     n = len(order)
     e, s, lam, h = work[0, :n], work[1, :n], work[2, :n], work[3, :n]
     d = discount[:n]
-    best = score[order[0]]
-    spread = sigma * (best - score[order[n - 1]])
-    for k in range(n):
-        s[k] = score[order[k]]
-        e[k] = np.exp(sigma * (s[k] - best))
-        lam[k] = 0.0
-        h[k] = 0.0
+    spread = load_ranked(score, order, sigma, s, e, lam, h)
     distance = 0.01 if norm and spread != 0.0 else 0.0
     total = 0.0
     for i in range(min(level, n - 1)):
-        if spread > WIDEST:
-            for k in range(i + 1, n):
-                e[k] = np.exp(sigma * (s[k] - s[i]))
-        inverse_e = 1.0 if spread > WIDEST else 1.0 / e[i]
+        inverse_e = exponential_factor(s, e, i, sigma, spread)
         own, own_hess, size = _below(
             e[i + 1 :], s[i + 1 :], d[i + 1 :], inverse_e, s[i], d[i], distance, lam[i + 1 :], h[i + 1 :]
         )
@@ -205,12 +190,7 @@ def _query_expected(
         total += size
     factor = sigma * scale
     # |lambda| is sigma delta times p or 1 - p, each half of the time: the mean of S = 2 sum |lambda|.
-    total *= factor
-    if norm and total > 0.0:
-        factor *= np.log2(1.0 + total) / total
-    for k in range(n):
-        grad[order[k]] = lam[k] * factor
-        hess[order[k]] = h[k] * factor * sigma
+    store_sums(lam, h, order, factor, sigma, norm, total * factor, grad, hess)
 
 
 @kernel(parallel=True)
@@ -221,10 +201,7 @@ def expected_gradients(
     """Mean gradients over all permutations of each query; ``scale`` is gbar / Z, ``order`` is up to date."""
     for piece in prange(len(bounds) - 1):
         first, last = bounds[piece], bounds[piece + 1]
-        longest = 0
-        for q in range(first, last):
-            longest = max(longest, indptr[q + 1] - indptr[q])
-        work = np.empty((4, longest))
+        work = np.empty((4, longest_query(indptr, first, last)))
         for q in range(first, last):
             a, b = indptr[q], indptr[q + 1]
             if b - a < 2 or scale[q] == 0.0:

@@ -1,8 +1,7 @@
-"""Tensors in files: the safetensors format, in plain NumPy.
+"""Tensors in files: models and states of training as safetensors.
 
-Eight bytes hold the length of a JSON header (little endian), the header says of each tensor its type, shape
-and place, and the bytes follow; ``__metadata__`` maps text to text. Nothing in such a file is ever executed.
-The ``safetensors`` package reads what is written here and writes what is read here.
+A file begins with a JSON header that gives the type, shape and place of each tensor; ``__metadata__`` maps
+text to text, here JSON. Nothing in such a file is ever executed.
 """
 
 import json
@@ -20,22 +19,20 @@ import torch
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
 from cleanrank.types import Array
-from cleanrank.validation import is_integer
+from cleanrank.validation import is_integer, require
 
-TYPES: dict[str, str] = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "|i1",
-    "U8": "|u1",
-    "BOOL": "|b1",
-}
-_NAMES = {np.dtype(code): name for name, code in TYPES.items()}
 ALIGNMENT = 8
-MOST_HEADER = 100_000_000
+LONGEST_HEADER = 100_000_000
+
+
+def _safetensors() -> Any:
+    """The package; training works without it, saving and loading say how to install it."""
+    try:
+        import safetensors.numpy
+    except ImportError:
+        require("nn")
+        raise
+    return safetensors
 
 
 def write_tensors(
@@ -51,95 +48,54 @@ def write_tensors(
     >>> tensors["w"].tolist(), metadata
     ([0.0, 1.0, 2.0], {'epoch': 2})
     """
-    header: dict[str, Any] = {}
-    if metadata is not None:
-        header["__metadata__"] = {name: json.dumps(value) for name, value in metadata.items()}
-    arrays = {name: _plain(name, values) for name, values in tensors.items()}
-    start = 0
-    # Wider types first keep every tensor aligned.
-    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    for name in ordered:
-        values = arrays[name]
-        stop = start + values.nbytes
-        header[name] = {
-            "dtype": _NAMES[values.dtype],
-            "shape": list(values.shape),
-            "data_offsets": [start, stop],
-        }
-        start = stop
+    library = _safetensors()
+    texts = None if metadata is None else {name: json.dumps(value) for name, value in metadata.items()}
+    arrays = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in tensors.items()}
+    try:
+        raw = library.numpy.save(arrays, texts)
+    except library.SafetensorError as error:
+        raise invalid("tensors", "must be of types that safetensors has", error) from None
+    with written_whole(path) as part:
+        part.write_bytes(raw if texts is None else _in_order(raw, texts))
+
+
+def _in_order(raw: bytes, texts: dict[str, str]) -> bytes:
+    """The file with its metadata in order: safetensors shuffles them, so that equal models would differ."""
+    end = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:end])
+    header["__metadata__"] = texts
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % ALIGNMENT)
-    with written_whole(path) as part, part.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
-        for name in ordered:
-            file.write(arrays[name].tobytes())
+    return len(text).to_bytes(8, "little") + text + raw[end:]
 
 
 def read_tensors(path: str | PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Reads arrays and metadata; a broken file is refused with what is wrong."""
-    found = existing_file(path)
-    raw = found.read_bytes()
-    header = _header(raw, found)
-    texts = header.pop("__metadata__", {})
-    if not isinstance(texts, dict):
-        _broken(found, "must have an object as its metadata", type(texts).__name__)
-    metadata = {name: _json(text) for name, text in texts.items()}
-    body = memoryview(raw)[8 + int.from_bytes(raw[:8], "little") :]
-    return {name: _tensor(name, entry, body, found) for name, entry in header.items()}, metadata
+    """Reads arrays and metadata; a damaged file is refused with what is wrong."""
+    library = _safetensors()
+    file = existing_file(path)
+    try:
+        with library.safe_open(file, "np") as opened:
+            texts = opened.metadata() or {}
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (no mapping)
+    except (library.SafetensorError, LookupError, OSError, TypeError, ValueError) as error:
+        rule = "must hold tensors as safetensors, and all of them"
+        raise BadFileError(error_text(f"tensor file {str(file)!r}", rule, error), str(file)) from None
+    return tensors, {name: _json(text) for name, text in texts.items()}
 
 
 def is_tensor_file(path: str | PathLike[str]) -> bool:
     """Whether a file looks like safetensors: a length, then a JSON object of that length."""
     with Path(path).open("rb") as file:
         start = file.read(9)
-    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= MOST_HEADER
+    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
 
 
-def _plain(name: str, values: Array) -> Array:
-    found = np.ascontiguousarray(values).reshape(np.shape(values))
-    found = found.astype(found.dtype.newbyteorder("<"), copy=False)
-    if found.dtype not in _NAMES:
-        raise invalid(f"tensor {name!r}", f"must be of a type among {', '.join(TYPES)}", found.dtype)
-    return found
-
-
-def _header(raw: bytes, path: Path) -> dict[str, Any]:
-    length = int.from_bytes(raw[:8], "little")
-    if len(raw) < 8 or length > MOST_HEADER or length > len(raw) - 8:
-        _broken(path, "must begin with the length of its header", f"{len(raw)} bytes")
-    try:
-        header: dict[str, Any] = json.loads(raw[8 : 8 + length])
-    except ValueError:
-        _broken(path, "must have a header of JSON", repr(raw[8:24]))
-    if not isinstance(header, dict):
-        _broken(path, "must have a JSON object as its header", type(header).__name__)
-    return header
-
-
-def _tensor(name: str, entry: Any, body: memoryview, path: Path) -> Array:
-    try:
-        dtype, shape = np.dtype(TYPES[entry["dtype"]]), tuple(map(int, entry["shape"]))
-        start, stop = map(int, entry["data_offsets"])
-    except (KeyError, TypeError, ValueError):
-        _broken(path, f"must say type, shape and place of {name!r}", entry)
-    if min(shape, default=0) < 0 or not 0 <= start <= stop <= len(body):
-        _broken(path, f"must hold the bytes of {name!r}; it may have been cut short", f"{len(body)} bytes")
-    if int(np.prod(shape, dtype=np.int64)) * dtype.itemsize != stop - start:
-        _broken(path, f"must give {name!r} as many bytes as its shape needs", f"{stop - start}")
-    return np.frombuffer(body[start:stop], dtype=dtype).reshape(shape).copy()
-
-
-def _json(text: Any) -> Any:
+def _json(text: str) -> Any:
     """Metadata of other writers is plain text."""
     try:
         return json.loads(text)
-    except (TypeError, ValueError):
+    except ValueError:
         return text
-
-
-def _broken(path: Path, rule: str, value: object) -> NoReturn:
-    raise BadFileError(error_text(f"tensor file {str(path)!r}", rule, value), str(path))
 
 
 FORMAT = "cleanrank training"
@@ -148,7 +104,7 @@ Weights = dict[str, torch.Tensor]
 
 
 @dataclass
-class Progressed:
+class TrainingState:
     """How far a training has come.
 
     Attributes:
@@ -168,72 +124,65 @@ def save_state(
     path: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
-    done: Progressed,
+    state: TrainingState,
     best: Weights | None,
     identity: Mapping[str, Any],
 ) -> None:
     """Writes everything a training needs to go on; the file is replaced whole."""
     tensors = {f"model/{name}": _array(value) for name, value in model.state_dict().items()}
     tensors |= {f"best/{name}": _array(value) for name, value in (best or {}).items()}
-    for place, state in optimizer.state_dict()["state"].items():
-        for name, value in state.items():
+    for place, slots in optimizer.state_dict()["state"].items():
+        for name, value in slots.items():
             if value is not None:
                 tensors[f"optimizer/{place}/{name}"] = _array(value)
-    metadata = {"format": FORMAT, "version": VERSION, "identity": dict(identity), **asdict(done)}
+    metadata = {"format": FORMAT, "version": VERSION, "identity": dict(identity), **asdict(state)}
     # JSON has no infinity.
-    metadata["best_value"] = None if done.best_epoch == 0 else done.best_value
+    metadata["best_value"] = None if state.best_epoch == 0 else state.best_value
     write_tensors(path, tensors, metadata)
 
 
 def load_state(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, identity: Mapping[str, Any]
-) -> tuple[Progressed, Weights | None]:
+) -> tuple[TrainingState, Weights | None]:
     """Puts a saved state into a model and its optimiser; refuses that of another training."""
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
-        found = f"{metadata.get('format')!r} {metadata.get('version')}"
-        message = error_text(f"checkpoint {str(path)!r}", f"must hold a {FORMAT} of version {VERSION}", found)
-        raise BadFileError(message, str(path))
+        content = f"{metadata.get('format')!r} {metadata.get('version')}"
+        rule = f"must hold a {FORMAT} of version {VERSION}"
+        raise BadFileError(error_text(f"checkpoint {str(path)!r}", rule, content), str(path))
     saved = metadata.get("identity")
     if not isinstance(saved, dict):
         _cannot_resume(path, "nothing says of what")
     _refuse_another(path, saved, identity)
     try:
-        done = _progressed(metadata)
+        state = _state_of(metadata)
         best = _part(tensors, "best/")
         model.load_state_dict(_part(tensors, "model/"))
         _match(model, best)
         slots = _slots(tensors, [p for group in optimizer.param_groups for p in group["params"]])
     except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         _cannot_resume(path, str(error))
-    if done.best_epoch and not best:
+    if state.best_epoch and not best:
         _cannot_resume(path, "the weights of its best epoch are missing")
     optimizer.load_state_dict({"state": slots, "param_groups": optimizer.state_dict()["param_groups"]})
-    return done, best or None
+    return state, best or None
 
 
 def check_place(path: Path) -> None:
-    """Refuses a file in a folder that is not there."""
+    """Refuses a checkpoint that could not be written."""
+    _safetensors()
     if not path.parent.is_dir():
         raise MissingDataError(f"the folder {str(path.parent)!r} does not exist. Make it first.")
 
 
-def _progressed(metadata: Mapping[str, Any]) -> Progressed:
-    best_value = metadata["best_value"]
-    done = Progressed(
-        int(metadata["epoch"]),
-        int(metadata["best_epoch"]),
-        -float("inf") if best_value is None else float(best_value),
-        list(metadata["history"]),
-    )
-    whole = is_integer(metadata["epoch"]) and is_integer(metadata["best_epoch"])
-    if (
-        not whole
-        or not 0 <= done.best_epoch <= done.epoch
-        or not all(isinstance(told, dict) for told in done.history)
-    ):
-        raise ValueError(f"epoch {done.epoch} and its history do not go together")
-    return done
+def _state_of(metadata: Mapping[str, Any]) -> TrainingState:
+    epoch, best_epoch, best_value = (metadata[name] for name in ("epoch", "best_epoch", "best_value"))
+    history = list(metadata["history"])
+    counts = is_integer(epoch) and is_integer(best_epoch) and 0 <= best_epoch <= epoch
+    if not counts or not all(isinstance(entry, dict) for entry in history):
+        raise ValueError(f"epoch {epoch} and its history do not go together")
+    value = -float("inf") if best_value is None else float(best_value)
+    return TrainingState(epoch, best_epoch, value, history)
 
 
 def _match(model: torch.nn.Module, weights: Weights) -> None:
@@ -243,9 +192,7 @@ def _match(model: torch.nn.Module, weights: Weights) -> None:
         raise ValueError("the weights of its best epoch are not those of its model")
 
 
-def _slots(
-    tensors: Mapping[str, np.ndarray[Any, Any]], parameters: Sequence[torch.nn.Parameter]
-) -> dict[int, Weights]:
+def _slots(tensors: Mapping[str, Array], parameters: Sequence[torch.nn.Parameter]) -> dict[int, Weights]:
     """The optimiser's state of each parameter: numbers, or tensors of its shape, the same of all."""
     state: dict[int, Weights] = {}
     for name, value in _part(tensors, "optimizer/").items():
@@ -266,19 +213,19 @@ def _cannot_resume(path: Path, why: str) -> NoReturn:
     )
 
 
-def _refuse_another(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    different = [name for name in {**saved, **wanted} if saved.get(name) != wanted.get(name)]
+def _refuse_another(path: Path, saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
+    different = [name for name in {**saved, **current} if saved.get(name) != current.get(name)]
     if different:
         name = different[0]
         raise invalid(
             f"checkpoint {str(path)!r}",
-            f"must belong to this training, whose {name} is {wanted.get(name)!r}",
+            f"must belong to this training, whose {name} is {current.get(name)!r}",
             repr(saved.get(name)),
             remedy="Name another file, or remove this one to start anew.",
         )
 
 
-def _part(tensors: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> Weights:
+def _part(tensors: Mapping[str, Array], prefix: str) -> Weights:
     return {
         name.removeprefix(prefix): torch.from_numpy(value)
         for name, value in tensors.items()
@@ -286,15 +233,12 @@ def _part(tensors: Mapping[str, np.ndarray[Any, Any]], prefix: str) -> Weights:
     }
 
 
-def _array(value: Any) -> np.ndarray[Any, Any]:
-    if isinstance(value, torch.Tensor):
-        found: np.ndarray[Any, Any] = value.detach().cpu().numpy()
-        return found
-    return np.asarray(value)
+def _array(value: Any) -> Array:
+    return np.asarray(value.detach().cpu() if isinstance(value, torch.Tensor) else value)
 
 
 def plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON gives them back; functions by name, so that a later process finds them the same.
+    """Settings as JSON gives them back; functions by name, the same in every process.
 
     >>> plain_values({"hidden": (8, 4), "rate": np.float32(0.5), "loss": max})
     {'hidden': [8, 4], 'rate': 0.5, 'loss': 'builtins.max'}
@@ -308,13 +252,12 @@ def fingerprint(*arrays: Any) -> int:
     >>> fingerprint(np.arange(3), None) == fingerprint(np.arange(3)) != fingerprint(np.arange(4))
     True
     """
-    start = 0
+    checksum = 0
     for values in arrays:
-        if values is None:
-            continue
-        dense = values.toarray() if hasattr(values, "toarray") else values
-        start = zlib.crc32(np.ascontiguousarray(dense).view(np.uint8).data, start)
-    return start
+        if values is not None:
+            dense = values.toarray() if hasattr(values, "toarray") else values
+            checksum = zlib.crc32(np.ascontiguousarray(dense).view(np.uint8).data, checksum)
+    return checksum
 
 
 def _worded(value: Any) -> Any:

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from cleanrank.errors import invalid
 from cleanrank.losses.torch import RankingLoss
-from cleanrank.losses.torch.weights import pair_weight
+from cleanrank.losses.torch.pair_loss import pair_weight
 
 RANKS = 10  # further ranks share the parameter of the last
 HEAVIEST = 100.0
@@ -58,20 +58,20 @@ class InversePropensity:
     """
 
     def __init__(self, rates: npt.ArrayLike) -> None:
-        found = np.asarray(rates, dtype=np.float64)
-        if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found > 0)).all():
+        p = np.asarray(rates, dtype=np.float64)
+        if p.ndim != 1 or not len(p) or not (np.isfinite(p) & (p > 0)).all():
             raise invalid(
-                "click rates", "must be positive at every rank", found.tolist(), remedy="Show more lists."
+                "click rates", "must be positive at every rank", p.tolist(), remedy="Show more lists."
             )
-        self._rates = found
-        self._inverse = torch.from_numpy(np.minimum(found[0] / found, HEAVIEST).astype(np.float32))
+        self._rates = p
+        self._inverse = torch.from_numpy(np.minimum(p[0] / p, HEAVIEST).astype(np.float32))
 
     def weights(self, clicks: Tensor, ranks: Tensor) -> Tensor:
         """P_1 / P_k where clicked, else 1."""
         return torch.where(clicks > 0, self._inverse.to(clicks.device)[_cut(ranks, self._inverse)], 1.0)
 
     def learn(self, scores: Tensor, clicks: Tensor, ranks: Tensor, mask: Tensor) -> None:
-        """Nothing: the rates are given."""
+        """Nothing: the rates are fixed."""
 
     @property
     def ratios(self) -> npt.NDArray[np.float64]:
@@ -161,10 +161,10 @@ class PairDebias:
             totals = totals.index_add(0, at[mask], of_document[mask]).cpu()
             totals[-1] /= shared
             if totals[0] > 0:
-                wanted = (totals / totals[0]) ** self._root
+                target = (totals / totals[0]) ** self._root
                 old = getattr(self, name)
                 # A rank without a pair in this batch tells nothing.
-                moved = torch.where(totals > 0, (1 - self._step) * old + self._step * wanted, old)
+                moved = torch.where(totals > 0, (1 - self._step) * old + self._step * target, old)
                 setattr(self, name, moved)
 
     @property

@@ -19,12 +19,12 @@ from cleanrank.errors import invalid
 from cleanrank.losses.torch.pair_sums import elementwise
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Forward, train
-from cleanrank.rankers.neural.model import Task, on_device, score_all
+from cleanrank.rankers.neural.model import Task, on_device
 from cleanrank.rankers.neural.networks import build_network
 from cleanrank.rankers.neural.objective import PAIRED
-from cleanrank.rankers.neural.ranker import NeuralRanker, _mean
+from cleanrank.rankers.neural.ranker import NeuralRanker
 from cleanrank.types import FloatArray, IntArray, RankingData
-from cleanrank.validation import is_integer
+from cleanrank.validation import check_integer, check_number
 
 # What the second network's seed differs by.
 OTHER = 1_000_003
@@ -63,7 +63,7 @@ def coteach(
     other = build_network(ranker.network, data.X.shape[1], seed=seed, **(ranker.network_options or {}))
     twins = _Twins(task.network, other)
     labels = torch.from_numpy(np.array(data.y, dtype=np.float32)).to(task.device)
-    loss, epoch = ranker._aim().base, [0]
+    loss, epoch = ranker.loss_config().base, [0]
 
     def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
         batch = on_device(batch_of(data.indptr, queries), task.device)
@@ -75,28 +75,26 @@ def coteach(
         # Every list counts the same, as in the mean over lists of the mean over pairs.
         weight = 1.0 / torch.bincount(lists, minlength=len(y)).clamp(min=1)[lists]
         keep = math.ceil(kept_share(epoch[0], forget, ramp) * len(lists))
-        found = sum(
+        means = [
             _mean_of(mine, weight, theirs.detach().topk(keep, largest=False, sorted=False).indices)
             for mine, theirs in (losses, losses[::-1])
-        )
-        return found if isinstance(found, Tensor) else first.sum() * 0.0
+        ]
+        return means[0] + means[1]
 
     def batches(rng: np.random.Generator) -> list[IntArray]:
         epoch[0] += 1
         return bucketed(data.lengths, ranker.batch_queries, rng)
 
-    validate = None
-    if validation is not None:
-        judged = validation
-        held = task.held(judged)
+    value_of = task.validator(validation, ranker.measure)
 
-        def validate(model: nn.Module) -> float:
-            assert isinstance(model, _Twins)
-            return _mean(judged, score_all(model.first, held), ranker.measure)
+    def validate(twins: nn.Module) -> float:
+        assert isinstance(twins, _Twins)
+        assert value_of is not None
+        return value_of(twins.first)
 
     ranker.alpha_ = None
-    done = train(twins, step, batches, ranker._training(), validate=validate)
-    return ranker._keep(task, done)
+    state = train(twins, step, batches, ranker._training(), validate=None if value_of is None else validate)
+    return ranker._keep(task, state)
 
 
 def kept_share(epoch: int, forget: float, ramp: int) -> float:
@@ -131,16 +129,14 @@ class _Twins(nn.Module):
         return self.first(X), self.second(X)
 
 
-def _mean_of(losses: Tensor, weight: Tensor, chosen: Tensor) -> Tensor:
-    w = weight[chosen]
-    return (losses[chosen] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+def _mean_of(losses: Tensor, weight: Tensor, pairs: Tensor) -> Tensor:
+    w = weight[pairs]
+    return (losses[pairs] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
 
 
 def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
-    if not 0 <= forget < 1:
-        raise invalid("forget", "must lie in [0, 1)", forget)
-    if not is_integer(ramp) or ramp < 1:
-        raise invalid("ramp", "must be a whole number from 1 on", repr(ramp))
+    check_number("forget", forget, least=0, below=1)
+    check_integer("ramp", ramp, least=1)
     if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
         raise invalid(
             "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
@@ -163,8 +159,7 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     >>> agreement_weights(data, bins=2).round(2).tolist()
     [0.7..., 0.7..., 0.5..., 0.5..., 0.4...]
     """
-    if not is_integer(bins) or bins < 2:
-        raise invalid("bins", "must be a whole number from 2 on", repr(bins))
+    check_integer("bins", bins, least=2)
     X: Any = data.X.toarray() if hasattr(data.X, "toarray") else data.X
     n, n_features = X.shape
     labels = int(data.y.max(initial=0)) + 1
@@ -184,5 +179,5 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     log_posterior -= log_posterior.max(axis=1, keepdims=True)
     posterior = np.exp(log_posterior)
     posterior /= posterior.sum(axis=1, keepdims=True)
-    found: FloatArray = posterior[np.arange(n), data.y]
-    return found
+    agreement: FloatArray = posterior[np.arange(n), data.y]
+    return agreement

@@ -85,10 +85,10 @@ def device_of(name: str = "auto") -> torch.device:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
         raise invalid("device", "must be 'auto', 'cpu', 'cuda' or 'cuda:N'", repr(name))
-    there = torch.cuda.device_count() if device.type == "cuda" and torch.cuda.is_available() else 0
-    if device.type == "cuda" and (device.index or 0) >= there:
-        few = f"this machine has {there} GPUs that torch can use"
-        raise invalid("device", f"must be there, and {few}", repr(name), remedy="Use device='auto' or 'cpu'.")
+    gpus = torch.cuda.device_count() if device.type == "cuda" and torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= gpus:
+        rule = f"must exist: torch can use {gpus} GPUs on this machine"
+        raise invalid("device", rule, repr(name), remedy="Use device='auto' or 'cpu'.")
     return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.types import Array, IntArray
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, one_of
 
 # Lengths are compared after a random change of up to this share, so that batches differ between epochs.
 JITTER = 0.1
@@ -43,19 +43,19 @@ class Batch:
 
 
 def batch_of(indptr: IntArray, queries: IntArray) -> Batch:
-    """The batch of the given queries.
+    """The batch of some queries.
 
     >>> batch = batch_of(np.array([0, 2, 5]), np.array([1, 0]))
     >>> batch.rows.tolist(), batch.places.tolist(), batch.shape
     ([2, 3, 4, 0, 1], [0, 1, 2, 3, 4], (2, 3))
     """
     starts, lengths = indptr[queries], indptr[queries + 1] - indptr[queries]
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     longest = int(lengths.max(initial=0))
     return Batch(
         queries,
-        np.repeat(starts, lengths) + within,
-        np.repeat(np.arange(len(queries)) * longest, lengths) + within,
+        np.repeat(starts, lengths) + place,
+        np.repeat(np.arange(len(queries)) * longest, lengths) + place,
         lengths,
     )
 
@@ -75,8 +75,7 @@ def bucketed(
     >>> sorted(sorted(b.tolist()) for b in bucketed(sizes, 2, np.random.default_rng(0)))
     [[0, 2], [1, 3]]
     """
-    if not is_integer(batch_queries) or batch_queries < 1:
-        raise invalid("batch_queries", "must be a whole number from 1 on", repr(batch_queries))
+    check_integer("batch_queries", batch_queries, least=1)
     present = rng.permutation(np.flatnonzero(lengths > 0))
     shaken = lengths[present] * rng.uniform(1 - JITTER, 1 + JITTER, len(present))
     present = present[np.argsort(shaken, kind="stable")]
@@ -127,19 +126,18 @@ class Scaling:
     def apply(self, X: Any, *, rows: IntArray | None = None, subject: str = "X") -> Array:
         """Scaled features, dense float32; a new array. Infinite ones are refused; see ``fit_scaling``."""
         dense = _dense(X, rows, subject)
-        wanted = self.shift.shape[0]
-        if dense.shape[1] != wanted:
-            shape = f"shape {dense.shape}"
-            raise invalid(subject, f"must have the {wanted} columns that the model was trained on", shape)
+        if dense.shape[1] != len(self.shift):
+            rule = f"must have the {len(self.shift)} columns that the model was trained on"
+            raise invalid(subject, rule, f"shape {dense.shape}")
         # Frames store columns together; rows are what is gathered and multiplied.
-        found = np.array(dense, dtype=np.float32, order="C")
+        scaled = np.array(dense, dtype=np.float32, order="C")
         if self.kind != "none":
             with np.errstate(over="ignore"):
-                found -= self.shift
-                found *= self.factor
-            _refuse_infinite(found, rows, subject, "must be finite on the scale of the training rows")
-        found[np.isnan(found)] = 0.0
-        return found
+                scaled -= self.shift
+                scaled *= self.factor
+            _refuse_infinite(scaled, rows, subject, "must be finite on the scale of the training rows")
+        scaled[np.isnan(scaled)] = 0.0
+        return scaled
 
 
 def fit_scaling(X: Any, kind: str = "zscore", *, rows: IntArray | None = None, subject: str = "X") -> Scaling:
@@ -195,15 +193,15 @@ def _refuse_infinite(X: Array, rows: IntArray | None, subject: str, rule: str) -
 
 
 def _zscore(column: Array) -> tuple[float, float]:
-    known = column[~np.isnan(column)]
-    return (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+    present = column[~np.isnan(column)]
+    return (float(present.mean()), float(present.std())) if len(present) else (0.0, 0.0)
 
 
 def _minmax(column: Array) -> tuple[float, float]:
-    known = column[~np.isnan(column)]
-    if not len(known):
+    present = column[~np.isnan(column)]
+    if not len(present):
         return 0.0, 0.0
-    low, high = float(known.min()), float(known.max())
+    low, high = float(present.min()), float(present.max())
     return (low + high) / 2, (high - low) / 2
 
 

@@ -1,7 +1,7 @@
 """The one training loop: epochs of batches, an optimiser, validation, checkpoints.
 
-What is trained and on what is up to the caller. ``batches`` gives an epoch's batches, each an array of whole
-numbers that mean queries, pairs or rows; ``step`` turns one into a loss, the mean over its members. Under
+What is trained and on what is up to the caller. ``batches`` gives an epoch's batches, each an array of
+integers that mean queries, pairs or rows; ``step`` turns one into a loss, the mean over its members. Under
 torchrun the members of a batch are shared out and the gradients averaged, so that the number of processes
 changes nothing but rounding.
 """
@@ -11,7 +11,6 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,13 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from cleanrank.errors import invalid
-from cleanrank.rankers.neural.checkpoint import (
-    Progressed,
-    Weights,
-    check_place,
-    load_state,
-    save_state,
-)
+from cleanrank.rankers.neural.checkpoint import TrainingState, Weights, check_place, load_state, save_state
 from cleanrank.rankers.neural.device import (
     PRECISIONS,
     Processes,
@@ -39,7 +32,7 @@ from cleanrank.rankers.neural.device import (
     settings,
 )
 from cleanrank.types import IntArray, Progress
-from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
+from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
 # The model as a step calls it: with the precision of the training, results in single precision.
 Forward: TypeAlias = Callable[..., Any]
@@ -90,20 +83,12 @@ class Training:
         one_of("precision", self.precision, PRECISIONS)
         check_seed(self.seed)
         check_n_jobs(self.n_jobs)
-        for name, least in (("epochs", 1), ("patience", 0)):
-            value = getattr(self, name)
-            if not is_integer(value) or value < least:
-                raise invalid(name, f"must be a whole number from {least} on", repr(value))
-        if not (_finite(self.learning_rate) and self.learning_rate > 0):
-            raise invalid("learning_rate", "must be positive", repr(self.learning_rate))
-        if not (_finite(self.weight_decay) and self.weight_decay >= 0):
-            raise invalid("weight_decay", "must not be negative", repr(self.weight_decay))
-        if self.clip_norm is not None and not (_finite(self.clip_norm) and self.clip_norm > 0):
-            raise invalid("clip_norm", "must be positive or None", repr(self.clip_norm))
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
+        check_integer("epochs", self.epochs, least=1)
+        check_integer("patience", self.patience, least=0)
+        check_number("learning_rate", self.learning_rate, above=0)
+        check_number("weight_decay", self.weight_decay, least=0)
+        if self.clip_norm is not None:
+            check_number("clip_norm", self.clip_norm, above=0)
 
 
 def train(
@@ -117,7 +102,7 @@ def train(
     progress: Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
     identity: Mapping[str, Any] | None = None,
-) -> Progressed:
+) -> TrainingState:
     """Trains a model in place and leaves it with the weights of its best epoch, without validation the last.
 
     Args:
@@ -137,8 +122,8 @@ def train(
     >>> x = torch.linspace(-1, 1, 8)[:, None]
     >>> def step(forward, rows, generator):
     ...     return ((forward(x[rows]) - 3 * x[rows]) ** 2).mean()
-    >>> done = train(model, step, lambda rng: [rng.permutation(8)], Training(200, learning_rate=0.1))
-    >>> done.epoch, round(model.weight.item(), 2)
+    >>> state = train(model, step, lambda rng: [rng.permutation(8)], Training(200, learning_rate=0.1))
+    >>> state.epoch, round(model.weight.item(), 2)
     (200, 3.0)
     """
     device = device_of(training.device)
@@ -152,18 +137,18 @@ def train(
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
             run.restore(path, identity or {})
-        while run.goes_on():
+        while run.unfinished():
             run.epoch(batches)
-            run.judge(validate)
+            run.validate(validate)
             if processes.first:
-                run.show(observer, progress)
+                run.report(observer, progress)
                 if path is not None:
-                    save_state(path, model, run.optimizer, run.done, run.best, identity or {})
+                    save_state(path, model, run.optimizer, run.state, run.best, identity or {})
             processes.wait()
         if run.best is not None:
             model.load_state_dict(run.best)
     model.eval()
-    return run.done
+    return run.state
 
 
 class _Run:
@@ -180,29 +165,29 @@ class _Run:
         self.optimizer = kind(model.parameters(), **options)
         loss: nn.Module = _Loss(model, step, training.precision == "bfloat16", device)
         self.loss = DistributedDataParallel(loss) if processes.world > 1 else loss
-        self.done, self.best = Progressed(), None
+        self.state, self.best = TrainingState(), None
         self.total, self.threads = training.epochs, torch.get_num_threads()
 
     best: Weights | None
 
     def restore(self, path: Path, identity: Mapping[str, Any]) -> None:
         if not path.exists():
-            # Learnt now, not when the first epoch is over.
+            # Refused now, not when the first epoch is over.
             check_place(path)
             return
-        self.done, self.best = load_state(path, self.model, self.optimizer, identity)
-        if self.done.epoch > self.total:
+        self.state, self.best = load_state(path, self.model, self.optimizer, identity)
+        if self.state.epoch > self.total:
             raise invalid(
                 f"checkpoint {str(path)!r}",
-                f"must have no more than the {self.total} epochs asked for",
-                self.done.epoch,
-                remedy="Ask for more epochs, name another file, or remove this one to start anew.",
+                f"must have at most the {self.total} epochs of this training",
+                self.state.epoch,
+                remedy="Raise epochs, name another file, or remove this one to start anew.",
             )
 
-    def goes_on(self) -> bool:
-        done, patience = self.done, self.training.patience
-        waited = done.epoch - done.best_epoch
-        return done.epoch < self.total and not (patience and done.best_epoch and waited >= patience)
+    def unfinished(self) -> bool:
+        state, patience = self.state, self.training.patience
+        waited = state.epoch - state.best_epoch
+        return state.epoch < self.total and not (patience and state.best_epoch and waited >= patience)
 
     def hold_threads(self) -> None:
         """Puts torch's number of threads back: numba's kernels share OpenMP's and may have changed it."""
@@ -211,7 +196,7 @@ class _Run:
 
     def epoch(self, batches: Batches) -> None:
         """One pass over the data; its randomness depends on the seed and its number alone."""
-        number, processes = self.done.epoch + 1, self.processes
+        number, processes = self.state.epoch + 1, self.processes
         order, here = np.random.SeedSequence([self.training.seed, number]).spawn(2)
         mine = here.spawn(processes.world)[processes.rank]
         first, second = (int(word) for word in mine.generate_state(2, np.uint64))
@@ -242,34 +227,34 @@ class _Run:
                 at=f"epoch {number}",
                 remedy="Lower learning_rate or clip_norm, or choose a bounded loss.",
             )
-        self.done.epoch = number
-        self.done.history.append({"epoch": number, "loss": mean})
+        self.state.epoch = number
+        self.state.history.append({"epoch": number, "loss": mean})
 
-    def judge(self, validate: Callable[[nn.Module], float] | None) -> None:
-        """Asks for the value on validation data and keeps the best weights."""
+    def validate(self, validate: Callable[[nn.Module], float] | None) -> None:
+        """Notes the value on validation data and keeps the best weights."""
         self.model.eval()
         if validate is None:
             return
-        found = validate(self.model) if self.processes.first else 0.0
-        value = self.processes.agree(found, self.device)
+        own = validate(self.model) if self.processes.first else 0.0
+        value = self.processes.agree(own, self.device)
         if math.isnan(value):
             raise invalid(
                 "the value on validation data",
                 "must be a number",
                 value,
-                at=f"epoch {self.done.epoch}",
+                at=f"epoch {self.state.epoch}",
                 remedy="Validation data need queries that the measure counts.",
             )
-        self.done.history[-1]["value"] = value
-        if value > self.done.best_value or self.done.best_epoch == 0:
-            self.done.best_value, self.done.best_epoch = value, self.done.epoch
+        self.state.history[-1]["value"] = value
+        if value > self.state.best_value or self.state.best_epoch == 0:
+            self.state.best_value, self.state.best_epoch = value, self.state.epoch
             self.best = copy.deepcopy(self.model.state_dict())
 
-    def show(self, observer: Watcher | None, progress: Progress | None) -> None:
+    def report(self, observer: Watcher | None, progress: Progress | None) -> None:
         if observer is not None:
-            observer(self.done.epoch, self.model)
+            observer(self.state.epoch, self.model)
         if progress is not None:
-            progress(self.done.epoch, self.total)
+            progress(self.state.epoch, self.total)
 
 
 class _Loss(nn.Module):
@@ -287,12 +272,11 @@ class _Loss(nn.Module):
 
 
 def cast(model: nn.Module, half: bool, kind: str) -> Forward:
-    """The model with matrix products in 16 bits if asked for, and results in single precision."""
+    """The model with matrix products in 16 bits if ``half``, and results in single precision."""
 
     def forward(*arguments: Any, **named: Any) -> Any:
-        within = torch.autocast(kind, dtype=torch.bfloat16) if half else contextlib.nullcontext()
-        with within:
-            found = model(*arguments, **named)
-        return found.float() if isinstance(found, Tensor) else tuple(each.float() for each in found)
+        with torch.autocast(kind, dtype=torch.bfloat16) if half else contextlib.nullcontext():
+            scores = model(*arguments, **named)
+        return scores.float() if isinstance(scores, Tensor) else tuple(each.float() for each in scores)
 
     return forward

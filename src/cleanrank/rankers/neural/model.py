@@ -1,9 +1,9 @@
 """A trained network with the scale of its features: predicts, and lives in one safetensors file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from cleanrank.data.arrays import row_order
 from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.metrics.evaluation import evaluate
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers.base import QID, feature_matrix, is_frame
 from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
@@ -21,6 +22,9 @@ from cleanrank.rankers.neural.loop import Forward, cast
 from cleanrank.rankers.neural.networks import Network, build_network
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
 FORMAT = "cleanrank network"
 VERSION = 1
@@ -88,27 +92,23 @@ class NeuralModel:
         if not self.listwise:
             order, indptr = np.arange(n), np.array([0, n])
         elif qid is None and group is None:
-            raise invalid(
-                f"network {self.kind!r}",
-                "sees whole lists and must know the query of every row",
-                "no qid",
-                remedy="Give qid= or group=.",
-            )
+            rule = "sees whole lists and must know the query of every row"
+            raise invalid(f"network {self.kind!r}", rule, remedy="Give qid= or group=.")
         else:
             order, indptr, _ = row_order(n, qid, group)
         where = device_of(device)
         scores = np.empty(n)
         with settings(n_jobs=n_jobs):
-            found = documents(scaled[order] if self.listwise else scaled, indptr, where)
-            scores[order] = score_all(self.network.to(where), found)
+            docs = documents(scaled[order] if self.listwise else scaled, indptr, where)
+            scores[order] = score_all(self.network.to(where), docs)
         return scores
 
     def _columns(self, frame: Any) -> Any:
         """The columns that it was trained on, in that order."""
         if self.feature_names is None:
             return frame
-        there = {str(name): name for name in frame.columns}
-        absent = [name for name in self.feature_names if name not in there]
+        columns = {str(name): name for name in frame.columns}
+        absent = [name for name in self.feature_names if name not in columns]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise invalid(
@@ -117,7 +117,7 @@ class NeuralModel:
                 f"none named {absent[0]!r}{more}",
                 remedy="An array is read by the place of its columns.",
             )
-        return frame[[there[name] for name in self.feature_names]]
+        return frame[[columns[name] for name in self.feature_names]]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes weights and scales as safetensors, with what rebuilds the network in its metadata."""
@@ -141,9 +141,9 @@ def load_network(path: str | PathLike[str]) -> NeuralModel:
     """Reads a network that ``NeuralModel.save`` wrote."""
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
-        found = f"{metadata.get('format')!r} {metadata.get('version')}"
-        wanted = f"must hold a {FORMAT} of version {VERSION}"
-        raise BadFileError(error_text(f"model file {str(path)!r}", wanted, found), str(path))
+        content = f"{metadata.get('format')!r} {metadata.get('version')}"
+        rule = f"must hold a {FORMAT} of version {VERSION}"
+        raise BadFileError(error_text(f"model file {str(path)!r}", rule, content), str(path))
     try:
         shift, factor = tensors["scaling/shift"], tensors["scaling/factor"]
         if shift.ndim != 1 or shift.shape != factor.shape:
@@ -224,8 +224,8 @@ class Padded:
     def pad(self, flat: Tensor) -> Tensor:
         """Values of the documents (N, ...) as (B, L, ...); 0 at padding."""
         B, L = self.shape
-        found = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
-        return found.view(B, L, *flat.shape[1:])
+        padded = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
+        return padded.view(B, L, *flat.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
         """The inverse of ``pad``."""
@@ -244,38 +244,30 @@ def on_device(batch: Batch, device: torch.device) -> Padded:
 def padded_scores(forward: Forward, listwise: bool, docs: Documents, batch: Padded) -> Tensor:
     """Scores (B, L) of a batch."""
     X = docs.rows(batch.rows)
-    if listwise:
-        found: Tensor = forward(batch.pad(X), batch.mask)
-        return found
-    return batch.pad(forward(X))
+    scores: Tensor = forward(batch.pad(X), batch.mask) if listwise else batch.pad(forward(X))
+    return scores
 
 
 def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk: int = CHUNK) -> FloatArray:
     """Scores of all documents, in their order, with the network as it stands in evaluation mode."""
     network.eval()
     forward = cast(network, half, docs.device.type)
-    n, found = docs.X.shape[0], []
+    n, parts = docs.X.shape[0], []
     with torch.inference_mode():
         if getattr(network, "listwise", False):
             for queries in chunks(docs.indptr, chunk):
                 batch = on_device(batch_of(docs.indptr, queries), docs.device)
                 if batch.shape[1]:
-                    found.append(batch.unpad(padded_scores(forward, True, docs, batch)))
+                    parts.append(batch.unpad(padded_scores(forward, True, docs, batch)))
         else:
-            found = [forward(docs.X[k : k + chunk].to(docs.device)) for k in range(0, n, chunk)]
-        scores = torch.cat(found) if found else torch.zeros(0)
+            parts = [forward(docs.X[k : k + chunk].to(docs.device)) for k in range(0, n, chunk)]
+        scores = torch.cat(parts) if parts else torch.zeros(0)
     return scores.cpu().numpy().astype(np.float64)
 
 
-class Settings(Protocol):
-    """The parameters of a ranker that a task reads."""
-
-    network: str
-    network_options: Mapping[str, Any] | None
-    scaling: str
-    measure: str
-    random_state: int
-    device: str
+def mean_value(data: RankingData, scores: FloatArray, measure: str) -> float:
+    """The mean of a measure over the queries of judged data."""
+    return float(next(iter(evaluate(scores, data, measure).means.values())))
 
 
 class Task:
@@ -291,7 +283,7 @@ class Task:
 
     def __init__(
         self,
-        ranker: Settings,
+        ranker: "NeuralRanker",
         X: Any,
         indptr: IntArray,
         rows: IntArray | None = None,
@@ -307,16 +299,25 @@ class Task:
         self.listwise = bool(getattr(self.network, "listwise", False))
         self.docs: Documents = documents(self.scaling.apply(X, rows=rows), np.asarray(indptr), self.device)
 
-    def held(self, data: RankingData) -> Documents:
+    def validator(
+        self, data: RankingData | None, measure: str, *, half: bool = False
+    ) -> Callable[[nn.Module], float] | None:
+        """The mean of a measure on validation data as a function of the network; None without data."""
+        if data is None:
+            return None
+        held = self.validation_documents(data)
+        return lambda network: mean_value(data, score_all(network, held, half=half), measure)
+
+    def validation_documents(self, data: RankingData) -> Documents:
         """Validation documents on the scale of the training rows, columns by name where both have names."""
         if not data.n_docs:
-            raise invalid("validation data", "must have documents", "none", remedy="Leave them out.")
-        X, known = data.X, data.feature_names
-        if self.names is not None and known is not None and known != self.names:
-            if set(known) != set(self.names):
-                odd = sorted(set(known) ^ set(self.names))
+            raise invalid("validation data", "must have documents", remedy="Leave them out.")
+        X, names = data.X, data.feature_names
+        if self.names is not None and names is not None and names != self.names:
+            if set(names) != set(self.names):
+                odd = sorted(set(names) ^ set(self.names))
                 raise invalid("validation data", "must have the columns of the training data", repr(odd[0]))
-            X = X[:, [known.index(name) for name in self.names]]
+            X = X[:, [names.index(name) for name in self.names]]
         scaled = self.scaling.apply(X, rows=data.row_ids, subject="X of validation data")
         return documents(scaled, data.indptr, self.device)
 
@@ -335,35 +336,33 @@ def label_columns(
     def tensor(values: Any) -> Tensor:
         return torch.from_numpy(np.array(values, dtype=np.float32)).to(device)
 
-    given: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
+    columns: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
     if "positions" in reads:
         if data.positions is None:
             raise invalid(
-                "training data", "must have positions for a loss that weighs by rank", "none",
+                "training data", "must have positions for a loss that weighs by rank",
                 remedy="Give position= the rank at which each row was shown.",
             )  # fmt: skip
-        given["positions"] = data.positions
-    return tensor(data.y), {name: tensor(values) for name, values in given.items() if values is not None}
+        columns["positions"] = data.positions
+    return tensor(data.y), {name: tensor(values) for name, values in columns.items() if values is not None}
 
 
 def checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
-    """Pairs of rows (better, worse) of n documents, as whole numbers.
+    """Pairs of rows (better, worse) of n documents, as integers.
 
     >>> checked_preferences([[0, 1]], 2).tolist()
     [[0, 1]]
     """
-    found = np.asarray(preferences)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu" or not len(found):
+    pairs = np.asarray(preferences)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or not len(pairs):
         raise invalid(
-            "preferences", "must be rows (better document, worse document)", f"{found.dtype} {found.shape}"
+            "preferences", "must be rows (better document, worse document)", f"{pairs.dtype} {pairs.shape}"
         )
-    outside = (found < 0) | (found >= n)
+    outside = (pairs < 0) | (pairs >= n)
     if outside.any():
         at = f"pair {int(np.argmax(outside.any(axis=1)))}"
-        raise invalid("preferences", f"must name rows from 0 to {n - 1}", int(found[outside][0]), at=at)
-    same = found[:, 0] == found[:, 1]
+        raise invalid("preferences", f"must name rows from 0 to {n - 1}", int(pairs[outside][0]), at=at)
+    same = pairs[:, 0] == pairs[:, 1]
     if same.any():
-        raise invalid(
-            "preferences", "must be between two documents", "one", at=f"pair {int(np.argmax(same))}"
-        )
-    return found.astype(np.int64)
+        raise invalid("preferences", "must name two different rows", at=f"pair {int(np.argmax(same))}")
+    return pairs.astype(np.int64)

@@ -7,11 +7,10 @@ stands in padded places changes nothing, and the order of the documents does not
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Real
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
-from cleanrank.validation import check_seed, is_integer, one_of, require
+from cleanrank.validation import check_integer, check_number, check_seed, one_of, require
 
 try:
     import torch
@@ -51,8 +50,8 @@ class DocumentNetwork(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:
         """Scores (N,) of flat documents (N, F)."""
-        found: Tensor = self.output(self.features(X)).squeeze(-1)
-        return found
+        scores: Tensor = self.output(self.features(X)).squeeze(-1)
+        return scores
 
 
 class DirectRanker(DocumentNetwork):
@@ -126,8 +125,8 @@ class _Block(nn.Module):
             query, key, value, attn_mask=seen, dropout_p=self.dropout if self.training else 0.0
         )
         hidden = hidden + self.merge(mixed.transpose(1, 2).reshape(B, L, width))
-        found: Tensor = hidden + self.dense(self.norm_dense(hidden))
-        return found
+        output: Tensor = hidden + self.dense(self.norm_dense(hidden))
+        return output
 
 
 def build_linear(n_features: int) -> DocumentNetwork:
@@ -187,10 +186,10 @@ def build_attention(
     torch.Size([2, 3])
     """
     for name, value in (("width", width), ("heads", heads), ("blocks", blocks)):
-        _check_width(name, value)
+        check_integer(name, value, least=1)
     if width % heads:
         raise invalid("width", f"must be a multiple of the {heads} heads", width)
-    _check_dropout(dropout)
+    check_number("dropout", dropout, least=0, below=1)
     one_of("activation", activation, ACTIVATIONS)
     return AttentionNetwork(n_features, width, heads, blocks, dropout, activation)
 
@@ -206,11 +205,11 @@ def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) 
     check_seed(seed)
     if n_features < 1:
         raise invalid("X", "must have features", "no columns")
-    known = [option for option in (build.__kwdefaults__ or {}) if option]
+    takes = list(build.__kwdefaults__ or {})
     for option in options:
-        if option not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no options"
-            raise invalid(f"network {name!r}", takes, repr(option))
+        if option not in takes:
+            rule = f"takes {', '.join(takes)}" if takes else "takes no options"
+            raise invalid(f"network {name!r}", rule, repr(option))
     with torch.random.fork_rng(devices=[]):
         # torch.manual_seed would seed GPUs as well, whose streams are not put back here.
         torch.default_generator.manual_seed(seed % 2**63)
@@ -221,7 +220,7 @@ def _dense(
     n_features: int, hidden: Sequence[int], activation: str, dropout: float, norm: bool
 ) -> tuple[nn.Sequential, int]:
     one_of("activation", activation, ACTIVATIONS)
-    _check_dropout(dropout)
+    check_number("dropout", dropout, least=0, below=1)
     widths: Any = hidden
     if not isinstance(widths, Iterable):
         raise invalid(
@@ -230,23 +229,13 @@ def _dense(
     layers: list[nn.Module] = []
     width = n_features
     for size in hidden:
-        _check_width("hidden", size)
+        check_integer("hidden", size, least=1)
         layers += [nn.LayerNorm(width)] if norm else []
         layers += [nn.Linear(width, size), ACTIVATIONS[activation]()]
         layers += [nn.Dropout(dropout)] if dropout else []
         width = size
     layers += [nn.LayerNorm(width)] if norm else []
     return nn.Sequential(*layers), width
-
-
-def _check_width(name: str, value: object) -> None:
-    if not is_integer(value) or value < 1:
-        raise invalid(name, "must be whole numbers from 1 on", repr(value))
-
-
-def _check_dropout(dropout: Any) -> None:
-    if not isinstance(dropout, Real) or not 0 <= float(dropout) < 1:
-        raise invalid("dropout", "must lie in [0, 1)", repr(dropout))
 
 
 NETWORKS: dict[str, Callable[..., Network]] = {

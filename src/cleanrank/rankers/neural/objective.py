@@ -1,23 +1,23 @@
 """What a neural ranker minimises: a ranking loss with its robust form, on judged lists or on preferences.
 
-A spec of a robust form is what ``losses.robust`` takes: a name, a mapping with options, or several in turn.
+A spec of a robust form is what ``losses.robust_specs`` reads: a name, a mapping with options, or several.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from numbers import Real
 from typing import Any
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss, margin_loss, probability
+from cleanrank.losses.pairs import PAIR_SETS, check_peer_pairs
+from cleanrank.losses.robust_specs import robust_steps
 from cleanrank.losses.torch import RANKING_LOSSES, RankingLoss, ranking_loss
 from cleanrank.theory.peer import Alpha, pair_alpha, point_alpha, preference_alpha
 from cleanrank.types import RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import is_number, one_of
 
 PAIRED = ("ranknet", "lambdarank", "pairwise", "direct")
-PAIRS = ("strict", "strict_both", "all_ordered")
 PEER = "peer"
 
 # DirectRanker's (1 - tanh(m / 2))^2, which is 4 / (1 + exp(m))^2.
@@ -36,16 +36,16 @@ LOSSES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Aim:
-    """What is minimised, in the words of NeuralRanker's parameters.
+class LossConfig:
+    """The loss, in NeuralRanker's parameters.
 
     Attributes:
-        loss: one of LOSSES, or a callable with the arguments of ``losses.ranking``.
+        loss: one of LOSSES, or a callable with the arguments of a loss of ``losses.torch``.
         binary: the loss of a logit, for "pairwise" and "pointwise".
         pairs: which pairs count.
         robust: spec of the robust form.
         alpha: weight of peers, or "auto".
-        noise: what is known about the noise; for alpha="auto".
+        noise: a noise matrix, for alpha="auto".
         peers: "expected" or "sampled".
         options: further arguments of ``ranking_loss``.
     """
@@ -62,9 +62,7 @@ class Aim:
     @property
     def steps(self) -> list[dict[str, Any]]:
         """The robust form as a list of mappings."""
-        spec = self.robust
-        steps = [] if spec is None else [spec] if isinstance(spec, str | Mapping) else list(spec)
-        return [{"name": step} if isinstance(step, str) else dict(step) for step in steps]
+        return robust_steps(self.robust)
 
     @property
     def peer(self) -> dict[str, Any] | None:
@@ -77,102 +75,84 @@ class Aim:
         return DIRECT if self.loss == "direct" else binary_loss(self.binary)
 
 
-def list_loss(aim: Aim, data: RankingData) -> tuple[RankingLoss, Alpha | None]:
+def list_loss(config: LossConfig, data: RankingData) -> tuple[RankingLoss, Alpha | None]:
     """The loss on padded lists, and the weight of peers if there are any."""
-    if not isinstance(aim.loss, str):
-        if aim.robust is not None:
-            raise invalid("robust", "must be None where the loss is a callable", repr(aim.robust))
-        return aim.loss, None
-    name = one_of("loss", aim.loss, LOSSES)
+    if not isinstance(config.loss, str):
+        if config.robust is not None:
+            raise invalid("robust", "must be None where the loss is a callable", repr(config.robust))
+        return config.loss, None
+    name = one_of("loss", config.loss, LOSSES)
     alpha = None
-    if aim.peer is not None:
-        _check_pairs(aim, name)
-        alpha = _given(aim, aim.peer)
+    if config.peer is not None:
+        if name not in (*PAIRED, "pointwise"):
+            raise invalid("peers", f"need one of the losses {', '.join((*PAIRED, 'pointwise'))}", repr(name))
+        if name != "pointwise":
+            check_peer_pairs(config.pairs, both_orders=False)
+        alpha = _stated_alpha(config, config.peer)
         if alpha is None and name == "pointwise":
-            relevant = data.y >= (aim.options or {}).get("relevant", 1)
-            alpha = point_alpha(aim.noise, relevant, aim.base)
+            relevant = data.y >= (config.options or {}).get("relevant", 1)
+            alpha = point_alpha(config.noise, relevant, config.base)
         elif alpha is None:
-            alpha = pair_alpha(aim.noise, data.y, lambdarank=name == "lambdarank")
-    return _made(aim, name, alpha, aim.pairs), alpha
+            alpha = pair_alpha(config.noise, data.y, lambdarank=name == "lambdarank")
+    return _made(config, name, alpha, config.pairs), alpha
 
 
-def preference_loss(aim: Aim) -> tuple[Any, Alpha | None]:
+def preference_loss(config: LossConfig) -> tuple[Any, Alpha | None]:
     """The loss with its ``on_preferences``, and the weight of peers if there are any.
 
     With peers every preference is seen in both orders, so that half of the targets are 1.
     """
-    if not isinstance(aim.loss, str) or aim.loss not in ("ranknet", "pairwise", "direct"):
-        raise invalid("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(aim.loss))
-    if aim.peer is None:
-        return _made(aim, aim.loss, None, "strict"), None
-    alpha = _given(aim, aim.peer)
-    alpha = preference_alpha(aim.noise) if alpha is None else alpha
-    return _made(aim, aim.loss, alpha, "strict_both"), alpha
+    if not isinstance(config.loss, str) or config.loss not in ("ranknet", "pairwise", "direct"):
+        raise invalid("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(config.loss))
+    if config.peer is None:
+        return _made(config, config.loss, None, "strict"), None
+    alpha = _stated_alpha(config, config.peer)
+    alpha = preference_alpha(config.noise) if alpha is None else alpha
+    return _made(config, config.loss, alpha, "strict_both"), alpha
 
 
-def _made(aim: Aim, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
-    options = _options(aim)
+def _made(config: LossConfig, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
+    options = _options(config)
     if name == "direct":
         options["binary"] = DIRECT
-    elif name in ("pairwise", "pointwise") or aim.base.name != "logistic":
-        options["binary"] = aim.binary
+    elif name in ("pairwise", "pointwise") or config.base.name != "logistic":
+        options["binary"] = config.binary
     if alpha is not None:
         options["robust"] = [
-            {"mode": aim.peers, **s, "alpha": float(alpha)} if s.get("name") == PEER else s for s in aim.steps
+            {"mode": config.peers, **s, "alpha": float(alpha)} if s.get("name") == PEER else s
+            for s in config.steps
         ]
-    elif aim.robust is not None:
-        options["robust"] = aim.steps
-    if one_of("set of pairs", pairs, PAIRS) != "strict":
+    elif config.robust is not None:
+        options["robust"] = config.steps
+    if one_of("set of pairs", pairs, PAIR_SETS) != "strict":
         options["pairs"] = pairs
     return ranking_loss("pairwise" if name == "direct" else name, **options)
 
 
-def _options(aim: Aim) -> dict[str, Any]:
+def _options(config: LossConfig) -> dict[str, Any]:
     """Further arguments of the loss, checked by name."""
-    if not isinstance(aim.options or {}, Mapping):
-        raise invalid("loss_options", "must map names to values", repr(aim.options))
+    if not isinstance(config.options or {}, Mapping):
+        raise invalid("loss_options", "must map names to values", repr(config.options))
     own = ("binary", "pairs", "robust")
-    known = [option for option in signature(ranking_loss).parameters if option not in ("name", *own)]
-    for option in aim.options or {}:
+    allowed = [option for option in signature(ranking_loss).parameters if option not in ("name", *own)]
+    for option in config.options or {}:
         if option in own:
             raise invalid("loss_options", "must not hold what is a parameter of its own", repr(option))
-        one_of("option of the loss", option, known)
-    return dict(aim.options or {})
+        one_of("option of the loss", option, allowed)
+    return dict(config.options or {})
 
 
-def _check_pairs(aim: Aim, name: str) -> None:
-    if name not in (*PAIRED, "pointwise"):
-        raise invalid("peers", f"must stand on one of {', '.join((*PAIRED, 'pointwise'))}", repr(name))
-    one_of("set of pairs", aim.pairs, PAIRS)
-    if name == "pointwise" or aim.pairs == "all_ordered":
-        return
-    why = {
-        "strict": "all strict pairs have the same label, so that peers only shrink the loss by 1 - alpha",
-        "strict_both": "which pairs are strict depends on the noise, so that no alpha undoes it",
-    }[aim.pairs]
-    raise invalid(
-        "pairs",
-        f"must be 'all_ordered' with robust='peer': {why}",
-        repr(aim.pairs),
-        remedy="Give pairs='all_ordered', and compare with both bases: the change of pairs alone matters.",
-    )
-
-
-def _given(aim: Aim, peer: Mapping[str, Any]) -> Alpha | None:
-    """The weight of peers if it is a number; None if the noise has to tell."""
-    alpha = peer.get("alpha", aim.alpha)
-    if isinstance(alpha, Real):
+def _stated_alpha(config: LossConfig, peer: Mapping[str, Any]) -> Alpha | None:
+    """The weight of peers if it is a number; None if it follows from the noise."""
+    alpha = peer.get("alpha", config.alpha)
+    if is_number(alpha):
         return Alpha(float(alpha), True, "given as a number")
     if not isinstance(alpha, str):
         raise invalid("alpha", "must be a number or 'auto'", repr(alpha))
     one_of("alpha", alpha, ("auto",))
-    if aim.noise is None:
-        raise invalid(
-            "alpha='auto'",
-            "needs the noise",
-            "none",
-            remedy="Give noise= a matrix, a NoiseProfile or a NoiseEstimate.",
-        )
+    if config.noise is None:
+        remedy = "Give noise= a matrix, a NoiseProfile or a NoiseEstimate."
+        raise invalid("alpha='auto'", "needs the noise", remedy=remedy)
     return None
 
 

@@ -1,7 +1,7 @@
 """Neural rankers in scikit-learn's manner: ``fit(X, y, qid=...)``, ``predict(X)``, parameters one can search.
 
-NumPy and torch are all it needs, so that it runs on a bare GPU machine. Rows come in any order and scores go
-back in it.
+NumPy and torch are all that training needs, so that it runs on a bare GPU machine; saving needs safetensors.
+Rows come in any order and scores go back in it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.errors import invalid
-from cleanrank.metrics.evaluation import evaluate
 from cleanrank.rankers.base import QID, Estimator, feature_matrix, is_frame, training_data, validation_data
-from cleanrank.rankers.neural.checkpoint import Progressed, fingerprint, plain_values
+from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
 from cleanrank.rankers.neural.model import (
@@ -25,30 +24,31 @@ from cleanrank.rankers.neural.model import (
     checked_preferences,
     label_columns,
     load_network,
+    mean_value,
     on_device,
     padded_scores,
     score_all,
 )
-from cleanrank.rankers.neural.objective import Aim, list_loss, preference_loss, robust_words
+from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
 from cleanrank.theory.peer import Alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
-from cleanrank.validation import is_integer
+from cleanrank.validation import check_integer
 
 # (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
 Observer: TypeAlias = Callable[[int, FloatArray], None]
 
 # What may change between the parts of an interrupted training.
-PASSING = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
+CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
 class NeuralRanker(Estimator):
     """A network that ranks.
 
     Args:
-        loss: a name of ``aims.LOSSES``, or a callable with the arguments of ``losses.ranking``.
+        loss: a name of ``objective.LOSSES``, or a callable with the arguments of a loss of ``losses.torch``.
         pairs: "strict", "strict_both" or "all_ordered"; which pairs a pairwise loss sees.
         robust: None, a robust form such as "peer", "symmetrize" or {"name": "gce", "q": .5}, or several.
-        alpha: weight of peers, or "auto": what ``noise`` asks for.
+        alpha: weight of peers, or "auto": what undoes ``noise``.
         noise: a matrix P(given grade | true grade), a NoiseProfile or a NoiseEstimate; read by "auto".
         peers: "expected" (no variance) or "sampled" (as published).
         binary: the loss of "pairwise" and "pointwise"; "hinge" on pairs with network="linear" is SVMRank.
@@ -160,7 +160,7 @@ class NeuralRanker(Estimator):
             qid: the query of every row.
             group: instead of ``qid``, documents per query when rows are contiguous.
             sample_weight: how many copies a row stands for.
-            position: the rank at which a row was shown; read by losses of ``rankers.debias``.
+            position: the rank at which a row was shown; read by losses of ``neural.debias``.
             eval_set: (X, y) of validation rows, or a list with that one pair.
             eval_qid: their queries.
             progress: called with (epoch, epochs).
@@ -174,8 +174,8 @@ class NeuralRanker(Estimator):
             assert observer is not None
             observer(epoch, back)
 
-        seen = None if observer is None else in_input_order
-        return self.fit_data(data, validation_data(eval_set, eval_qid), progress=progress, observer=seen)
+        wrapped = None if observer is None else in_input_order
+        return self.fit_data(data, validation_data(eval_set, eval_qid), progress=progress, observer=wrapped)
 
     def fit_data(
         self,
@@ -187,30 +187,23 @@ class NeuralRanker(Estimator):
     ) -> Self:
         """Trains on a RankingData; the observer sees scores in the order of its rows."""
         if not data.n_docs:
-            raise invalid("training data", "must have documents", "none")
+            raise invalid("training data", "must have documents")
         training = self._training()
-        loss, self.alpha_ = list_loss(self._aim(), data)
+        loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
             raise invalid(
                 "checkpoint", "must be None with a loss that learns weights of its own", str(self.checkpoint),
                 remedy="Train in one go: what debiasing has learnt is no part of a checkpoint.",
             )  # fmt: skip
         task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
-        reads: Sequence[str] = getattr(loss, "reads", ())
-        if self.checkpoint is not None and reads:
-            raise invalid(
-                "checkpoint",
-                "must be None with a loss that learns beside the ranker: what it learnt is not in the file",
-                repr(self.loss),
-            )
-        labels, extra = label_columns(data, task.device, reads)
+        labels, extra = label_columns(data, task.device, getattr(loss, "reads", ()))
 
         def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
             batch = on_device(batch_of(data.indptr, queries), task.device)
             scores = padded_scores(forward, task.listwise, task.docs, batch)
-            given = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
-            found: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **given)
-            return found
+            columns = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
+            risk: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **columns)
+            return risk
 
         def batches(rng: np.random.Generator) -> list[IntArray]:
             return bucketed(data.lengths, self.batch_queries, rng)
@@ -244,22 +237,19 @@ class NeuralRanker(Estimator):
         features = feature_matrix(X)
         features = features if hasattr(features, "shape") else np.asarray(features)
         pairs = checked_preferences(preferences, features.shape[0])
-        if not is_integer(batch_pairs) or batch_pairs < 1:
-            raise invalid("batch_pairs", "must be a whole number from 1 on", repr(batch_pairs))
+        check_integer("batch_pairs", batch_pairs, least=1)
         training = self._training()
-        loss, self.alpha_ = preference_loss(self._aim())
+        loss, self.alpha_ = preference_loss(self.loss_config())
         task = Task(self, features, np.array([0, features.shape[0]]), None, names)
         if task.listwise:
             raise invalid("preferences", "train networks that score documents one by one", repr(self.network))
 
-        def step(forward: Forward, chosen: IntArray, generator: torch.Generator) -> Tensor:
-            rows, place = np.unique(pairs[chosen], return_inverse=True)
+        def step(forward: Forward, members: IntArray, generator: torch.Generator) -> Tensor:
+            rows, place = np.unique(pairs[members], return_inverse=True)
             scores = forward(task.docs.rows(torch.from_numpy(rows)))
-            stated = np.pad(place.reshape(-1, 2), ((0, 0), (1, 0)))
-            found: Tensor = loss.on_preferences(
-                scores[None], torch.from_numpy(stated).to(task.device), None, generator
-            )
-            return found
+            stated = torch.from_numpy(np.pad(place.reshape(-1, 2), ((0, 0), (1, 0)))).to(task.device)
+            risk: Tensor = loss.on_preferences(scores[None], stated, None, generator)
+            return risk
 
         def batches(rng: np.random.Generator) -> list[IntArray]:
             cuts = range(batch_pairs, len(pairs), batch_pairs)
@@ -285,7 +275,7 @@ class NeuralRanker(Estimator):
         """The mean of ``measure`` over the queries of judged rows."""
         data = training_data(X, y, qid=qid, group=group)
         scores = self._model().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
-        return _mean(data, scores, self.measure)
+        return mean_value(data, scores, self.measure)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes a safetensors file; ``load`` reads it."""
@@ -295,18 +285,19 @@ class NeuralRanker(Estimator):
     def load(cls, path: str | PathLike[str]) -> Self:
         """A fitted ranker from a file; its parameters are the usual ones but for the network's."""
         model = load_network(path)
-        found = cls(network=model.kind, network_options=model.options)
-        found.model_, found.alpha_, found.history_ = model, None, []
-        return found
+        ranker = cls(network=model.kind, network_options=model.options)
+        ranker.model_, ranker.alpha_, ranker.history_ = model, None, []
+        return ranker
 
     def _model(self) -> NeuralModel:
         if not hasattr(self, "model_"):
-            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
+            raise invalid("the ranker", "must be fitted before it predicts", remedy="Call fit.")
         model: NeuralModel = self.model_
         return model
 
-    def _aim(self) -> Aim:
-        return Aim(
+    def loss_config(self) -> LossConfig:
+        """The parameters of the loss."""
+        return LossConfig(
             self.loss,
             self.binary,
             self.pairs,
@@ -344,46 +335,39 @@ class NeuralRanker(Estimator):
         observer: Observer | None,
     ) -> Self:
         half = self.precision == "bfloat16"
-        validate = None
         if validation is not None:
-            judged = validation
-            held = task.held(judged)
-
-            def validate(network: nn.Module) -> float:
-                return _mean(judged, score_all(network, held, half=half), self.measure)
-
-            read = (*read, judged.X, judged.y, judged.indptr)
+            read = (*read, validation.X, validation.y, validation.indptr)
 
         def watch(epoch: int, network: nn.Module) -> None:
             assert observer is not None
             observer(epoch, score_all(network, task.docs, half=half))
 
-        done = train(
+        state = train(
             task.network,
             step,
             batches,
             training,
-            validate=validate,
+            validate=task.validator(validation, self.measure, half=half),
             observer=None if observer is None else watch,
             progress=progress,
             checkpoint=self.checkpoint,
             identity=None if self.checkpoint is None else self._identity(task, read),
         )
-        return self._keep(task, done)
+        return self._keep(task, state)
 
     def _identity(self, task: Task, read: Sequence[Any]) -> dict[str, Any]:
         return {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()}
 
-    def _keep(self, task: Task, done: Progressed) -> Self:
-        judged = done.best_epoch > 0
-        self.history_ = done.history
+    def _keep(self, task: Task, state: TrainingState) -> Self:
+        validated = state.best_epoch > 0
+        self.history_ = state.history
         self.model_ = NeuralModel(
             task.network,
             self.network,
             dict(self._settings()["network_options"] or {}),
             task.scaling,
-            done.best_epoch if judged else done.epoch,
-            done.best_value if judged else None,
+            state.best_epoch if validated else state.epoch,
+            state.best_value if validated else None,
             self._record(self.alpha_),
             task.names,
         )
@@ -391,20 +375,8 @@ class NeuralRanker(Estimator):
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that decide the weights, as JSON gives them back."""
-        chosen = {name: value for name, value in self.get_params().items() if name not in PASSING}
-        return plain_values(chosen)
+        return plain_values({k: v for k, v in self.get_params().items() if k not in CHANGEABLE})
 
     def _record(self, alpha: Alpha | None) -> dict[str, Any]:
-        found = self._settings()
-        found["robust"] = robust_words(self._aim().steps) or None
-        found["alpha"] = None if alpha is None else float(alpha)
-        return found
-
-
-def _mean(data: RankingData, scores: FloatArray, measure: str) -> float:
-    found = evaluate(scores, data, [measure])
-    return float(next(iter(found.means.values())))
-
-
-# The name under which co-teaching knows it.
-_Task = Task
+        robust = robust_words(self.loss_config().steps) or None
+        return {**self._settings(), "robust": robust, "alpha": None if alpha is None else float(alpha)}

@@ -1,7 +1,7 @@
 """What a measure gains or loses when two documents of a ranking change places, in torch.
 
 Lists are rows of (B, L) tensors with a mask; the documents of a list are ranked by descending score, ties by
-index, padding last. r is a rank from 1 on and k the cut-off: what stands beyond it counts 0. For a pair let
+index, padding last. r >= 1 is a rank and k the cut-off: what stands beyond it counts 0. For a pair let
 *upper* be the document that stands higher and *lower* the other one. Every change is a formula of a few
 numbers per document, so that a block of pairs needs no more memory than the block:
 
@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from cleanrank.errors import invalid
-from cleanrank.losses.robust import grade_noise
 from cleanrank.metrics.measure import Measure
 from cleanrank.validation import one_of
 
@@ -72,8 +71,8 @@ def place_change(i: Columns, j: Columns) -> Tensor:
 
 def first_change(i: Columns, j: Columns) -> Tensor:
     """|u_upper - max(m_upper, v_lower)| of columns relevant, rank, u, m, v; 0 unless one is relevant."""
-    here, there = i[2] - torch.maximum(i[3], j[4]), j[2] - torch.maximum(j[3], i[4])
-    return torch.where(i[1] < j[1], here, there).abs_().mul_((i[0] - j[0]).abs_())
+    i_upper, j_upper = i[2] - torch.maximum(i[3], j[4]), j[2] - torch.maximum(j[3], i[4])
+    return torch.where(i[1] < j[1], i_upper, j_upper).abs_().mul_((i[0] - j[0]).abs_())
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,7 @@ def discounts(name: str, length: int, like: Tensor) -> Tensor:
     [1.0, 0.630..., 0.5]
     """
     r = torch.arange(1, length + 1, device=like.device, dtype=torch.float64)
-    found = 1.0 / torch.log2(r + 1.0) if name == "log2" else 1.0 / torch.log2(r.clamp(min=2.0))
-    return found.to(like.dtype)
+    return (1.0 / torch.log2(r + 1.0 if name == "log2" else r.clamp(min=2.0))).to(like.dtype)
 
 
 def gains_of(labels: Tensor, gain: str | None) -> Tensor:
@@ -224,7 +222,7 @@ def _err_swap(lists: Ranked) -> Swap:
     stop = gains_of(lists.labels, "exp") * lists.mask / 2.0 ** (lists.measure.max_grade or 4)
     go = 1.0 - stop
     if bool((go <= 0).any()):
-        raise invalid("labels", f"must not exceed max_grade={lists.measure.max_grade}", "a higher grade")
+        raise invalid("labels", f"must not exceed max_grade={lists.measure.max_grade}")
     reach = torch.cat((torch.ones_like(go[:, :1]), go.cumprod(1)[:, :-1]), 1)
     term = stop * reach * inverse
     total = term.cumsum(1)
@@ -255,145 +253,3 @@ SWAPS: dict[str, Callable[[Ranked], Swap]] = {
     "recall": _share_swap,
     "auc": _auc_swap,
 }
-
-
-WEIGHTINGS: dict[str, str] = {
-    "macro": "mean over pairs of a list, then mean over lists with pairs",
-    "micro": "sum over pairs / n^2, then mean over lists",
-    "prevalence": "as macro, with the pairs the list would have without noise; needs the noise matrix",
-    "pooled": "mean over all pairs of the batch",
-    "sum": "sum over pairs, then mean over lists",
-}
-
-
-def coefficients(weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: Tensor | None) -> Tensor:
-    """The factor c of every list (B,).
-
-    >>> coefficients("micro", torch.tensor([2.0, 0.0]), torch.tensor([3.0, 1.0]), None).tolist()
-    [0.0555..., 0.5]
-    """
-    present = (n_docs > 0).to(n_pairs.dtype)
-    lists = present.sum().clamp(min=1.0)
-    if weighting == "sum":
-        return present / lists
-    if weighting == "macro":
-        return _divide(1.0, n_pairs) / (n_pairs > 0).sum().clamp(min=1)
-    if weighting == "pooled":
-        return torch.ones_like(n_pairs) * _divide(1.0, n_pairs.sum())
-    square = n_docs * n_docs
-    if weighting == "prevalence" and clean_share is not None:
-        square = square * clean_share
-    return _divide(1.0, square) / lists
-
-
-def _divide(a: float, b: Tensor) -> Tensor:
-    """The quotient, 0 where b = 0."""
-    return torch.where(b > 0, a / torch.where(b > 0, b, 1.0), 0.0)
-
-
-def pair_weight(kind: str, labels: Tensor, weights: Tensor) -> Tensor:
-    """N of every list; ``weights`` (B, L) are 0 at padding.
-
-    >>> pair_weight("strict", torch.tensor([[2.0, 1.0, 1.0]]), torch.ones(1, 3)).tolist()
-    [2.0]
-    """
-    total = weights.sum(1)
-    if kind == "all_ordered":
-        return (total * total - (weights * weights).sum(1)).clamp(min=0.0)
-    ordered, by = labels.sort(dim=1)
-    upto = torch.cat((torch.zeros_like(total[:, None]), weights.gather(1, by).cumsum(1)), 1)
-    below = torch.searchsorted(ordered, labels.contiguous(), right=False)
-    strict = (weights * upto.gather(1, below)).sum(1)
-    return strict if kind == "strict" else 2.0 * strict
-
-
-def clean_pair_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
-    """h: the share of pairs (y_i > y_j of all n^2) that a list would have without noise, estimated.
-
-    The shares of the given grades are multiplied by the inverse of the noise matrix P(given | true) and put
-    back among the shares; h is at least that of one document against all others.
-
-    >>> y, w = torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.ones(1, 4)
-    >>> clean_pair_share(y, w, torch.eye(2)).tolist()
-    [0.1875]
-    """
-    n = weights.sum(1).clamp(min=1.0)
-    grades = torch.arange(len(noise), device=labels.device)
-    given = torch.stack([(weights * (labels == g)).sum(1) / n for g in grades], 1)
-    if bool(((given.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
-        raise invalid(
-            "noise",
-            f"must cover every label, the grades 0..{len(noise) - 1}",
-            f"labels up to {labels.max():g}",
-        )
-    true: Tensor = torch.linalg.solve(noise.T.to(given.dtype), given.T).T.clamp(min=0.0)
-    true = true / true.sum(1, keepdim=True).clamp(min=torch.finfo(true.dtype).tiny)
-    return (0.5 * (1.0 - (true * true).sum(1))).clamp(min=0.0).maximum((n - 1.0) / (n * n))
-
-
-def noise_matrix(noise: object) -> Tensor:
-    """A (C, C) matrix P(given | true), also from the two keep probabilities (gamma0, gamma1).
-
-    >>> noise_matrix((0.9, 0.8)).tolist()
-    [[0.9, 0.0999...], [0.1999..., 0.8]]
-    """
-    return torch.as_tensor(grade_noise(noise))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Padded lists as the losses read them: floats of one type, zeros at padding."""
-
-    scores: Tensor
-    labels: Tensor
-    mask: Tensor
-    weights: Tensor
-    weighted: bool
-    gains: Tensor | None
-
-
-def read_batch(
-    scores: Tensor, labels: Tensor, mask: Tensor | None, weights: Tensor | None, gains: Tensor | None
-) -> Batch:
-    """Checks the shapes of a batch and fills its padding.
-
-    >>> read_batch(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([[True, False]]), None, None).scores
-    tensor([[1., 0.]])
-    """
-    named = {"labels": labels, "mask": mask, "weights": weights, "gains": gains}
-    for name, tensor in {"scores": scores, **named}.items():
-        if tensor is not None and not isinstance(tensor, Tensor):
-            raise invalid(
-                name, "must be a torch tensor", type(tensor).__name__, remedy="torch.as_tensor makes one."
-            )
-    if not scores.is_floating_point():
-        raise invalid("scores", "must be of a floating type", scores.dtype)
-    for name, tensor in named.items():
-        if scores.ndim != 2 or (tensor is not None and tensor.shape != scores.shape):
-            found = tuple(scores.shape) if scores.ndim != 2 or tensor is None else tuple(tensor.shape)
-            raise invalid(f"scores and {name}", "must be of one shape (lists, documents)", found)
-    inside = torch.ones_like(labels, dtype=torch.bool) if mask is None else mask.bool()
-    s = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-
-    def filled(tensor: Tensor) -> Tensor:
-        return tensor.to(s.dtype).masked_fill(~inside, 0.0)
-
-    return Batch(
-        s.masked_fill(~inside, 0.0),
-        filled(labels),
-        inside,
-        inside.to(s.dtype) if weights is None else filled(weights),
-        weights is not None,
-        None if gains is None else filled(gains),
-    )
-
-
-def refuse_gains(name: str, batch: Batch) -> None:
-    """Refuses gains where a loss would not read them."""
-    if batch.gains is not None:
-        raise invalid(
-            "gains",
-            f"have no meaning for {name}",
-            "a tensor",
-            remedy="Pass them as labels: their order counts.",
-        )

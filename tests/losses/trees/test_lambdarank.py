@@ -213,9 +213,9 @@ def test_wrong_arguments_are_named():
     data = judged([0, 2], [2])
     with pytest.raises(CleanrankError, match="unknown mode 'exakt'"):
         LambdaRankObjective(data, mode="exakt")
-    with pytest.raises(CleanrankError, match="sigmoid must be a positive"):
+    with pytest.raises(CleanrankError, match="sigmoid must be a number > 0"):
         LambdaRankObjective(data, sigmoid=0)
-    with pytest.raises(CleanrankError, match="truncation_level must be a whole number from 1 on"):
+    with pytest.raises(CleanrankError, match="truncation_level must be an integer >= 1"):
         LambdaRankObjective(data, truncation_level=0)
     with pytest.raises(CleanrankError, match=r"label_gain must list .* for grades 0\.\.2"):
         gains_of(data, [0, 1])

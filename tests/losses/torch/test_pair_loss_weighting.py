@@ -4,9 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrank.errors import InvalidInputError
+from cleanrank.errors import CleanrankError, InvalidInputError
+from cleanrank.losses.pairs import check_weighting
 from cleanrank.losses.torch import ranking_loss
-from cleanrank.losses.torch.weights import clean_pair_share, coefficients, noise_matrix, pair_weight
+from cleanrank.losses.torch.pair_loss import clean_share, list_factors, pair_weight
+
+
+def noise_matrix(noise):
+    return torch.tensor(check_weighting("prevalence", "strict", noise))
+
 
 PAIRS_OF = {
     "strict": lambda a, b: a > b,
@@ -45,14 +51,14 @@ def test_what_each_weighting_does_by_hand():
         "prevalence": [1 / (9 * 0.2 * 3), 1 / (16 * 0.1 * 3), 0, 1 / (0.5 * 3)],
     }
     for name, values in expected.items():
-        np.testing.assert_allclose(coefficients(name, n_pairs, n_docs, share), values, rtol=1e-12)
+        np.testing.assert_allclose(list_factors(name, n_pairs, n_docs, share), values, rtol=1e-12)
 
 
 def test_the_clean_share_of_pairs_comes_back_from_noisy_shares():
     """Prevalence .1 under keep probabilities (.9, .8) looks like .17; 1,000 documents show it exactly."""
     y = torch.zeros(1, 1000, dtype=torch.float64)
     y[0, :170] = 1.0
-    found = clean_pair_share(y, torch.ones_like(y), noise_matrix((0.9, 0.8)))
+    found = clean_share(y, torch.ones_like(y), noise_matrix((0.9, 0.8)))
     assert float(found) == pytest.approx(0.1 * 0.9, abs=1e-12)
 
 
@@ -61,13 +67,13 @@ def test_three_grades_use_the_whole_matrix():
     true = np.array([0.5, 0.3, 0.2])
     counts = np.rint(true @ T * 2000).astype(int)
     y = torch.tensor(np.repeat([0.0, 1.0, 2.0], counts))[None]
-    found = clean_pair_share(y, torch.ones_like(y), noise_matrix(T))
+    found = clean_share(y, torch.ones_like(y), noise_matrix(T))
     assert float(found) == pytest.approx((1 - (true**2).sum()) / 2, abs=1e-3)
 
 
 def test_a_share_below_that_of_one_document_is_lifted_to_it():
     y = torch.zeros(1, 10, dtype=torch.float64)
-    found = clean_pair_share(y, torch.ones_like(y), noise_matrix((0.9, 0.9)))
+    found = clean_share(y, torch.ones_like(y), noise_matrix((0.9, 0.9)))
     assert float(found) == pytest.approx(9 / 100)
 
 
@@ -80,9 +86,9 @@ def test_without_noise_prevalence_is_macro():
 
 
 def test_noise_that_says_nothing_or_is_no_matrix_is_refused():
-    with pytest.raises(InvalidInputError, match="invertible"):
+    with pytest.raises(InvalidInputError, match="must keep the grades apart"):
         noise_matrix((0.5, 0.5))
-    with pytest.raises(InvalidInputError, match="rows sum to 1"):
+    with pytest.raises(InvalidInputError, match="rows that sum to 1"):
         noise_matrix([[0.9, 0.2], [0.1, 0.9]])
 
 
@@ -145,9 +151,7 @@ def test_prevalence_keeps_the_clean_macro_risk_at_one_slope_on_a_mix():
 
 @pytest.mark.parametrize("noise", [(1.5, 0.9), [[1.2, -0.2], [0.1, 0.9]], "x", [[0.9, 0.1], [0.1]], 3])
 def test_what_holds_no_probabilities_is_no_noise(noise):
-    with pytest.raises(
-        InvalidInputError, match=r"noise must be a matrix P\(given \| true\) of probabilities"
-    ):
+    with pytest.raises(CleanrankError, match=r"noise matrix must hold probabilities|square matrix|'x'"):
         noise_matrix(noise)
 
 
@@ -158,6 +162,6 @@ def test_labels_that_the_noise_does_not_cover_are_refused(top):
     with pytest.raises(
         InvalidInputError, match=r"noise must cover every label, the grades 0\.\.1; got labels up to"
     ):
-        clean_pair_share(y, torch.ones_like(y), noise_matrix((0.9, 0.9)))
+        clean_share(y, torch.ones_like(y), noise_matrix((0.9, 0.9)))
     inside = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
-    assert clean_pair_share(y, inside, noise_matrix((0.9, 0.9))).shape == (2,)
+    assert clean_share(y, inside, noise_matrix((0.9, 0.9))).shape == (2,)

@@ -56,8 +56,6 @@ def test_expected_peers_are_the_mean_of_sampled_ones() -> None:
     draws = np.array([sampled.value(logits, targets, rng).mean() for _ in range(4000)])
     expected = peer("hinge", 0.4, prior=float(targets.mean())).value(logits, targets).mean()
     assert abs(draws.mean() - expected) < 4 * draws.std() / np.sqrt(len(draws))
-    same = sampled.expected(float(targets.mean())).value(logits, targets).mean()
-    assert same == expected
 
 
 def test_the_gradient_of_sampled_peers_is_numerical() -> None:
@@ -96,7 +94,7 @@ def test_constants_of_peers() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"alpha must lie in \[0, 1\].*got 1.1.*sum of the two flip"):
         peer("logistic", 1.1)
-    with pytest.raises(InvalidInputError, match=r"prior must lie in \[0, 1\]; got 2"):
+    with pytest.raises(InvalidInputError, match="prior must be a number >= 0 and <= 1; got 2"):
         peer("logistic", 0.1, prior=2)
     with pytest.raises(UnknownNameError, match=r"unknown mode of peers 'sample'. Did you mean 'sampled'"):
         peer("logistic", 0.1, "sample")

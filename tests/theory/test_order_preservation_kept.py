@@ -3,7 +3,7 @@ import pytest
 
 from cleanrank.errors import CleanrankError
 from cleanrank.theory import order_kept
-from cleanrank.theory.simulation import _agreement, _signs
+from cleanrank.theory.order_preservation import _agreement, _signs
 
 
 def test_more_labels_settle_auc_and_more_issues_settle_dcg():
@@ -27,13 +27,14 @@ def test_agreement_by_hand():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"gamma": 1.5}, "gamma must be the probability that a label is kept.*got 1.5"),
+        ({"gamma": 1.5}, "gamma must be a number >= 0 and <= 1; got 1.5"),
         ({"gamma": float("nan")}, "gamma must be"),
-        ({"prevalence": 2}, "prevalence must lie strictly between 0 and 1"),
-        ({"prevalence": float("nan")}, "prevalence must lie"),
+        ({"prevalence": 2}, "prevalence must be a number > 0 and < 1"),
+        ({"prevalence": float("nan")}, "prevalence must be a number"),
         ({"loudness": (1.0,)}, "loudness must be two positive numbers"),
         ({"loudness": (0.0, 0.0)}, "loudness must be two positive numbers"),
         ({"seed": -1}, "seed must be"),
+        ({"gamma": "x"}, "gamma must be a number >= 0 and <= 1; got 'x'"),
     ],
 )
 def test_what_is_no_trial_is_refused(call, message):
@@ -42,5 +43,5 @@ def test_what_is_no_trial_is_refused(call, message):
 
 
 def test_complaints():
-    with pytest.raises(CleanrankError, match="issues must be a whole number from 1 on"):
+    with pytest.raises(CleanrankError, match="issues must be an integer >= 1"):
         order_kept(issues=0)

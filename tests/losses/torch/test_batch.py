@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.losses.torch.weights import read_batch, refuse_gains
+from cleanrank.losses.torch.batch import read_batch
 
 
 def test_padding_is_filled_whatever_stands_there():
@@ -36,9 +36,9 @@ def test_flat_scores_are_refused():
 
 def test_gains_that_nobody_reads_are_refused():
     one = torch.ones(1, 1)
-    refuse_gains("ranknet", read_batch(one, one, None, None, None))
+    read_batch(one, one, None, None, None).refuse_gains("ranknet")
     with pytest.raises(InvalidInputError, match="Pass them as labels"):
-        refuse_gains("ranknet", read_batch(one, one, None, None, one))
+        read_batch(one, one, None, None, one).refuse_gains("ranknet")
 
 
 def test_what_is_no_tensor_of_floats_is_refused():

@@ -21,9 +21,9 @@ def test_the_mean_of_the_backward_loss_over_the_noise_is_the_clean_loss(name: st
 def test_forward_is_cross_entropy_of_the_noisy_probability() -> None:
     p = 1 / (1 + np.exp(-LOGITS))
     given = np.stack([1 - p, p], axis=1) @ T
-    found = forward("logistic", T)
+    loss = forward("logistic", T)
     for t in (0, 1):
-        np.testing.assert_allclose(found.value(LOGITS, t), -np.log(given[:, t]), atol=1e-12)
+        np.testing.assert_allclose(loss.value(LOGITS, t), -np.log(given[:, t]), atol=1e-12)
 
 
 def test_the_forward_loss_is_least_at_the_true_probability() -> None:
@@ -56,9 +56,9 @@ def test_a_profile_stands_for_its_matrix() -> None:
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        ([[0.5, 0.5], [0.5, 0.5]], "must not be singular"),
+        ([[0.5, 0.5], [0.5, 0.5]], "must keep the grades apart"),
         (np.eye(3), r"must be 2 x 2, .* got shape \(3, 3\)"),
-        ([[0.9, 0.2], [0.1, 0.9]], "add to 1 in every row"),
+        ([[0.9, 0.2], [0.1, 0.9]], "must have rows that sum to 1"),
     ],
 )
 @pytest.mark.parametrize("correction", [forward, backward])

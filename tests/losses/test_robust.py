@@ -75,10 +75,10 @@ def test_clipping_cuts_value_and_gradient() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: label_smoothing("logistic", 1.2), r"eps must lie in \[0, 1\]; got 1.2"),
-        (lambda: bootstrap("logistic", -0.1), r"beta must lie in \[0, 1\]; got -0.1"),
-        (lambda: clipped("logistic", 0.0), "at must be a positive number; got 0.0"),
-        (lambda: clipped("logistic", float("nan")), "at must be a positive number; got nan"),
+        (lambda: label_smoothing("logistic", 1.2), r"eps must be a number >= 0 and <= 1; got 1.2"),
+        (lambda: bootstrap("logistic", -0.1), r"beta must be a number >= 0 and <= 1; got -0.1"),
+        (lambda: clipped("logistic", 0.0), "at must be a number > 0; got 0.0"),
+        (lambda: clipped("logistic", float("nan")), "at must be a number > 0; got nan"),
     ],
 )
 def test_options_out_of_range_are_refused(make: object, message: str) -> None:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from cleanrank.errors import CleanrankError, UnknownNameError
-from cleanrank.losses.torch.weights import SWAPS, ranking, swap_of
+from cleanrank.losses.torch.swap_weights import SWAPS, ranking, swap_of
 from cleanrank.metrics import _reference
 from cleanrank.metrics.measure import Measure
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.losses.trees._lambda_kernels import ideal_dcg, resort, sigmoid_table
+from cleanrank.losses.trees.lambdarank import ideal_dcg, resort, sigmoid_table
 
 
 @pytest.mark.parametrize("n", [1, 2, 50, 3000])

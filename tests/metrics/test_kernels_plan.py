@@ -3,10 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.errors import InvalidInputError
 from cleanrank.jit import query_chunks
-from cleanrank.metrics._encoding import CODES, check_grades, discount, make_plan
-from cleanrank.metrics.measure import MEASURES, as_measures
+from cleanrank.metrics._kernels import CODES, make_plan
+from cleanrank.metrics.measure import MEASURES, as_measures, discount
 from cleanrank.ragged import indptr_of
 
 
@@ -42,11 +41,3 @@ def test_grades_without_gaps_where_they_are_high():
     plan = make_plan(as_measures("map:relevant=9"), np.array([0, 9, 4000]), np.array([0, 3]))
     assert plan.code.tolist() == [0, 1, 2]
     assert plan.gain_of[1].tolist() == [0, 9, 4000]
-
-
-def test_grades_that_a_measure_cannot_read_are_refused():
-    with pytest.raises(InvalidInputError, match=r"max_grade of 'err'.*max_grade=5"):
-        check_grades(as_measures("err"), np.array([5]), None)
-    with pytest.raises(InvalidInputError, match="gain=linear"):
-        check_grades(as_measures("ndcg"), np.array([0, 61]), None)
-    check_grades(as_measures("ndcg"), np.array([0, 61]), np.ones(2))
