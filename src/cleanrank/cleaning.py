@@ -195,9 +195,9 @@ def clean(
         raise invalid(
             "issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt."
         )
-    given: dict[str, Any] = {"min_doubt": min_doubt, "weight": weight}
-    given["label_gain"] = None if label_gain is None else [float(gain) for gain in label_gain]
-    options = {name: value for name, value in given.items() if value is not None}
+    gains = None if label_gain is None else [float(gain) for gain in label_gain]
+    settings = {"min_doubt": min_doubt, "weight": weight, "label_gain": gains}
+    options = {name: value for name, value in settings.items() if value is not None}
     if mode == "posterior" and min_doubt is None:
         new, old = _gains(data, table, options)
         acted = new != old

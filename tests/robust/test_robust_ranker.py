@@ -55,7 +55,7 @@ def test_few_documents_get_small_leaves_only():
 
 def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
     ranker = fitted(noisy, held, noise=noisy.profile)
-    assert ranker.chosen_["strategy"] == ranker.report_.chosen == "posterior"
+    assert ranker.chosen_["strategy"] == ranker.report_.strategy == "posterior"
     gains = ranker.cleaned_.data.gains
     columns = np.stack([ranker.issues_.reasons[f"p_true_{g}"] for g in range(5)], axis=1)
     assert gains == pytest.approx(columns @ [0, 1, 3, 7, 15])
@@ -83,7 +83,7 @@ def test_noise_comes_in_many_forms(noisy, held, kind):
         "estimate": from_gold(noisy.data, sheet.row_ids, truth),
         "answers": GoldAnswers(sheet.row_ids, truth, np.ones(60)),
     }[kind]
-    assert fitted(noisy, held, noise=form).report_.chosen == "posterior"
+    assert fitted(noisy, held, noise=form).report_.strategy == "posterior"
 
 
 def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
@@ -127,7 +127,7 @@ def test_without_knowledge_it_falls_back_to_the_tuned_baseline_and_says_so(noisy
     ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
     with pytest.warns(UserWarning, match="fell back to the tuned baseline"):
         ranker.fit_data(noisy.data, held.data)
-    assert ranker.chosen_["strategy"] == ranker.report_.chosen == "baseline"
+    assert ranker.chosen_["strategy"] == ranker.report_.strategy == "baseline"
     assert ranker.cleaned_ is None
     assert "judge about 100 rows" in repr(ranker.report_)
     models = [
@@ -146,7 +146,7 @@ def test_too_few_gold_rows_are_not_trusted(noisy, held):
         ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(
             noisy.data, held.data, gold=(sheet.row_ids, noisy.true_labels[sheet.rows])
         )
-    assert ranker.report_.chosen == "baseline"
+    assert ranker.report_.strategy == "baseline"
 
 
 def test_without_validation_data_all_rows_are_used_in_the_end(noisy):
@@ -183,7 +183,7 @@ def test_the_report_is_plain_values(noisy, held):
     import json
 
     found = json.loads(json.dumps(fitted(noisy, held, noise=noisy.profile).report_.to_json()))
-    assert found["chosen"] == "posterior"
+    assert found["strategy"] == "posterior"
     assert found["matrix"][0][0] == pytest.approx(0.8)
 
 
@@ -318,7 +318,7 @@ def issues(noisy):
 def test_issues_that_carry_probabilities_stand_in_for_the_noise(noisy, held, issues):
     by_noise = fitted(noisy, held, noise=noisy.profile)
     by_issues = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(noisy.data, held.data, issues=issues)
-    assert by_issues.chosen_["strategy"] == by_issues.report_.chosen == "posterior"
+    assert by_issues.chosen_["strategy"] == by_issues.report_.strategy == "posterior"
     assert by_issues.report_.reasons == ("the probabilities of true grades were given",)
     assert by_issues.report_.doubted == pytest.approx(issues.doubt.mean())
     np.testing.assert_array_equal(by_issues.cleaned_.data.gains, by_noise.cleaned_.data.gains)

@@ -235,18 +235,8 @@ def find_by_loss(
 ) -> LabelIssues:
     """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
 
-    For probabilities that is 1 - the geometric mean of p_given over the run.
-
-    Args:
-        data: judged rows.
-        share: of the rows, those of highest loss, that are issues where the run prefers another grade.
-        run: predictions at hand, see ``watch_run`` for this and the following.
-        objective: what the models learn.
-        folds: of the queries.
-        rounds: trees (of each grade).
-        params: LightGBM parameters.
-        seed: for the folds and the models.
-        n_jobs: threads.
+    For probabilities that is 1 - the geometric mean of p_given over the run. Issues are the ``share`` of rows
+    with the highest loss, where the run prefers another grade. Further arguments are those of ``watch_run``.
 
     >>> import cleanrank as cr
     >>> noisy = cr.corrupt(cr.make_ranking(40, 5, docs_per_query=20, seed=0), rate=0.1, seed=1)
@@ -275,19 +265,10 @@ def find_forgotten(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> LabelIssues:
-    """Doubts labels that a run forgets or never learns.
+    """Doubts labels that a run forgets or never learns; doubt = times forgotten / the most that can be.
 
-    Args:
-        data: judged rows.
-        least: rows forgotten at least so much, as a share of the most that can be, are issues where the run
-            prefers another grade.
-        run: predictions at hand, see ``watch_run`` for this and the following.
-        objective: what the models learn.
-        folds: of the queries.
-        rounds: trees (of each grade).
-        params: LightGBM parameters.
-        seed: for the folds and the models.
-        n_jobs: threads.
+    Issues are rows doubted ``least`` or more, where the run prefers another grade. Further arguments are
+    those of ``watch_run``.
     """
     check_number("least", least, above=0, most=1)
     course = watch_run(

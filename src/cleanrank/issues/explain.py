@@ -180,13 +180,11 @@ def ordinal(n: int) -> str:
 def _rows(table: LabelIssues, n: int | None, ids: npt.ArrayLike | None) -> IntArray:
     """The places of the rows to explain: those of the ids, or the worst issues."""
     if ids is None:
-        issues = np.flatnonzero(table.is_label_issue)
-        order = issues[np.lexsort((table.row_id[issues], -table.doubt[issues]))]
-        return order if n is None else order[:n]
-    wanted = np.atleast_1d(np.asarray(ids))
-    place = match_rows(table.row_id, wanted)
+        return table.worst_rows(n)
+    row_ids = np.atleast_1d(np.asarray(ids))
+    place = match_rows(table.row_id, row_ids)
     if (place < 0).any():
-        raise invalid("rows", "must be row ids of the table", wanted[np.argmax(place < 0)])
+        raise invalid("rows", "must be row ids of the table", row_ids[np.argmax(place < 0)])
     return place
 
 

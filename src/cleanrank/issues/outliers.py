@@ -209,8 +209,7 @@ class SOUR:
     def frequency(self) -> FloatArray:
         """The share of the models that flagged each document."""
         self._need_something()
-        share: FloatArray = self.counts / self.seen
-        return share
+        return np.asarray(self.counts / self.seen)
 
     @property
     def doubt(self) -> FloatArray:
@@ -260,8 +259,7 @@ class SOUR:
 def labels_of_kind(y: Array, kind: str, highest_negative: int = 0) -> BoolArray:
     """Which grades are of a kind: "neg" (not relevant), "pos" (relevant) or "all"."""
     kinds = KINDS[one_of("kind of outlier", kind, KINDS)]
-    mask: BoolArray = np.where(y > highest_negative, bool(kinds & POS), bool(kinds & NEG))
-    return mask
+    return np.where(y > highest_negative, bool(kinds & POS), bool(kinds & NEG)).astype(np.bool_)
 
 
 def _checked_rows(y: npt.ArrayLike, indptr: IntArray) -> tuple[Array, IntArray]:

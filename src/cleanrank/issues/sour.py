@@ -46,8 +46,8 @@ def find_sour(
     Args:
         data: judged rows.
         cutoff: k, the cut-off of the measure.
-        start: s; half of ``end`` unless given. Models of few trees are unstable, so that few outliers survive
-            from 0 on.
+        start: s; half of ``end`` unless given. Models of few trees are unstable, so that few outliers would
+            survive from 0.
         end: e, trees of the base model.
         kind: "neg", "pos" or "all".
         rule: "paper" or "reference", see ``issues/outliers.py``.
@@ -147,14 +147,7 @@ def watch_training(
     """Trains the base model on all of ``data``, ``window.end`` trees without early stopping, and watches it.
 
     With our objectives the detector reads the rankings that the objective has sorted anyway; with LightGBM's
-    own a callback reads the scores.
-
-    Args:
-        data: rows to learn from and to doubt.
-        window: what is looked for.
-        settings: how trees are grown.
-        progress: called with (trees, ``window.end``).
-        options: further arguments of ``SOUR``.
+    own a callback reads the scores. ``options`` are those of ``SOUR``.
     """
     settings = replace(settings or TreeParams(), n_estimators=window.end)
     detector = SOUR.of(data, window, **{"n_jobs": settings.n_jobs, **options})
@@ -166,12 +159,7 @@ def watch_model(
 ) -> SOUR:
     """Watches the first 1, 2, ... trees of a trained model; finds what watching the training finds.
 
-    Args:
-        data: rows to doubt, those the model was trained on or others.
-        model: one with fewer trees than ``window.end`` is watched to its end.
-        window: what is looked for.
-        n_jobs: threads.
-        options: further arguments of ``SOUR``.
+    A model with fewer trees than ``window.end`` is watched to its end. ``options`` are those of ``SOUR``.
     """
     return SOUR.of(data, window, n_jobs=n_jobs, **options).watch(_stages(data, model, window, n_jobs))
 
@@ -190,14 +178,7 @@ def watch_folds(
 ) -> tuple[SOUR, FloatArray]:
     """Watches, for every query, a model that never saw it; gives the detector and the last scores.
 
-    A model cannot excuse outliers that it has not memorised.
-
-    Args:
-        data: rows to learn from and to doubt.
-        window: what is looked for.
-        settings: how trees are grown.
-        n_folds: parts that the queries are cut into.
-        options: further arguments of ``SOUR``.
+    A model cannot excuse outliers that it has not memorised. ``options`` are those of ``SOUR``.
     """
     check_integer("folds", n_folds)
     settings = replace(settings or TreeParams(), n_estimators=window.end)
@@ -239,16 +220,8 @@ def outlier_history(
     """The share of flags by frequency band and step of the training (Figure 6 of Marcuzzi et al. 2022).
 
     Of the documents flagged at least once, band b holds those flagged in b/bands to (b+1)/bands of the
-    models. Gives the table (bands, steps) of shares and the number of documents in each band.
-
-    Args:
-        data: rows to look at.
-        model: a trained model; its first 1, 2, ... trees rank.
-        window: what is looked for.
-        bands: rows of the table.
-        steps: columns of the table: runs of consecutive models.
-        n_jobs: threads.
-        whole: a detector that has watched these models; without it they are ranked twice.
+    models; a step is a run of consecutive models. Gives the table (bands, steps) of shares and the number of
+    documents in each band. ``whole`` has watched these models; without it they are ranked twice.
     """
     whole = watch_model(data, model, window, n_jobs=n_jobs) if whole is None else whole
     band = np.minimum((whole.frequency * bands).astype(np.int64), bands - 1)

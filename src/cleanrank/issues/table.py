@@ -126,15 +126,18 @@ class LabelIssues:
 
     def select(self, rows: RowChoice) -> "LabelIssues":
         """Keeps the rows at these positions, in that order (or those of a mask)."""
-        chosen = np.asarray(rows)
-        changed: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
-        return replace(self, **changed, reasons={n: np.asarray(v)[chosen] for n, v in self.reasons.items()})
+        rows = np.asarray(rows)
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return replace(self, **columns, reasons={n: np.asarray(v)[rows] for n, v in self.reasons.items()})
 
     def worst(self, n: int | None = None) -> "LabelIssues":
         """The issues, most doubted first; then by row id."""
+        return self.select(self.worst_rows(n))
+
+    def worst_rows(self, n: int | None = None) -> IntArray:
+        """The places in the table of the issues, most doubted first; then by row id."""
         rows = np.flatnonzero(self.is_label_issue)
-        by_doubt = rows[np.lexsort((self.row_id[rows], -self.doubt[rows]))]
-        return self.select(by_doubt if n is None else by_doubt[:n])
+        return rows[np.lexsort((self.row_id[rows], -self.doubt[rows]))][:n]
 
     def aligned(self, data: RankingData) -> "LabelIssues":
         """The table's rows in the order of ``data``, matched by row id; grades must be those of ``data``."""

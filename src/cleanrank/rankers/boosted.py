@@ -15,7 +15,14 @@ from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
 from cleanrank.rankers.base import BaseRanker, best_of, check_rows, held_out
-from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams, common_params, lambdarank_params
+from cleanrank.rankers.trees import (
+    LAMBDARANK,
+    LAMBDAS,
+    TreeModel,
+    TreeParams,
+    common_params,
+    lambdarank_params,
+)
 from cleanrank.types import Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
@@ -176,24 +183,27 @@ class BoostedRanker(BaseRanker):
         choices = self.choices(n_docs)
         if not search and validation is None and not str(self.measure).startswith(LIGHTGBM_MEASURE):
             Measure.parse(self.measure)  # a slip is noticed although nothing is measured
-        steps = Steps(progress, self.folds + len(choices) + refit) if self.folds else None
+        # A posterior counts steps; without one every model counts its trees.
+        steps = Steps(progress if self.folds else None, self.folds + len(choices) + refit)
+        by_tree = None if self.folds else progress
         train, validation, facts = self._repaired(train, validation, steps, **known)
-        if steps is not None:
-            steps(self.folds)
+        steps(self.folds)
         learn, held = held_out(train, HELD_OUT, self.random_state) if refit else (train, validation)
-        models = [self._train(choice, learn, held, None, steps, progress) for choice in choices]
-        values = [float(np.nan_to_num(model.validation_value or 0.0)) for model in models]
-        best = best_of(range(len(models)), values.__getitem__)
-        self.model_ = models[best]
+        tried: list[tuple[float | None, TreeModel, dict[str, Any]]] = []
+        for choice in choices:
+            model = self._train(choice, learn, held, self.n_estimators, by_tree)
+            value = model.validation_value
+            # 0 where no validation query counts.
+            tried.append((float(np.nan_to_num(value or 0.0)) if search else value, model, choice))
+            steps(steps.count + 1)
+        value, model, choice = best_of(tried, lambda each: each[0] or 0.0)
         if refit:
-            trees = self.model_.best_iteration
-            self.model_ = self._train(choices[best], train, None, trees, steps, progress)
-        every = zip(choices, values, models, strict=True)
-        tried = tuple({**c, "validation": v, "trees": m.best_iteration} for c, v, m in every)
-        self.tried_ = tried if search else ()
-        value = values[best] if search else self.model_.validation_value
-        self.chosen_ = {**facts, **choices[best], "trees": self.model_.best_iteration, "validation": value}
-        self.alpha_ = choices[best].get("alpha", self.alpha) if self.robust == PEER else None
+            model = self._train(choice, train, None, model.best_iteration, by_tree)
+            steps(steps.count + 1)
+        self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
+        self.chosen_ = facts | _record(choice, value, model)
+        self.alpha_ = choice.get("alpha", self.alpha) if self.robust == PEER else None
+        self.model_ = model
 
     def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
         """Every combination of the grid, for each alpha to try.
@@ -223,7 +233,7 @@ class BoostedRanker(BaseRanker):
         """
         self._check_settings()
         robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
-        own, _ = lambdarank_params(self.params)
+        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
         options: dict[str, Any] = {"sigmoid": self.sigma, "n_jobs": self.n_jobs}
         self.loss_: BinaryLoss | None = None
         if self.objective in (*LAMBDAS, "gbdt"):
@@ -231,11 +241,10 @@ class BoostedRanker(BaseRanker):
                 return None
             self.loss_ = robust_loss(robust, "logistic")
             options |= {"norm": self.objective == "lambdarank", "mode": self.implementation}
-            level = {} if self.truncation_level is None else {"truncation_level": self.truncation_level}
-            return RobustLambdaObjective(train, self.loss_, **options | level | own)
+            return RobustLambdaObjective(train, self.loss_, **options | own)
         self.loss_ = robust_loss(robust, self.objective)
-        if own:
-            raise invalid("params", "must leave out what only lambdarank reads", sorted(own))
+        if only := sorted(LAMBDARANK.keys() & resolve_aliases(self.params).keys()):
+            raise invalid("params", "must leave out what only lambdarank reads", only)
         peers = has_peers(self.robust)
         pairs = self.pairs or ("all_ordered" if peers else "strict")
         if peers and pairs == "strict":
@@ -257,7 +266,7 @@ class BoostedRanker(BaseRanker):
         )
 
     def _repaired(
-        self, train: RankingData, validation: RankingData | None, steps: Steps | None
+        self, train: RankingData, validation: RankingData | None, steps: Steps
     ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
         """The rows to learn from and to choose on, and what ``chosen_`` says about them."""
         return train, validation, {}
@@ -267,11 +276,9 @@ class BoostedRanker(BaseRanker):
         choice: Mapping[str, Any],
         train: RankingData,
         validation: RankingData | None,
-        trees: int | None,
-        steps: Steps | None,
+        n_estimators: int,
         progress: Progress | None,
     ) -> TreeModel:
-        """One model; ``trees`` stand in for n_estimators where their number was chosen."""
         cell = {name: value for name, value in choice.items() if name != "alpha"}
         alpha = choice.get("alpha", self.alpha)
         objective = self.make_objective(train, alpha)
@@ -279,12 +286,7 @@ class BoostedRanker(BaseRanker):
         params = common | cell
         peers = None
         if objective is None and self.objective in LAMBDAS:
-            own: dict[str, Any] = {
-                "sigmoid": self.sigma,
-                "lambdarank_truncation_level": self.truncation_level,
-                "label_gain": self.label_gain if train.gains is None else None,
-            }
-            params = {name: value for name, value in own.items() if value is not None} | params
+            params = self._lambdarank(train) | params
             if self.robust == PEER:
                 # Peers take curvature away; a leaf must keep some, or its value has no bound.
                 params = {"min_sum_hessian_in_leaf": 1e-3} | params
@@ -292,22 +294,29 @@ class BoostedRanker(BaseRanker):
                 peers = Peers(float(alpha), kind, self.within, self.permutations, self.random_state)
         elif objective is not None:
             _, params = lambdarank_params(params)
-        model = TreeParams(
+        settings = TreeParams(
             objective=str(self.objective) if objective is None else "lambdarank",
             implementation=self.implementation,
             peers=peers,
             params=params,
-            n_estimators=self.n_estimators if trees is None else trees,
+            n_estimators=n_estimators,
             early_stopping_rounds=self.early_stopping_rounds,
             measure=self.measure,
             seed=self.random_state,
             n_jobs=self.n_jobs,
             deterministic=self.deterministic,
             position_bias=train.positions is not None and peers is None and self.objective != "gbdt",
-        ).train(train, validation, objective=objective, progress=progress if steps is None else None)
-        if steps is not None:
-            steps(steps.count + 1)
-        return model
+        )
+        return settings.train(train, validation, objective=objective, progress=progress)
+
+    def _lambdarank(self, train: RankingData) -> dict[str, Any]:
+        """What LambdaRank reads among the arguments, by LightGBM's names."""
+        own = {
+            "sigmoid": self.sigma,
+            "lambdarank_truncation_level": self.truncation_level,
+            "label_gain": self.label_gain if train.gains is None else None,
+        }
+        return {name: value for name, value in own.items() if value is not None}
 
     def _searches_alpha(self) -> bool:
         return self.robust == PEER and self.alpha == AUTO
@@ -332,6 +341,10 @@ class BoostedRanker(BaseRanker):
                 rule = f"has no meaning for {self.objective}"
                 remedy = "Use a pairwise loss such as objective='ranknet', or leave it out."
                 raise invalid(name, rule, repr(getattr(self, name)), remedy=remedy)
+
+
+def _record(choice: Mapping[str, Any], value: float | None, model: TreeModel) -> dict[str, Any]:
+    return {**choice, "trees": model.best_iteration, "validation": value}
 
 
 def has_peers(spec: Spec) -> bool:

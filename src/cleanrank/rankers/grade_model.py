@@ -8,7 +8,10 @@ Training grades may be noisy, so the models are small. What is learnt is a softm
 * ``fit_soft_grades``: probabilities w of grades, by their cross-entropy; its gradient is q - w. A model that
   is taught what another one believes does not chase single wrong labels.
 
-The first two choose the number of trees on queries held out inside the training part.
+The first two choose the number of trees on queries held out inside the training part: they stop after
+``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``, what
+is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most; ``params``,
+LightGBM parameters that replace DEFAULTS; ``seed``, for held-out queries and LightGBM; ``n_jobs``, threads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -124,18 +127,7 @@ def fit_grades(
     early_stopping_rounds: int = 15,
     n_jobs: int = 1,
 ) -> FloatArray:
-    """Learns P(given grade | features) on ``train`` and predicts it for ``rows``: (N, C).
-
-    Args:
-        train: rows with given grades.
-        rows: rows to predict; their grades are not looked at.
-        n_grades: C; the highest grade of ``train`` plus one when not given.
-        seed: for the held-out queries and LightGBM.
-        params: LightGBM parameters that replace DEFAULTS.
-        n_estimators: trees of each grade at the most.
-        early_stopping_rounds: trees without gain in held-out log loss before it stops.
-        n_jobs: threads.
-    """
+    """P(given grade | features), by the log loss; ``n_grades`` is C, else the highest grade plus one."""
     C = max(train.n_grades, 2) if n_grades is None else n_grades
     if train.n_grades > C:
         raise invalid("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
@@ -159,20 +151,10 @@ def fit_true_grades(
     early_stopping_rounds: int = 15,
     n_jobs: int = 1,
 ) -> list[FloatArray]:
-    """Learns P(true grade | features) from noisy grades and predicts it for sets of rows: (N, C) each.
+    """P(true grade | features) for sets of rows, from the likelihood L[i, l] = P(given grade of i | true l).
 
-    Args:
-        train: rows to learn from.
-        likelihood: (N, C) L[i, l] = P(given grade of row i | true grade l); a row of a known grade has one
-            entry.
-        rows: sets of rows to predict; their grades are not looked at.
-        shares: about how common the true grades are; it decides between grades that the given ones cannot
-            tell apart.
-        seed: for the held-out queries and LightGBM.
-        params: LightGBM parameters that replace DEFAULTS.
-        n_estimators: trees of each grade at the most.
-        early_stopping_rounds: trees without gain in held-out likelihood before it stops.
-        n_jobs: threads.
+    A row of a known grade has one entry in L. ``shares`` say about how common the true grades are, which
+    decides between grades that the given ones cannot tell apart.
     """
     L = np.ascontiguousarray(likelihood, dtype=np.float64)
     base = np.log(true_shares(L, train.weights, shares))
@@ -197,17 +179,7 @@ def fit_soft_grades(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> list[FloatArray]:
-    """Learns targets (N, C) on the features of ``train`` and predicts them for sets of rows: (N, C) each.
-
-    Args:
-        train: rows to learn from; their grades are not looked at.
-        targets: a probability of every grade for each of them.
-        rows: sets of rows to predict.
-        n_estimators: trees of each grade.
-        params: LightGBM parameters that replace DEFAULTS.
-        seed: for LightGBM.
-        n_jobs: threads.
-    """
+    """Probabilities of grades for sets of rows, from those of the training rows, ``targets`` (N, C)."""
     w = np.ascontiguousarray(targets, dtype=np.float64)
     if w.ndim != 2 or len(w) != train.n_docs or w.shape[1] < 2:
         raise invalid("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
@@ -221,11 +193,8 @@ def calibrated(probabilities: FloatArray, likelihood: FloatArray) -> tuple[Float
     """Rescales out-of-fold probabilities so that what was observed is likeliest: q^a exp(b), per row to 1.
 
     Temperature and a bias per grade (vector scaling, Guo et al. 2017 with one slope) that maximise
-    sum_i log sum_l q_l L[i, l]. Returns the rescaled probabilities and (a, b_0, ..., b_(C-1)).
-
-    Args:
-        probabilities: (N, C) of grades.
-        likelihood: (N, C) P(observation of the row | grade); one-hot where the grade itself is observed.
+    sum_i log sum_l q_l L[i, l] for L[i, l] = P(observation of the row | grade), one-hot where the grade
+    itself is observed. Returns the rescaled probabilities and (a, b_0, ..., b_(C-1)).
     """
     from scipy.optimize import minimize
 
@@ -267,10 +236,10 @@ class SoftTargets:
             np.ascontiguousarray(scores, dtype=np.float64).reshape(self.targets.shape), axis=1
         )
         C = q.shape[1]
-        grad, hess = q - self.wanted(q), np.maximum(C / (C - 1) * q * (1 - q), 1e-6)
+        grad, hess = q - self.target(q), np.maximum(C / (C - 1) * q * (1 - q), 1e-6)
         return (grad, hess) if self.weights is None else (grad * self.weights, hess * self.weights)
 
-    def wanted(self, q: FloatArray) -> FloatArray:
+    def target(self, q: FloatArray) -> FloatArray:
         """What q is drawn to."""
         return self.targets
 
@@ -278,7 +247,7 @@ class SoftTargets:
 class NoisyGrades(SoftTargets):
     """The negative log likelihood -log sum_l q_l L_l of given grades, for targets L (N, C)."""
 
-    def wanted(self, q: FloatArray) -> FloatArray:
+    def target(self, q: FloatArray) -> FloatArray:
         """The posterior q L / sum q L."""
         joint = q * self.targets
         posterior: FloatArray = joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)
@@ -366,18 +335,10 @@ def watch_boosting(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> None:
-    """Trains on ``train`` and shows the observer the predictions for ``rows`` after every tree of a grade.
+    """Trains and shows the observer (trees so far, predictions for ``rows``) after every tree of a grade.
 
-    Args:
-        train: judged rows.
-        rows: rows to watch; None means those of ``train``.
-        observer: sees (trees so far, predictions); the array may be written over later.
-        objective: "grades" (a probability of every grade) or "ranking" (LambdaRank scores).
-        n_grades: C; the highest grade of ``train`` plus one when not given.
-        n_estimators: trees (of each grade).
-        params: LightGBM parameters that replace DEFAULTS.
-        seed: for LightGBM.
-        n_jobs: threads.
+    Predictions are probabilities of the C grades for objective "grades", LambdaRank scores for "ranking"; the
+    array may be written over later. Without ``rows`` those of ``train`` are watched.
 
     >>> import cleanrank as cr
     >>> seen = []

@@ -41,7 +41,7 @@ class RobustReport:
     """What was done and why.
 
     Attributes:
-        chosen: one of STRATEGIES.
+        strategy: one of STRATEGIES.
         reasons: why, in words.
         noise: the matrix in use; None for the baseline.
         estimate: what the matrix was read off; None when it was given.
@@ -50,7 +50,7 @@ class RobustReport:
         tried: parameters, validation value and trees of every model.
     """
 
-    chosen: str
+    strategy: str
     reasons: tuple[str, ...]
     noise: NoiseProfile | None
     estimate: NoiseEstimate | None
@@ -59,7 +59,10 @@ class RobustReport:
     tried: tuple[Mapping[str, Any], ...]
 
     def __repr__(self) -> str:
-        lines = [f"{self.chosen}: {STRATEGIES[self.chosen]}", *(f"  - {reason}" for reason in self.reasons)]
+        lines = [
+            f"{self.strategy}: {STRATEGIES[self.strategy]}",
+            *(f"  - {reason}" for reason in self.reasons),
+        ]
         if self.doubted is not None:
             lines.append(f"  {self.doubted:.1%} of the training grades are expected to be wrong")
         for record in self.tried:
@@ -71,7 +74,7 @@ class RobustReport:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            "chosen": self.chosen,
+            "strategy": self.strategy,
             "reasons": list(self.reasons),
             "matrix": None if self.noise is None else self.noise.matrix.tolist(),
             "gold": self.n_gold,
@@ -167,7 +170,7 @@ class RobustRanker(BoostedRanker):
         self,
         train: RankingData,
         validation: RankingData | None,
-        steps: Steps | None,
+        steps: Steps,
         *,
         gold: Any = None,
         issues: LabelIssues | None = None,

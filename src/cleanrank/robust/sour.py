@@ -302,14 +302,8 @@ def train_in_phases(
 ) -> tuple[TreeModel, list[int]]:
     """Trees e_(i-1)+1..e_i learn without O_i, the outliers of all models up to e_i; the last ones from all.
 
-    The O_i are nested. Only the last phase stops early. Gives the model and the sizes of the O_i.
-
-    Args:
-        train: all rows.
-        validation: rows to stop on.
-        detector: with keep="lead", has watched the base model.
-        ends: rising tree counts below ``settings.n_estimators``.
-        settings: how trees are grown.
+    The O_i are nested; ``detector``, with keep="lead", has watched the base model. Only the last phase stops
+    early. Gives the model and the sizes of the O_i.
     """
     cuts = [0, *ends, settings.n_estimators]
     if not all(is_integer(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
@@ -373,14 +367,8 @@ def train_while_filtering(
 ) -> tuple[TreeModel, SOUR, BoolArray]:
     """Trains one model and leaves documents out on the fly; gives it, its detector and who was out last.
 
-    Args:
-        train: all rows.
-        validation: rows to stop on.
-        window: what is looked for; models up to ``start`` trees leave nobody out.
-        settings: how trees are grown; not with the built-in implementation or peers.
-        patience: models in a row that must flag a document.
-        every: how often, in trees, the left-out documents are looked up.
-        progress: called with (trees, n_estimators).
+    ``patience`` models in a row must flag a document; who is left out is looked up after ``every`` so many
+    trees, and models up to ``window.start`` trees leave nobody out.
     """
     if settings.implementation == "builtin" or settings.peers is not None:
         value = f"{settings.implementation}{'' if settings.peers is None else ' with peers'}"
