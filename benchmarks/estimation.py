@@ -31,7 +31,7 @@ from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, class_conditional, geometric, one_way, uniform
-from cleanrank.rankers.grades import fit_grades
+from cleanrank.rankers.grade_model import fit_grades
 from cleanrank.types import RankingData
 
 VERSION = 1
@@ -39,7 +39,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "estimating-noise.md"
 BEGIN, END = "<!-- estimation: begin -->", "<!-- estimation: end -->"
 ITEMS = 200
 FOREST: dict[str, Any] = {
-    "rounds": 60,
+    "n_estimators": 60,
     "early_stopping_rounds": 8,
     "params": {"learning_rate": 0.2, "max_bin": 31},
 }

@@ -15,7 +15,7 @@ from timing import write_result
 
 import cleanrank as cr
 from cleanrank.metrics.significance import bootstrap_interval, fisher_test
-from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.rankers.trees import TreeParams
 
 MEASURE = "ndcg@10"
 OBJECTIVES = ("builtin", "parity", "exact")
@@ -26,7 +26,10 @@ def of_fold(name, fold, norm):
     splits = cr.load_dataset(name, fold=fold)
     values, trees = {}, {}
     for objective in OBJECTIVES:
-        model = train_lambdarank(splits.train, splits.validation, objective=objective, norm=norm, rounds=300)
+        settings = TreeParams(
+            objective="lambdarank" if norm else "lambdamart", implementation=objective, n_estimators=300
+        )
+        model = settings.train(splits.train, splits.validation)
         values[objective] = np.asarray(
             cr.evaluate(model.predict(splits.test.X), splits.test, MEASURE)[MEASURE]
         )

@@ -21,24 +21,25 @@ import numpy as np
 from timing import write_result
 
 import cleanrank as cr
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 
 GOAL = 1.10
 CANDIDATES: dict[str, dict[str, Any]] = {
-    "ranknet": {"loss": "ranknet"},
-    "sigmoid": {"loss": "sigmoid"},
-    "hinge": {"loss": "hinge"},
-    "ramp": {"loss": "ramp"},
-    "ranknet gce": {"loss": "ranknet", "robust": "gce"},
-    "ranknet taylor": {"loss": "ranknet", "robust": "taylor"},
-    "ranknet label_smoothing": {"loss": "ranknet", "robust": "label_smoothing"},
-    "ranknet bootstrap": {"loss": "ranknet", "robust": "bootstrap"},
-    "ranknet clipped": {"loss": "ranknet", "robust": "clipped"},
-    "ranknet peer, all ordered pairs": {"loss": "ranknet", "robust": "peer"},
-    "hinge peer, all ordered pairs": {"loss": "hinge", "robust": "peer"},
-    "ranknet, top 30": {"loss": "ranknet", "truncation_level": 30},
-    "lambdarank": {"loss": "lambdarank"},
-    "lambdarank symmetrize": {"loss": "lambdarank", "robust": "symmetrize"},
-    "lambdarank gce": {"loss": "lambdarank", "robust": "gce"},
+    "ranknet": {"objective": "ranknet"},
+    "sigmoid": {"objective": "sigmoid"},
+    "hinge": {"objective": "hinge"},
+    "ramp": {"objective": "ramp"},
+    "ranknet gce": {"objective": "ranknet", "robust": "gce"},
+    "ranknet taylor": {"objective": "ranknet", "robust": "taylor"},
+    "ranknet label_smoothing": {"objective": "ranknet", "robust": "label_smoothing"},
+    "ranknet bootstrap": {"objective": "ranknet", "robust": "bootstrap"},
+    "ranknet clipped": {"objective": "ranknet", "robust": "clipped"},
+    "ranknet peer, all ordered pairs": {"objective": "ranknet", "robust": "peer"},
+    "hinge peer, all ordered pairs": {"objective": "hinge", "robust": "peer"},
+    "ranknet, top 30": {"objective": "ranknet", "truncation_level": 30},
+    "lambdarank": {"objective": "lambdarank"},
+    "lambdarank symmetrize": {"objective": "lambdarank", "robust": "symmetrize"},
+    "lambdarank gce": {"objective": "lambdarank", "robust": "gce"},
 }
 QUICK = (
     "ranknet",
@@ -96,7 +97,8 @@ def main() -> None:
 
 def objective_of(name: str, data: cr.RankingData, threads: int) -> Any:
     """The compiled objective of a candidate."""
-    return cr.RobustLGBMRanker(n_jobs=threads, **CANDIDATES[name]).make_objective(data)
+    ranker = cr.BoostedRanker(n_jobs=threads, **{"alpha": 0.1, **CANDIDATES[name]})
+    return ranker.make_objective(data, ranker.alpha) or LambdaRankObjective(data, n_jobs=threads)
 
 
 def gradient_ms(name: str, data: cr.RankingData) -> float:

@@ -23,7 +23,7 @@ from cleanrank.metrics.evaluation import evaluate
 from cleanrank.metrics.measure import as_measures
 from cleanrank.metrics.selection import means_of
 from cleanrank.noise.profiles import make_profile
-from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.rankers.trees import TreeParams
 
 CRITERIA = ("auc:micro", "pairacc:micro", "dcg@10", "dcg", "ndcg@10", "ndcg", "map", "auc")
 LEAVES, ROUNDS = (4, 8, 31), (5, 15, 50, 150)
@@ -37,7 +37,8 @@ def candidates(train, validation, test, seed):
     found = []
     for leaves in LEAVES:
         params = {"num_leaves": leaves, "min_data_in_leaf": 20, "learning_rate": 0.1}
-        model = train_lambdarank(train, rounds=ROUNDS[-1], params=params, seed=seed)
+        settings = TreeParams(implementation="builtin", n_estimators=ROUNDS[-1], params=params, seed=seed)
+        model = settings.train(train)
         for rounds in ROUNDS:
             found.append([model.booster.predict(d.X, num_iteration=rounds) for d in (validation, test)])
     return [list(scores) for scores in zip(*found, strict=True)]

@@ -9,6 +9,7 @@ two trainings says little about one per cent, so the time inside detector and ca
 
 import statistics
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from timing import interleaved, write_result
 
 import cleanrank as cr
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import Growing
 from cleanrank.rankers import trees
+from cleanrank.rankers.trees import TreeParams
 from cleanrank.robust.sour import SOURRanker
 
 QUERIES, FEATURES = 1000, 136
@@ -42,18 +43,18 @@ def detector_of(data: cr.RankingData) -> SOUR:
     return SOUR.of(data, Window(end=ROUNDS, kind="all"), n_jobs=THREADS)
 
 
-def inside_detector(data: cr.RankingData, growing: Growing) -> float:
+def inside_detector(data: cr.RankingData, settings: TreeParams) -> float:
     """Seconds inside the detector as a share of the training that it watches."""
     timed = Timed(detector_of(data))
     start = time.perf_counter()
-    growing.train(data, rounds=ROUNDS, observer=timed)
+    settings.train(data, observer=timed)
     return timed.seconds / (time.perf_counter() - start)
 
 
-def inside_callback(data: cr.RankingData, growing: Growing) -> float:
+def inside_callback(data: cr.RankingData, settings: TreeParams) -> float:
     """Seconds inside the callback (scores read, sorted, detected) as a share of the training."""
     spent = [0.0]
-    plain = trees._before_each_round
+    plain = trees._before_each_tree
 
     def measured(observer: Any, ranking: Any) -> Any:
         inner = plain(observer, ranking)
@@ -66,22 +67,24 @@ def inside_callback(data: cr.RankingData, growing: Growing) -> float:
         look.__dict__["before_iteration"] = True
         return look
 
-    trees._before_each_round = measured
+    trees._before_each_tree = measured
     try:
         start = time.perf_counter()
-        growing.train(data, rounds=ROUNDS, observer=detector_of(data))
+        settings.train(data, observer=detector_of(data))
         return spent[0] / (time.perf_counter() - start)
     finally:
-        trees._before_each_round = plain
+        trees._before_each_tree = plain
 
 
 def main() -> None:
     """Measures, prints, writes results/sour.json."""
     data = cr.make_ranking(QUERIES, FEATURES, seed=0)
-    ours, builtin = Growing(objective="exact", n_jobs=THREADS), Growing(objective="builtin", n_jobs=THREADS)
+    ours, builtin = (
+        TreeParams(implementation=name, n_estimators=ROUNDS, n_jobs=THREADS) for name in ("exact", "builtin")
+    )
 
-    def forest(growing: Growing, watched: bool) -> Any:
-        return lambda: growing.train(data, rounds=ROUNDS, observer=detector_of(data) if watched else None)
+    def forest(settings: TreeParams, watched: bool) -> Any:
+        return lambda: settings.train(data, observer=detector_of(data) if watched else None)
 
     pairs = interleaved(
         {
@@ -98,7 +101,7 @@ def main() -> None:
     }
     fits = interleaved(
         {
-            "one training": lambda: builtin.train(data, rounds=FIT_ROUNDS),
+            "one training": lambda: replace(builtin, n_estimators=FIT_ROUNDS).train(data),
             "SOUR fit": lambda: SOURRanker(
                 start=FIT_ROUNDS // 2, end=FIT_ROUNDS, n_estimators=FIT_ROUNDS, kind="all", n_jobs=THREADS
             ).fit_data(data),

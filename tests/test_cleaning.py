@@ -111,7 +111,7 @@ def test_nothing_to_do_changes_nothing(toy):
     ("options", "message"),
     [
         ({"mode": "dorp"}, "Did you mean 'drop'"),
-        ({"min_doubt": 0.0}, "min_doubt must lie in"),
+        ({"min_doubt": 0.0}, "min_doubt must be a number > 0 and <= 1"),
         ({"weight": 0.5}, "needs mode='reweight'"),
     ],
 )
@@ -165,7 +165,7 @@ def test_posterior_can_be_undone_row_by_row(toy, probable):
 
 
 def test_posterior_needs_probabilities_and_plain_grades(toy, issues, probable):
-    with pytest.raises(cr.CleanrankError, match="find_posterior"):
+    with pytest.raises(cr.CleanrankError, match="the detector 'auto' or 'posterior'"):
         cr.clean(toy, issues, mode="posterior")
     once = cr.clean(toy, probable, mode="posterior").data
     with pytest.raises(cr.CleanrankError, match="must have grades only"):

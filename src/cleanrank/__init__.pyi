@@ -19,6 +19,7 @@ from cleanrank.data.trec import read_run as read_run
 from cleanrank.diagnosis.diagnose import diagnose as diagnose
 from cleanrank.errors import CleanrankError as CleanrankError
 from cleanrank.issues.find import find_label_issues as find_label_issues
+from cleanrank.issues.noise import estimate_noise as estimate_noise
 from cleanrank.issues.table import LabelIssues as LabelIssues
 from cleanrank.metrics.comparison import Comparison as Comparison
 from cleanrank.metrics.comparison import compare as compare
@@ -29,10 +30,8 @@ from cleanrank.metrics.measure import Measure as Measure
 from cleanrank.metrics.risk_control import calibrate_cutoff as calibrate_cutoff
 from cleanrank.metrics.selection import select_model as select_model
 from cleanrank.metrics.significance import fisher_test as fisher_test
-from cleanrank.noise.annotators import from_repeated as from_repeated
 from cleanrank.noise.corrupt import corrupt as corrupt
 from cleanrank.noise.estimate import NoiseEstimate as NoiseEstimate
-from cleanrank.noise.gold import from_gold as from_gold
 from cleanrank.noise.gold import sample_gold as sample_gold
 from cleanrank.noise.pair_noise import pnoise as pnoise
 from cleanrank.noise.pair_noise import pnoise_curve as pnoise_curve
@@ -40,12 +39,9 @@ from cleanrank.noise.pair_noise import pnoise_expected as pnoise_expected
 from cleanrank.noise.profiles import Corruption as Corruption
 from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
 from cleanrank.planning.plan import plan_labels as plan_labels
-from cleanrank.rankers.estimators import BoostedRanker as BoostedRanker
-from cleanrank.rankers.estimators import PeerRanker as PeerRanker
+from cleanrank.rankers import load_ranker as load_ranker
+from cleanrank.rankers.boosted import BoostedRanker as BoostedRanker
 from cleanrank.rankers.neural.ranker import NeuralRanker as NeuralRanker
-from cleanrank.rankers.robust_trees import RobustLGBMRanker as RobustLGBMRanker
-from cleanrank.rankers.trees import load_trees as load_trees
-from cleanrank.rankers.trees import train_lambdarank as train_lambdarank
 from cleanrank.robust.robust_ranker import RobustRanker as RobustRanker
 from cleanrank.robust.sour import SOURRanker as SOURRanker
 from cleanrank.types import RankingData as RankingData

@@ -9,18 +9,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from cleanrank.data.files import written_whole
+from cleanrank.data.files import write_frame, written_whole
 from cleanrank.errors import invalid
-from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.table import BoolArray, LabelIssues, expected_gains
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, one_of
 
-BoolArray = npt.NDArray[np.bool_]
+Options: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +45,7 @@ class Cleaned:
     by: str
     at: str
     emptied: tuple[Any, ...]
-    options: Mapping[str, Any]
+    options: Options
 
     @property
     def removed(self) -> Any:
@@ -58,13 +57,14 @@ class Cleaned:
             "; ".join(f"{name} {values[i]:.4g}" for name, values in part.reasons.items()) or "doubted"
             for i in range(len(part))
         ]
+        weights = self.before.weights
         columns: dict[str, Any] = {
             "row_id": part.row_id,
             "query_id": part.query_id,
             "action": self.mode,
             "given_label": part.given_label,
             "new_label": self._after("y", part.given_label),
-            "old_weight": self._before_weights(),
+            "old_weight": np.ones(len(part)) if weights is None else weights[self.acted],
             "new_weight": self._after("weights", np.ones(len(part))),
             **self._gains(),
             "doubt": part.doubt,
@@ -114,13 +114,11 @@ class Cleaned:
 
     def save_audit(self, path: str | Path) -> None:
         """Writes the audit trail: JSON with a summary, or its rows alone as .parquet or .csv."""
+        if str(path).endswith((".parquet", ".csv")):
+            write_frame(self.removed, path)
+            return
         with written_whole(path) as part:
-            if str(path).endswith(".parquet"):
-                self.removed.to_parquet(part, index=False)
-            elif str(path).endswith(".csv"):
-                self.removed.to_csv(part, index=False)
-            else:
-                part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+            part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         words = WORDS[self.mode]
@@ -140,12 +138,8 @@ class Cleaned:
         """Gains before and after, where the mode changes them."""
         if self.mode != "posterior":
             return {}
-        given = _given_gains(self.before, self.options)
-        return {"old_gain": given[self.acted], "new_gain": self._after("gains", given[self.acted])}
-
-    def _before_weights(self) -> Array:
-        n = int(self.acted.sum())
-        return np.ones(n) if self.before.weights is None else np.asarray(self.before.weights[self.acted])
+        _, old = _gains(self.before, self.issues, self.options)
+        return {"old_gain": old[self.acted], "new_gain": self._after("gains", old[self.acted])}
 
 
 def clean(
@@ -171,8 +165,8 @@ def clean(
         data: rows to clean.
         issues: what a detector found in them; rows are matched by id, so their order does not matter.
         mode: "drop"; "relabel" to the suggested grade; "reweight" by 1 - doubt (or ``weight``);
-            "posterior", which needs the probabilities of ``find_posterior`` and acts on every row whose gain
-            changes unless ``min_doubt`` is given.
+            "posterior", which needs the probabilities of the detectors "auto" or "posterior" and acts on
+            every row whose gain changes unless ``min_doubt`` is given.
         min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
         weight: with "reweight", the factor for every issue.
         label_gain: with "posterior", the gain of each grade, else 2^c - 1.
@@ -182,13 +176,13 @@ def clean(
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 0], qid=["a", "a", "b"])
     >>> issues = LabelIssues.of(data, doubt=[0, 0.2, 1], is_label_issue=[False, False, True])
-    >>> found = cr.clean(data, issues)
-    >>> found, found.emptied, found.undo() is data
+    >>> cleaned = cr.clean(data, issues)
+    >>> cleaned, cleaned.emptied, cleaned.undo() is data
     (Cleaned(1 of 3 documents dropped, 1 queries emptied), ('b',), True)
     """
     one_of("mode", mode, MODES)
-    if min_doubt is not None and not 0 < min_doubt <= 1:
-        raise invalid("min_doubt", "must lie in (0, 1]", min_doubt)
+    if min_doubt is not None:
+        check_number("min_doubt", min_doubt, above=0, most=1)
     if weight is not None and (mode != "reweight" or not 0 <= weight <= 1):
         raise invalid("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
     if label_gain is not None and mode != "posterior":
@@ -201,11 +195,12 @@ def clean(
         raise invalid(
             "issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt."
         )
-    given: dict[str, Any] = {"min_doubt": min_doubt, "weight": weight}
-    given["label_gain"] = None if label_gain is None else [float(gain) for gain in label_gain]
-    options = {name: value for name, value in given.items() if value is not None}
+    gains = None if label_gain is None else [float(gain) for gain in label_gain]
+    settings = {"min_doubt": min_doubt, "weight": weight, "label_gain": gains}
+    options = {name: value for name, value in settings.items() if value is not None}
     if mode == "posterior" and min_doubt is None:
-        acted = _expected_gains(table, options) != _given_gains(data, options)
+        new, old = _gains(data, table, options)
+        acted = new != old
     now = at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return _cleaned(data, table, acted, mode, by, now, options)
 
@@ -217,7 +212,7 @@ def _cleaned(
     mode: str,
     by: str,
     at: str,
-    options: Mapping[str, Any],
+    options: Options,
 ) -> Cleaned:
     after = MODES[mode](data, table, acted, options)
     lost = np.zeros(data.n_queries, dtype=np.bool_)
@@ -227,59 +222,36 @@ def _cleaned(
     return Cleaned(after, data, table, acted, mode, by, at, tuple(data.query_ids[lost].tolist()), options)
 
 
-def _drop(data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]) -> RankingData:
+def _drop(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
     return data.drop(acted)
 
 
-def _relabel(
-    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
-) -> RankingData:
+def _relabel(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
     if data.gains is not None:
         raise invalid("data", "must have grades only to be relabelled", "real-valued gains")
     return data.with_labels(np.where(acted, table.suggested_label, data.y))
 
 
-def _reweight(
-    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
-) -> RankingData:
+def _reweight(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
     old = np.ones(data.n_docs, dtype=np.float32) if data.weights is None else data.weights
     factor = np.where(acted, options.get("weight", table.label_quality), 1.0)
     return replace(data, weights=(old * factor).astype(np.float32))
 
 
-def _posterior(
-    data: RankingData, table: LabelIssues, acted: BoolArray, options: Mapping[str, Any]
-) -> RankingData:
-    given = _given_gains(data, options)
-    return replace(data, gains=np.where(acted, _expected_gains(table, options), given))
+def _posterior(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
+    new, old = _gains(data, table, options)
+    return replace(data, gains=np.where(acted, new, old))
 
 
-def _expected_gains(table: LabelIssues, options: Mapping[str, Any]) -> FloatArray:
-    # Imported here: its grade models bring LightGBM along, which the other modes do without.
-    from cleanrank.issues.posterior import table_probabilities
-
-    probabilities = table_probabilities(table)
-    found: FloatArray = probabilities @ _label_gains(probabilities.shape[1], options)
-    return found
-
-
-def _given_gains(data: RankingData, options: Mapping[str, Any]) -> FloatArray:
+def _gains(data: RankingData, table: LabelIssues, options: Options) -> tuple[FloatArray, FloatArray]:
+    """Expected gains of all rows, and the gains of their given grades."""
     if data.gains is not None:
         raise invalid("data", "must have grades only to be given expected gains", "real-valued gains")
-    return _label_gains(data.n_grades, options)[data.y]
+    expected, of_grade = expected_gains(table.probabilities(), options.get("label_gain"))
+    return expected, of_grade[data.y]
 
 
-def _label_gains(n_grades: int, options: Mapping[str, Any]) -> FloatArray:
-    if "label_gain" not in options:
-        return np.ldexp(1.0, np.arange(n_grades)) - 1.0
-    table = np.asarray(options["label_gain"], dtype=np.float64)
-    if len(table) < n_grades or not (np.isfinite(table) & (table >= 0)).all():
-        rule = f"must list a finite gain >= 0 for grades 0..{n_grades - 1}"
-        raise invalid("label_gain", rule, table.tolist())
-    return table[:n_grades]
-
-
-MODES: dict[str, Callable[[RankingData, LabelIssues, BoolArray, Mapping[str, Any]], RankingData]] = {
+MODES: dict[str, Callable[[RankingData, LabelIssues, BoolArray, Options], RankingData]] = {
     "drop": _drop,
     "relabel": _relabel,
     "reweight": _reweight,

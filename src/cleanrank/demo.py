@@ -28,8 +28,8 @@ from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import PairNoise, pnoise, pnoise_expected
 from cleanrank.noise.profiles import Corruption
-from cleanrank.rankers.estimators import PeerRanker
-from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.rankers.boosted import BoostedRanker
+from cleanrank.rankers.trees import TreeParams
 from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import FloatArray, Progress, RankingData
 
@@ -219,10 +219,8 @@ def _train(
     trees: dict[str, Any] = {"n_estimators": ROUNDS, "early_stopping_rounds": PATIENCE}
 
     def forest(rows: RankingData, held: RankingData, tick: Progress) -> FloatArray:
-        return train_lambdarank(
-            rows, held, rounds=ROUNDS, early_stopping_rounds=PATIENCE, objective="exact", params=PARAMS,
-            seed=seed, n_jobs=n_jobs, progress=tick,
-        ).predict(X)  # fmt: skip
+        settings = TreeParams(params=PARAMS, seed=seed, n_jobs=n_jobs, **trees)
+        return settings.train(rows, held, progress=tick).predict(X)
 
     scores: dict[str, FloatArray] = {}
     with clock.step(f"training on {BASELINE}") as tick:
@@ -231,7 +229,7 @@ def _train(
         sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
         scores["SOUR"] = sour.fit_data(train, validation, progress=tick).predict(X)
     with clock.step("training with peers") as tick:
-        peers = PeerRanker(peers="expected", **trees, **shared)
+        peers = BoostedRanker(robust="peer", peers="expected", **trees, **shared)
         scores["peers"] = peers.fit_data(train, validation, progress=tick).predict(X)
     with clock.step(f"training on {CLEANED}") as tick:
         scores[CLEANED] = forest(cleaned, validation, tick)

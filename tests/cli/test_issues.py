@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.issues.table import read_doubts
-from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.issues.table import read_issues
+from cleanrank.rankers.trees import TreeParams
 
 QUICK = ("--method", "sour", "--start", "3", "--end", "8")
 
@@ -23,7 +23,7 @@ def noisy(tmp_path, monkeypatch, cli):
 def test_find_issues_writes_what_the_function_finds(cli, noisy, tmp_path):
     done = cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv")
     assert done.code == 0, done.err
-    found = read_doubts("issues.csv")
+    found = read_issues("issues.csv")
     wanted = cr.find_label_issues(noisy, "sour", start=3, end=8)
     np.testing.assert_array_equal(found.doubt, wanted.doubt)
     np.testing.assert_array_equal(found.is_label_issue, wanted.is_label_issue)
@@ -51,16 +51,16 @@ def test_other_detectors_and_options(cli, noisy, words):
         "find-issues", "noisy.txt", *words.split(), *(QUICK if "option" in words else ()), "-o", "i.csv"
     )
     assert done.code == 0, done.err
-    assert len(read_doubts("i.csv")) == noisy.n_docs
+    assert len(read_issues("i.csv")) == noisy.n_docs
 
 
 def test_the_default_shows_the_worst_labels_with_reasons(cli, noisy):
     done = cli("find-issues", "noisy.txt", "-o", "issues.csv", "--top", "3", "--option", "folds=3")
     assert done.code == 0, done.err
     wanted = cr.find_label_issues(noisy, folds=3)
-    np.testing.assert_allclose(read_doubts("issues.csv").doubt, wanted.doubt)
+    np.testing.assert_allclose(read_issues("issues.csv").doubt, wanted.doubt)
     assert "neighbours are graded" in done.out
-    assert "by forests that never saw it" in done.out
+    assert "by models that never saw it" in done.out
     shown = cli("find-issues", "noisy.txt", "-o", "b.csv", "--top", "3", "--option", "folds=3", "--json")
     worst = json.loads(shown.out)["worst"]
     assert [each["row_id"] for each in worst] == wanted.worst(3).row_id.tolist()
@@ -72,7 +72,7 @@ def test_known_noise_comes_from_a_family_a_file_an_estimate_or_gold_rows(cli, no
     (tmp_path / "noise.json").write_text(json.dumps(T.tolist()))
     sheet = cr.sample_gold(noisy, 60, seed=0)
     truth = pd.read_csv("noisy.txt.truth.csv").set_index("row_id").true_grade
-    estimate = cr.from_gold(noisy, sheet.row_ids, truth[sheet.row_ids])
+    estimate = cr.estimate_noise(noisy, gold=(sheet.row_ids, truth[sheet.row_ids]))
     estimate.save(tmp_path / "estimate.json")
     doubts = {}
     for words, noise in (("uniform:.2", T), ("noise.json", T), ("estimate.json", estimate)):
@@ -80,7 +80,7 @@ def test_known_noise_comes_from_a_family_a_file_an_estimate_or_gold_rows(cli, no
             "find-issues", "noisy.txt", "--noise", words, "--option", "folds=3", "-o", "i.csv", "--force"
         )
         assert done.code == 0, done.err
-        doubts[words] = read_doubts("i.csv").doubt
+        doubts[words] = read_issues("i.csv").doubt
         np.testing.assert_allclose(doubts[words], cr.find_label_issues(noisy, noise=noise, folds=3).doubt)
     assert not np.allclose(doubts["noise.json"], doubts["estimate.json"])
 
@@ -94,7 +94,7 @@ def test_gold_rows_are_settled_and_teach_the_noise(cli, noisy, tmp_path):
     done = cli("find-issues", "noisy.txt", "--gold", "sheet.csv", "--option", "folds=3", "-o", "i.csv")
     assert done.code == 0, done.err
     assert "answers" in done.err
-    found = read_doubts("i.csv")
+    found = read_issues("i.csv")
     rows = np.isin(found.row_id, sheet.row_id.astype(int))
     wrong = truth[found.row_id[rows]].to_numpy() != found.given_label[rows]
     np.testing.assert_array_equal(found.is_label_issue[rows], wrong)
@@ -141,7 +141,7 @@ def test_expected_gains_are_written(cli, noisy):
     done = cli("clean", "noisy.txt", "issues.parquet", "-o", "out.parquet", "--mode", "posterior")
     assert done.code == 0, done.err
     found = cr.read_data("out.parquet")
-    wanted = cr.clean(noisy, read_doubts("issues.parquet"), "posterior").data.gains
+    wanted = cr.clean(noisy, read_issues("issues.parquet"), "posterior").data.gains
     np.testing.assert_allclose(found.gains, wanted)
 
 
@@ -187,7 +187,7 @@ def test_mistakes_are_named_and_leave_nothing(cli, noisy, tmp_path, words, messa
 
 def test_a_saved_forest_is_drawn_and_the_picture_needs_one(cli, tmp_path, toy):
     cr.write_letor(toy, tmp_path / "toy.txt")
-    model = train_lambdarank(toy, rounds=20, params={"num_leaves": 7, "min_data_in_leaf": 5})
+    model = TreeParams(n_estimators=20, params={"num_leaves": 7, "min_data_in_leaf": 5}).train(toy)
     model.save(tmp_path / "model.txt")
     words = (
         "find-issues",
@@ -224,7 +224,7 @@ def test_narrow_letor_files_are_padded_for_a_saved_forest(cli, noisy):
     """SVMlight leaves zeros out: what predict pads, find-issues pads too."""
     more = (np.arange(noisy.n_docs) % 2)[:, None]
     wide = cr.from_arrays(np.hstack([noisy.X, more]), noisy.y, qid=noisy.qid)
-    train_lambdarank(wide, rounds=8, params={"min_data_in_leaf": 5}).save("model.txt")
+    TreeParams(n_estimators=8, params={"min_data_in_leaf": 5}).train(wide).save("model.txt")
     zeros = cr.from_arrays(np.hstack([noisy.X, np.zeros((noisy.n_docs, 1))]), noisy.y, qid=noisy.qid)
     for method in ("sour", "last-sour"):
         done = cli(
@@ -233,7 +233,7 @@ def test_narrow_letor_files_are_padded_for_a_saved_forest(cli, noisy):
         )  # fmt: skip
         assert done.code == 0, done.err
         wanted = cr.find_label_issues(zeros, method, end=8, model="model.txt")
-        np.testing.assert_array_equal(read_doubts("issues.csv").doubt, wanted.doubt)
+        np.testing.assert_array_equal(read_issues("issues.csv").doubt, wanted.doubt)
     cr.write_letor(cr.make_ranking(5, 9, docs_per_query=5, seed=0), "wide.txt")
     done = cli("find-issues", "wide.txt", "--method", "sour", "--model", "model.txt", "-o", "a.csv")
     assert done.code == 2
@@ -253,7 +253,7 @@ def test_bad_files_are_named_and_nothing_is_written(cli, noisy, tmp_path):
     cr.find_label_issues(noisy, "contradictions").save("issues.csv")
     other = cr.make_ranking(30, 6, docs_per_query=20, seed=9)
     cr.find_label_issues(other, "contradictions").save("other.csv")
-    train_lambdarank(noisy, rounds=2).save("model.txt")
+    TreeParams(n_estimators=2).train(noisy).save("model.txt")
     text = (tmp_path / "model.txt").read_bytes()
     (tmp_path / "cut.txt").write_bytes(text[: text.index(b"end of trees") // 2])
     before = sorted(p.name for p in tmp_path.iterdir())

@@ -5,7 +5,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.split import split
-from cleanrank.rankers.trees import load_trees, train_lambdarank
+from cleanrank.rankers.trees import TreeModel, TreeParams
 
 FEW = ("--trees", "12", "--leaves", "7", "--min-docs", "5")
 
@@ -25,9 +25,8 @@ def test_train_saves_the_forest_and_predict_scores_rows(cli, files):
     assert done.code == 0, done.err
     record = json.loads(done.out)
     data, valid = cr.read_data("train.txt"), cr.read_data("valid.txt")
-    wanted = train_lambdarank(
-        data, valid, objective="exact", params={"num_leaves": 7, "min_data_in_leaf": 5}, rounds=12
-    )
+    settings = TreeParams(params={"num_leaves": 7, "min_data_in_leaf": 5}, n_estimators=12)
+    wanted = settings.train(data, valid)
     assert record["trees"] == wanted.best_iteration
     assert record["validation"] == pytest.approx(wanted.validation_value)
     assert record["documents"] == data.n_docs
@@ -65,7 +64,7 @@ def test_every_model_can_be_trained_and_read_back(cli, files, model, more):
     done = cli("train", "train.txt", "--model", model, "-o", "model.txt", *FEW, *more)
     assert done.code == 0, done.err
     assert "wrote model.txt" in done.err
-    assert load_trees("model.txt").best_iteration > 0
+    assert TreeModel.load("model.txt").best_iteration > 0
 
 
 def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
@@ -94,7 +93,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
 
 def test_letor_rows_may_leave_out_the_last_columns(cli, files):
     assert cli("train", "train.txt", "-o", "model.txt", *FEW).code == 0
-    forest = load_trees("model.txt")
+    forest = TreeModel.load("model.txt")
     (files / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:-0.2 2:1.5\n")
     assert cli("predict", "model.txt", "narrow.txt", "-o", "scores.txt").code == 0
     rows = np.zeros((2, forest.n_features))
@@ -110,4 +109,4 @@ def test_training_and_validation_files_may_end_at_different_columns(cli, files, 
     path.write_text("\n".join([f"{lines[0].partition('#')[0]} {last}:1", *lines[1:]]) + "\n")
     done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "model.txt", *FEW)
     assert done.code == 0, done.err
-    assert load_trees("model.txt").n_features == last
+    assert TreeModel.load("model.txt").n_features == last

@@ -4,7 +4,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.noise.gold import from_gold, sample_gold
-from cleanrank.rankers.trees import load_trees
+from cleanrank.rankers.trees import TreeModel
 
 FEW = ("--trees", "5", "--option", "folds=2", "--model", "robust", "-o", "model.txt", "--json")
 
@@ -22,8 +22,8 @@ def test_robust_takes_noise_as_a_family(cli, noisy):
     done = cli("train", "train.txt", "--noise", "uniform:0.2", *FEW)
     assert done.code == 0, done.err
     record = json.loads(done.out)
-    assert record["road"] == "posterior"
-    assert load_trees("model.txt").best_iteration == record["trees"]
+    assert record["strategy"] == "posterior"
+    assert TreeModel.load("model.txt").best_iteration == record["trees"]
 
 
 def test_robust_takes_a_gold_sheet(cli, noisy):
@@ -34,7 +34,7 @@ def test_robust_takes_a_gold_sheet(cli, noisy):
         file.write("\n".join(lines) + "\n")
     done = cli("train", "train.txt", "--gold", "sheet.csv", *FEW)
     assert done.code == 0, done.err
-    assert json.loads(done.out)["road"] == "posterior"
+    assert json.loads(done.out)["strategy"] == "posterior"
 
 
 def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli, noisy):
@@ -43,7 +43,7 @@ def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli,
     done = cli("train", "train.txt", "--noise", "estimate.json", *FEW)
     assert done.code == 0, done.err
     record = json.loads(done.out)
-    assert record["road"] == "baseline"
+    assert record["strategy"] == "baseline"
     assert any("too few" in reason for reason in record["reasons"])
 
 

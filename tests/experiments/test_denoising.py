@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
-import cleanrank as cr
 from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.denoising import RANKERS, forest_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.issues.isolation import find_isolated
-from cleanrank.issues.sour import Growing
 from cleanrank.losses.trees.peer import Peers
+from cleanrank.rankers.trees import TreeParams
 from tests.experiments.test_methods import made, task
 
 QUICK = {"rounds": 6, "min_data_in_leaf": 5, "early_stopping_rounds": 6}
@@ -17,13 +16,13 @@ QUICK = {"rounds": 6, "min_data_in_leaf": 5, "early_stopping_rounds": 6}
 def test_starts_and_kinds_share_a_base_forest_and_give_what_each_gives_alone(monkeypatch):
     grid = {"start": [0, 2, 4], "kind": ["neg", "all"]}
     bases = []
-    grow = Growing.train
+    train_trees = TreeParams.train
 
     def count(self, train, *args, **kwargs):
         bases.append(kwargs.get("observer") is not None)
-        return grow(self, train, *args, **kwargs)
+        return train_trees(self, train, *args, **kwargs)
 
-    monkeypatch.setattr(Growing, "train", count)
+    monkeypatch.setattr(TreeParams, "train", count)
     found = METHODS["sour"].run(task("sour", cutoff=3, grid=grid, **QUICK))
     assert sum(bases) == 1
     values = {}
@@ -65,10 +64,11 @@ def test_isolation_trains_on_what_is_left():
 def test_peers_are_searched_by_alpha():
     found = METHODS["peer"].run(task("peer", grid={"alpha": [0.05, 0.5]}, **QUICK))
     assert found.chosen["alpha"] in (0.05, 0.5)
-    model = cr.train_lambdarank(
-        made(1), made(2), objective="parity", peers=Peers(found.chosen["alpha"], kind="expected", seed=1),
-        rounds=6, params={"min_data_in_leaf": 5}, seed=1,
+    settings = TreeParams(
+        implementation="parity", peers=Peers(found.chosen["alpha"], kind="expected", seed=1),
+        n_estimators=6, params={"min_data_in_leaf": 5}, seed=1,
     )  # fmt: skip
+    model = settings.train(made(1), made(2))
     np.testing.assert_array_equal(found.scores, model.predict(made(3).X))
 
 

@@ -8,8 +8,9 @@ from cleanrank.data.split import Splits
 from cleanrank.experiments.forests import TREES
 from cleanrank.experiments.studies import STUDIES, Inquiry
 from cleanrank.issues.outliers import Window
-from cleanrank.issues.sour import Growing, outlier_history, watch_model
+from cleanrank.issues.sour import outlier_history, watch_model
 from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.rankers.trees import TreeParams
 from tests.experiments.test_methods import made
 
 QUICK = {"rounds": 10, "min_data_in_leaf": 5, "start": 4, "cutoff": 3, "early_stopping_rounds": 10}
@@ -31,8 +32,8 @@ def test_a_study_gives_all_its_measures_twice_the_same(name):
 
 
 def base():
-    params = {**Growing().params, "min_data_in_leaf": 5}
-    return Growing(objective="builtin", params=params, seed=1).train(made(1), rounds=10)
+    settings = TreeParams(implementation="builtin", params={"min_data_in_leaf": 5}, n_estimators=10, seed=1)
+    return settings.train(made(1))
 
 
 @pytest.mark.parametrize("kind", ["neg", "pos", "all"])
@@ -76,9 +77,10 @@ def test_the_best_round_alone_can_part_the_queries():
     """Queries by hand: a non-relevant document in the top 3 of that round, a relevant one below."""
     asked = inquiry("breakdown", best_round=True, rounds=40, early_stopping_rounds=5)
     found = STUDIES["breakdown"].run(asked)
-    stopped = Growing(objective="builtin", params={"min_data_in_leaf": 5}, measure="ndcg@3", seed=1).train(
-        made(1), made(2), rounds=40, early_stopping_rounds=5
-    )
+    stopped = TreeParams(
+        implementation="builtin", params={"min_data_in_leaf": 5}, measure="ndcg@3", seed=1,
+        n_estimators=40, early_stopping_rounds=5,
+    ).train(made(1), made(2))  # fmt: skip
     assert 1 < stopped.best_iteration < 40
     test = made(3)
     scores = stopped.booster.predict(test.X, num_iteration=stopped.best_iteration)

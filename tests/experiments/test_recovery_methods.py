@@ -8,6 +8,7 @@ from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge, Task, Unjudged
 from cleanrank.noise.gold import from_gold, sample_gold
+from cleanrank.rankers.trees import TreeParams
 from cleanrank.robust.robust_ranker import RobustRanker
 
 QUICK = {"rounds": 12, "early_stopping_rounds": 6, "min_data_in_leaf": 5}
@@ -38,13 +39,14 @@ def trained(made, data, validation=None):
     """What the grid gives on other training data, by hand."""
     _, noisy_validation, test = made
     models = [
-        cr.train_lambdarank(
-            data, noisy_validation if validation is None else validation, objective="exact", rounds=12,
-            early_stopping_rounds=6, seed=3,
+        TreeParams(
+            n_estimators=12,
+            early_stopping_rounds=6,
+            seed=3,
             params={"lambdarank_truncation_level": 30, "min_data_in_leaf": 5, "num_leaves": leaves},
-        )
+        ).train(data, noisy_validation if validation is None else validation)
         for leaves in GRID["num_leaves"]
-    ]  # fmt: skip
+    ]
     return max(models, key=lambda m: m.validation_value).predict(test.X)
 
 
@@ -132,7 +134,7 @@ def test_robust_ranker_gets_the_rows_and_the_grid(made):
     given = task(made, "robust", gold=60)
     found = METHODS["robust"].run(given)
     assert given.judge.told == 60
-    assert found.chosen["road"] == "posterior"
+    assert found.chosen["strategy"] == "posterior"
     sheet = sample_gold(noisy.data, 60, seed=3)
     trees = {k: v for k, v in given.params.items() if k in ("min_sum_hessian_in_leaf", "min_data_in_leaf")}
     ranker = RobustRanker(

@@ -66,18 +66,6 @@ def boosted(**options):
     )
 
 
-def peer(**options):
-    return lambda: scores(
-        cr.PeerRanker(n_estimators=8, num_leaves=7, min_child_samples=5, random_state=4, **options)
-    )
-
-
-def pairwise(**options):
-    return lambda: scores(
-        cr.RobustLGBMRanker(n_estimators=8, num_leaves=7, min_child_samples=5, random_state=4, **options)
-    )
-
-
 def sour(**options):
     return lambda: scores(cr.SOURRanker(end=8, n_estimators=8, random_state=4, cutoff=3, **options))
 
@@ -181,7 +169,7 @@ def labels(name):
 
 def gold_estimate():
     sheet = cr.sample_gold(noisy()[0].data, 80, seed=2)
-    estimate = cr.from_gold(noisy()[0].data, sheet.row_ids, splits().train.y[sheet.rows], seed=1)
+    estimate = cr.estimate_noise(noisy()[0].data, gold=(sheet.row_ids, splits().train.y[sheet.rows]), seed=1)
     return np.concatenate([estimate.matrix.ravel(), estimate.draws.ravel()])
 
 
@@ -248,17 +236,17 @@ CASES = {
         for path in sorted((ROOT / "recipes").glob("*/*.toml"))
     },
     "boosted exact": boosted(),
-    "boosted parity": boosted(objective="parity"),
-    "boosted builtin": boosted(objective="builtin"),
-    "boosted lambdamart": boosted(forest="lambdamart"),
-    "boosted gbdt": boosted(forest="gbdt"),
-    "peer sampled": peer(alpha=0.1),
-    "peer expected": peer(alpha=0.2, peers="expected"),
-    "peer auto": peer(alpha="auto", peers="expected"),
-    **{f"pairwise {loss}": pairwise(loss=loss) for loss in BINARY},
-    "pairwise lambdarank gce": pairwise(loss="lambdarank", robust={"name": "gce", "q": 0.5}),
-    "pairwise peer": pairwise(loss="logistic", robust={"name": "peer", "alpha": 0.1}),
-    "pairwise smoothing": pairwise(loss="ranknet", robust="label_smoothing"),
+    "boosted parity": boosted(implementation="parity"),
+    "boosted builtin": boosted(implementation="builtin"),
+    "boosted lambdamart": boosted(objective="lambdamart"),
+    "boosted gbdt": boosted(objective="gbdt"),
+    "peer sampled": boosted(robust="peer", alpha=0.1),
+    "peer expected": boosted(robust="peer", alpha=0.2, peers="expected"),
+    "peer auto": boosted(robust="peer", alpha="auto", peers="expected"),
+    **{f"pairwise {loss}": boosted(objective=loss) for loss in BINARY},
+    "pairwise lambdarank gce": boosted(objective="lambdarank", robust={"name": "gce", "q": 0.5}),
+    "pairwise peer": boosted(objective="logistic", robust={"name": "peer", "alpha": 0.1}),
+    "pairwise smoothing": boosted(objective="ranknet", robust="label_smoothing"),
     "sour neg": sour(kind="neg"),
     "sour all reference": sour(kind="all", rule="reference", start=2),
     "sour last": sour(variant="last"),

@@ -73,5 +73,5 @@ def test_missing_values_are_values(toy):
 
 
 def test_mistakes_are_named(toy):
-    with pytest.raises(CleanrankError, match="tolerance must be a number of standard deviations"):
+    with pytest.raises(CleanrankError, match="tolerance must be a number >= 0"):
         find_contradictions(toy, tolerance=-1)

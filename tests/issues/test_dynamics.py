@@ -6,6 +6,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.dynamics import Course, find_by_loss, find_forgotten, pair_losses, watch_run
+from cleanrank.rankers.grade_model import watch_boosting
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +91,8 @@ def test_out_of_fold_rows_are_seen_by_forests_that_never_saw_their_query(noisy):
 
 def test_the_first_looks_do_not_depend_on_how_long_the_run_is(noisy):
     short, long = [], []
-    from cleanrank.rankers.rounds import watch_rounds
-
-    for seen, rounds in ((short, 5), (long, 9)):
-        watch_rounds(noisy.data, None, lambda i, p, to=seen: to.append(p.copy()), rounds=rounds)
+    for seen, trees in ((short, 5), (long, 9)):
+        watch_boosting(noisy.data, None, lambda i, p, to=seen: to.append(p.copy()), n_estimators=trees)
     np.testing.assert_array_equal(short, long[:5])
 
 
@@ -106,7 +105,7 @@ def test_mistakes_are_named(toy):
         find_by_loss(toy, run=[np.zeros(480), np.full(480, np.nan)])
     with pytest.raises(CleanrankError, match="a column for each of 3 grades"):
         find_by_loss(toy, run=[np.full((480, 2), 0.5)])
-    with pytest.raises(CleanrankError, match="share must lie"):
+    with pytest.raises(CleanrankError, match="share must be a number > 0 and <= 1"):
         find_by_loss(toy, share=0.0)
     with pytest.raises(CleanrankError, match="unknown objective 'rank'"):
         find_forgotten(toy, objective="rank")
@@ -121,7 +120,7 @@ def test_a_run_is_of_one_kind_and_settings_are_checked(noisy):
     with pytest.raises(CleanrankError, match="must keep their shape"):
         find_by_loss(noisy.data, run=[probable, np.full((n, 6), 1 / 6)])
     for least in (0.0, 2.0, float("nan")):
-        with pytest.raises(CleanrankError, match="least must lie in"):
+        with pytest.raises(CleanrankError, match="least must be a number > 0 and <= 1"):
             find_forgotten(noisy.data, least=least, run=[probable])
     for options in ({"rounds": 0}, {"rounds": 2.5}, {"folds": 1}, {"folds": -1}, {"seed": -1}, {"n_jobs": 0}):
         with pytest.raises(CleanrankError, match=f"{next(iter(options))} must be"):

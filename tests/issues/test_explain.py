@@ -28,7 +28,7 @@ def test_the_sentence_of_a_missed_document(judged):
     (told,) = explain(found, judged, rows=[3])
     assert (
         told.why
-        == "graded 0, but ranked 1st of 5 by forests that never saw it; 3 of 4 neighbours are graded 2"
+        == "graded 0, but ranked 1st of 5 by models that never saw it; 3 of 4 neighbours are graded 2"
     )
     assert told.reasons["rank"].startswith("graded 0")
     assert (told.row_id, told.query_id, told.given_label) == (3, "a", 0)
@@ -127,7 +127,7 @@ def test_every_detector_has_words_of_its_own(judged):
         "with the judgement weighed in, grade 2 has probability .86, its own .04"
     )
     assert told.reasons["confident"] == "by its features alone, its grade has probability < .01"
-    assert told.reasons["sour"] == "93% of the forests rank it where its grade does not belong"
+    assert told.reasons["sour"] == "93% of the models rank it where its grade does not belong"
     assert told.reasons["forgetting"] == "wrong after 80% of the rounds, forgotten 3 times"
     assert told.reasons["contradictions"] == "2 of its 3 twins (same features) are graded otherwise"
     assert told.reasons["clicks"] == "clicked 40 of 1,000 times, more than its grade and its ranks explain"

@@ -5,10 +5,10 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.auto import find_auto
-from cleanrank.issues.find import DETECTORS, options_of
-from cleanrank.issues.sour import Growing
+from cleanrank.issues.find import DETECTORS, combine, options_of
+from cleanrank.issues.posterior import find_auto
 from cleanrank.losses.trees.peer import Peers
+from cleanrank.rankers.trees import TreeParams
 
 QUICK = {"start": 5, "end": 15, "params": {"num_leaves": 7, "min_data_in_leaf": 5}}
 
@@ -43,7 +43,7 @@ def test_every_way_gives_a_table_of_all_rows_twice_the_same(noisy, options):
 
 def test_a_saved_model_gives_what_training_gives(noisy, tmp_path):
     trained = cr.find_label_issues(noisy.data, "sour", **QUICK)
-    model = Growing(params=QUICK["params"]).train(noisy.data, rounds=15)
+    model = TreeParams(params=QUICK["params"], n_estimators=15).train(noisy.data)
     model.save(tmp_path / "model.txt")
     for given in (model, tmp_path / "model.txt", str(tmp_path / "model.txt")):
         saved = cr.find_label_issues(noisy.data, "sour", model=given, start=5, end=15)
@@ -82,6 +82,26 @@ def test_mistakes_are_named(noisy):
         cr.find_label_issues(noisy.data, "posterior")
     with pytest.raises(CleanrankError, match="detector 'clicks' needs clicks="):
         cr.find_label_issues(noisy.data, "clicks")
+    with pytest.raises(CleanrankError, match="method must name at least one detector"):
+        cr.find_label_issues(noisy.data, [])
+    with pytest.raises(CleanrankError, match="unknown option of detector 'loss' and 'isolation' 'start'"):
+        cr.find_label_issues(noisy.data, ["loss", "isolation"], start=3)
+    with pytest.raises(CleanrankError, match="detector 'by-grade' needs noise="):
+        cr.find_label_issues(noisy.data, ["isolation", "by-grade"])
+
+
+def test_several_detectors_are_combined_and_each_takes_the_options_that_it_knows(noisy):
+    methods = ["confident", "loss", "by-grade"]
+    issues = cr.find_label_issues(noisy.data, methods, noise=noisy.profile, folds=2, rounds=10, seed=3)
+    alone = {
+        "confident": cr.find_label_issues(noisy.data, "confident", folds=2, seed=3),
+        "loss": cr.find_label_issues(noisy.data, "loss", folds=2, rounds=10, seed=3),
+        "by-grade": cr.find_label_issues(noisy.data, "by-grade", noise=noisy.profile),
+    }
+    np.testing.assert_array_equal(issues.doubt, combine(alone).doubt)
+    np.testing.assert_array_equal(issues.reasons["loss"], alone["loss"].doubt)
+    one = cr.find_label_issues(noisy.data, ["loss"], folds=2, rounds=10, seed=3)
+    np.testing.assert_array_equal(np.argsort(one.doubt), np.argsort(alone["loss"].doubt))
 
 
 def test_the_default_is_auto_and_takes_noise(noisy):

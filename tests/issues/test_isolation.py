@@ -61,8 +61,8 @@ def test_seeds_repeat_and_kinds_are_checked(data):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sample": 0}, "sample must be a whole number from 1 on"),
-        ({"n_estimators": 0}, "n_estimators must be a whole number"),
+        ({"sample": 0}, "sample must be an integer >= 1"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1"),
         ({"contamination": 0.9}, "contamination must be 'auto' or a share"),
         ({"contamination": "some"}, "contamination must be 'auto' or a share"),
         ({"seed": -1}, "seed must be"),

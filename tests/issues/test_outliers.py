@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues._outlier_kernels import naive_outliers
-from cleanrank.issues.outliers import SOUR, Window, suggest
+from cleanrank.issues.outliers import SOUR, Window, naive_outliers, suggest
 
 INDPTR = np.array([0, 7, 7, 12, 13])
 Y = np.array([0, 1, 0, 2, 0, 0, 1, 1, 0, 0, 1, 0, 1], dtype=np.int32)
@@ -142,11 +141,11 @@ def test_epochs_of_anything_will_do():
     [
         ({"kind": "ngative"}, "unknown kind of outlier"),
         ({"rule": "papers"}, "Did you mean 'paper'"),
-        ({"cutoff": 0}, "cutoff must be at least 1"),
+        ({"cutoff": 0}, "cutoff must be an integer >= 1"),
         ({"start": 5, "end": 5}, "start and end must satisfy"),
-        ({"end": 70_000}, "at most 65,535 forests"),
-        ({"min_frequency": 0.0}, "min_frequency must lie in"),
-        ({"highest_negative": -1}, "must not be negative"),
+        ({"end": 70_000}, "at most 65,535 models"),
+        ({"min_frequency": 0.0}, "min_frequency must be a number > 0 and <= 1"),
+        ({"highest_negative": -1}, "highest_negative must be an integer >= 0"),
     ],
 )
 def test_windows_that_make_no_sense(options, message):
@@ -156,7 +155,7 @@ def test_windows_that_make_no_sense(options, message):
 
 def test_mistakes_are_named():
     found = SOUR(Y, INDPTR, Window(3, 0, 5))
-    with pytest.raises(CleanrankError, match="must have seen a forest with 1 to 5 trees"):
+    with pytest.raises(CleanrankError, match="must have seen a model with 1 to 5 trees"):
         found.outliers()
     with pytest.raises(CleanrankError, match="scores must be finite"):
         found.watch([(1, np.full(len(Y), np.nan))])
@@ -186,16 +185,16 @@ def test_suggested_grades_stand_on_the_other_side():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cutoff": 2.5}, "cutoff must be a whole number; got 2.5"),
-        ({"start": True}, "start must be a whole number; got True"),
-        ({"start": "5"}, "start must be a whole number; got '5'"),
+        ({"cutoff": 2.5}, "cutoff must be an integer >= 1; got 2.5"),
+        ({"start": True}, "start must be an integer; got True"),
+        ({"start": "5"}, "start must be an integer; got '5'"),
         ({"start": -1}, "got -1 and 1000"),
-        ({"end": None}, "end must be a whole number; got None"),
-        ({"end": 65_535, "include_f0": True}, "at most 65,535 forests"),
-        ({"min_frequency": float("nan")}, "min_frequency must lie in"),
-        ({"min_frequency": "often"}, "min_frequency must lie in"),
-        ({"min_frequency": 1.1}, "min_frequency must lie in"),
-        ({"highest_negative": 0.5}, "highest_negative must be a whole number"),
+        ({"end": None}, "end must be an integer; got None"),
+        ({"end": 65_535, "include_f0": True}, "at most 65,535 models"),
+        ({"min_frequency": float("nan")}, "min_frequency must be a number > 0 and <= 1"),
+        ({"min_frequency": "often"}, "min_frequency must be a number > 0 and <= 1"),
+        ({"min_frequency": 1.1}, "min_frequency must be a number > 0 and <= 1"),
+        ({"highest_negative": 0.5}, "highest_negative must be an integer"),
     ],
 )
 def test_every_setting_of_a_window_is_checked(options, message):
@@ -218,10 +217,10 @@ def test_whole_numbers_of_numpy_and_the_longest_window_will_do():
         (Y, [2, 13], "indptr must rise from 0"),
         (Y, [], "indptr must rise from 0"),
         (Y, [0, 12], "must end at the number of rows"),
-        (Y[None], [0, 13], "y must be whole grades"),
-        (Y + 0.5, [0, 13], "y must be whole grades"),
-        (-Y, [0, 13], "y must be whole grades from 0 on, one per row; got -2"),
-        (["a"], [0, 1], "y must be whole grades"),
+        (Y[None], [0, 13], "y must be integer grades"),
+        (Y + 0.5, [0, 13], "y must be integer grades"),
+        (-Y, [0, 13], "y must be integer grades >= 0, one per row; got -2"),
+        (["a"], [0, 1], "y must be integer grades"),
     ],
 )
 def test_what_would_send_the_kernels_astray_is_refused(y, indptr, message):

@@ -13,10 +13,9 @@ from cleanrank.issues.posterior import (
     posterior,
     posterior_of,
     posterior_table,
-    table_probabilities,
     true_probabilities,
 )
-from cleanrank.issues.table import read_doubts
+from cleanrank.issues.table import read_issues
 from cleanrank.noise.profiles import NoiseProfile, make_profile, uniform
 
 T = np.array([[0.8, 0.15, 0.05], [0.3, 0.6, 0.1], [0.2, 0.2, 0.6]])
@@ -93,7 +92,7 @@ def test_impossible_rows_follow_the_likelihood():
         (([[1, 0]] * 2, [0, 1], [[1, 0], [1, 0]]), "got probability 0 for grade 1 at row 1"),
         (([[0.5, 0.5]], 0, np.eye(2)), "must be whole grades, one per row"),
         (([[0.5, 0.5]], [0.0], np.eye(2)), "must be whole grades, one per row"),
-        (([[0.5, 0.5]], [0], "uniform"), "must be a matrix"),
+        (([[0.5, 0.5]], [0], {"uniform": 0.2}), "must be a square matrix"),
         (([[0.5, 0.5]], [0], [[0.5, 0.6], [0, 1]]), "rows that sum to 1"),
     ],
 )
@@ -111,7 +110,7 @@ def noisy():
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_doubt_is_what_is_left_of_the_given_grade(noisy, rounds):
     table = find_posterior(noisy.data, noise=noisy.profile, rounds=rounds, folds=3)
-    probabilities = table_probabilities(table)
+    probabilities = table.probabilities()
     y = noisy.data.y
     assert probabilities.sum(axis=1) == pytest.approx(1)
     assert table.doubt == pytest.approx(1 - probabilities[np.arange(len(y)), y])
@@ -156,15 +155,13 @@ def test_other_rows_get_a_posterior_too(noisy, rounds):
 def test_probabilities_survive_a_file(noisy, tmp_path):
     table = posterior_table(noisy.data, np.random.default_rng(0).dirichlet(np.ones(5), noisy.data.n_docs))
     table.save(tmp_path / "doubts.csv")
-    assert table_probabilities(read_doubts(tmp_path / "doubts.csv")) == pytest.approx(
-        table_probabilities(table)
-    )
+    assert read_issues(tmp_path / "doubts.csv").probabilities() == pytest.approx(table.probabilities())
 
 
 def test_tables_of_other_detectors_are_refused(noisy):
     plain = cr.LabelIssues.of(noisy.data, doubt=np.zeros(noisy.data.n_docs), is_label_issue=noisy.changed)
-    with pytest.raises(cr.CleanrankError, match="find_posterior"):
-        table_probabilities(plain)
+    with pytest.raises(cr.CleanrankError, match="Find them with the detector 'auto' or 'posterior'"):
+        plain.probabilities()
 
 
 def reliability(doubt, wrong, bins=10):
@@ -244,13 +241,11 @@ def test_inputs_stay_as_they_are():
 
 
 def test_estimated_shares_of_true_grades_reach_the_default(noisy, monkeypatch):
-    estimate = cr.from_gold(noisy.data, np.arange(100), noisy.true_labels[:100])
+    estimate = cr.estimate_noise(noisy.data, gold=(np.arange(100), noisy.true_labels[:100]))
     seen = []
-    real = posterior_module.cross_fit_true_grades
+    real = posterior_module.fit_true_grades
     monkeypatch.setattr(
-        posterior_module,
-        "cross_fit_true_grades",
-        lambda *a, **k: seen.append(k["shares"]) or real(*a, **k),
+        posterior_module, "fit_true_grades", lambda *a, **k: seen.append(k["shares"]) or real(*a, **k)
     )
     cr.find_label_issues(noisy.data, noise=estimate, folds=2)
     np.testing.assert_array_equal(seen[0], estimate.proportions)
@@ -261,7 +256,7 @@ def test_probabilities_must_belong_to_all_grades(noisy):
     part = {f"p_true_{g}": np.full(n, 0.2) for g in range(3)}
     table = cr.LabelIssues.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=part)
     with pytest.raises(cr.CleanrankError, match="must be the probabilities of all grades and sum to 1"):
-        table_probabilities(table)
+        table.probabilities()
     two = {"p_true_0": np.full(n, 0.5), "p_true_1": np.full(n, 0.5)}
     table = cr.LabelIssues.of(noisy.data, doubt=np.zeros(n), is_label_issue=np.zeros(n, bool), reasons=two)
     with pytest.raises(cr.CleanrankError, match="columns p_true_0 to p_true_1"):

@@ -5,10 +5,9 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues._outlier_kernels import naive_outliers
-from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import Growing, watch_folds, watch_last, watch_model, watch_training
-from cleanrank.rankers.trees import load_trees
+from cleanrank.issues.outliers import SOUR, Window, naive_outliers
+from cleanrank.issues.sour import watch_folds, watch_last, watch_model, watch_training
+from cleanrank.rankers.trees import TreeModel, TreeParams
 
 PARAMS = {"num_leaves": 7, "min_data_in_leaf": 5, "learning_rate": 0.2}
 
@@ -32,12 +31,14 @@ def naive_counts(data, booster, window):
 
 
 @pytest.mark.parametrize("rule", ["paper", "reference"])
-@pytest.mark.parametrize("objective", ["exact", "parity", "builtin"])
-def test_watching_the_training_the_saved_model_and_naive_predictions_agree(noisy, rule, objective, tmp_path):
+@pytest.mark.parametrize("implementation", ["exact", "parity", "builtin"])
+def test_watching_the_training_the_saved_model_and_naive_predictions_agree(
+    noisy, rule, implementation, tmp_path
+):
     window = Window(5, 2, 12, "all", rule)
-    during, model = watch_training(noisy, window, Growing(objective=objective, params=PARAMS))
+    during, model = watch_training(noisy, window, TreeParams(implementation=implementation, params=PARAMS))
     model.save(tmp_path / "model.txt")
-    after = watch_model(noisy, load_trees(tmp_path / "model.txt"), window)
+    after = watch_model(noisy, TreeModel.load(tmp_path / "model.txt"), window)
     np.testing.assert_array_equal(during.counts, after.counts)
     np.testing.assert_array_equal(during.counts, naive_counts(noisy, model.booster, window))
     assert during.seen == after.seen == 10
@@ -55,42 +56,42 @@ def test_watching_the_training_the_saved_model_and_naive_predictions_agree(noisy
 )
 def test_agreement_holds_for_other_ways_to_grow(noisy, params):
     window = Window(5, 0, 8, "all", include_f0=True)
-    during, model = watch_training(noisy, window, Growing(params={**PARAMS, **params}))
+    during, model = watch_training(noisy, window, TreeParams(params={**PARAMS, **params}))
     np.testing.assert_array_equal(during.counts, watch_model(noisy, model, window).counts)
     np.testing.assert_array_equal(during.counts, naive_counts(noisy, model.booster, window))
 
 
 def test_watching_changes_nothing_and_threads_do_not_matter(noisy):
     window = Window(5, 0, 10, "all")
-    one, model = watch_training(noisy, window, Growing(params=PARAMS, n_jobs=1))
-    two, _ = watch_training(noisy, window, Growing(params=PARAMS, n_jobs=2))
-    alone = Growing(params=PARAMS).train(noisy, rounds=10)
+    one, model = watch_training(noisy, window, TreeParams(params=PARAMS, n_jobs=1))
+    two, _ = watch_training(noisy, window, TreeParams(params=PARAMS, n_jobs=2))
+    alone = TreeParams(params=PARAMS, n_estimators=10).train(noisy)
     np.testing.assert_array_equal(one.counts, two.counts)
     np.testing.assert_array_equal(model.predict(noisy.X), alone.predict(noisy.X))
 
 
 def test_dart_is_refused(noisy):
     with pytest.raises(CleanrankError, match="dart"):
-        watch_training(noisy, Window(5, 0, 3), Growing(params={**PARAMS, "boosting": "dart"}))
+        watch_training(noisy, Window(5, 0, 3), TreeParams(params={**PARAMS, "boosting": "dart"}))
 
 
-def test_folds_watch_forests_that_never_saw_the_query(noisy):
+def test_folds_watch_models_that_never_saw_the_query(noisy):
     window = Window(5, 2, 6, "all")
-    growing = Growing(params=PARAMS, seed=3)
-    found, scores = watch_folds(noisy, window, growing, n_folds=3)
+    settings = TreeParams(params=PARAMS, seed=3, n_estimators=6)
+    found, scores = watch_folds(noisy, window, settings, n_folds=3)
     from cleanrank.data.split import fold_of_query
 
     fold = np.repeat(fold_of_query(noisy, 3, 3), noisy.lengths)
     for part in range(3):
         rows = fold == part
-        model = growing.train(noisy.drop(rows), rounds=6)
+        model = settings.train(noisy.drop(rows))
         alone = watch_model(noisy.select(rows), model, window)
         np.testing.assert_array_equal(found.counts[rows], alone.counts)
         np.testing.assert_array_equal(scores[rows], model.predict(noisy.X[rows]))
 
 
-def test_the_last_forest_alone(noisy):
-    model = Growing(params=PARAMS).train(noisy, rounds=7)
+def test_the_last_model_alone(noisy):
+    model = TreeParams(params=PARAMS, n_estimators=7).train(noisy)
     found = watch_last(noisy, model, Window(5, 0, 7, "all", min_frequency=0.5))
     single = SOUR.of(noisy, Window(5, 6, 7, "all")).watch([(7, model.predict(noisy.X))])
     np.testing.assert_array_equal(found.outliers(), single.outliers())
@@ -102,6 +103,6 @@ def test_a_query_of_more_than_ten_thousand_documents(noisy):
     y = ((X[:, 0] > 1) ^ (rng.random(12_020) < 0.05)).astype(int)
     data = cr.from_arrays(X, y, group=[12_000, 20])
     window = Window(1000, 2, 6, "all")
-    found, model = watch_training(data, window, Growing(params=PARAMS))
+    found, model = watch_training(data, window, TreeParams(params=PARAMS))
     np.testing.assert_array_equal(found.counts, watch_model(data, model, window).counts)
     assert found.outliers().any()

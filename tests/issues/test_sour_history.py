@@ -2,19 +2,19 @@ import numpy as np
 
 import cleanrank as cr
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import Growing, outlier_history
-from cleanrank.rankers.prefixes import prefix_scores
+from cleanrank.issues.sour import outlier_history
+from cleanrank.rankers.trees import TreeParams
 
 
 def test_shares_by_band_and_step_are_those_of_single_forests():
     data = cr.make_ranking(20, 5, docs_per_query=20, seed=0)
     window = Window(5, 0, 12, "all")
-    model = Growing(params={"num_leaves": 7, "min_data_in_leaf": 5}).train(data, rounds=12)
+    model = TreeParams(params={"num_leaves": 7, "min_data_in_leaf": 5}, n_estimators=12).train(data)
     shares, sizes = outlier_history(data, model, window, bands=4, steps=3)
     flags = np.array(
         [
             SOUR.of(data, Window(5, i - 1, i, "all")).watch([(i, scores)]).outliers()
-            for i, scores in prefix_scores(model, data.X)
+            for i, scores in model.staged_predict(data.X)
         ]
     )
     frequency = flags.mean(axis=0)

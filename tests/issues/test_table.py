@@ -5,7 +5,7 @@ from sklearn.metrics import average_precision_score, precision_score, recall_sco
 
 import cleanrank as cr
 from cleanrank.errors import BadFileError, CleanrankError
-from cleanrank.issues.table import LabelIssues, read_doubts
+from cleanrank.issues.table import LabelIssues, read_issues
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_undefined_shares_are_nan(corrupted):
 def test_tables_come_back_from_files(corrupted, tmp_path, suffix):
     found = table_of(corrupted)
     found.save(tmp_path / f"issues.{suffix}")
-    again = read_doubts(tmp_path / f"issues.{suffix}")
+    again = read_issues(tmp_path / f"issues.{suffix}")
     for name in ("row_id", "query_id", "given_label", "doubt", "is_label_issue", "suggested_label"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
     np.testing.assert_array_equal(again.reasons["dice"], found.reasons["dice"])
@@ -104,7 +104,7 @@ def test_mistakes_are_named(corrupted, tmp_path):
         found.aligned(data.with_labels((data.y + 1) % 3))
     (tmp_path / "bad.csv").write_text("row_id,doubt\n1,0.5\n")
     with pytest.raises(CleanrankError, match="must have the column 'query_id'"):
-        read_doubts(tmp_path / "bad.csv")
+        read_issues(tmp_path / "bad.csv")
 
 
 def test_columns_cannot_be_written_to(corrupted):
@@ -133,7 +133,7 @@ def test_cells_that_somebody_spoilt_are_named(corrupted, tmp_path, column, value
     frame.loc[3, column] = value
     frame.to_csv(file, index=False)
     with pytest.raises(BadFileError, match=words) as caught:
-        read_doubts(file)
+        read_issues(file)
     assert str(caught.value).startswith("doubts.csv: ")
 
 
@@ -145,7 +145,7 @@ def test_spreadsheets_may_write_numbers_their_way(corrupted, tmp_path):
     for name in ("row_id", "given_label", "suggested_label", "is_label_issue"):
         frame[name] = frame[name].astype(float)
     frame.to_csv(file, index=False)
-    again = read_doubts(file)
+    again = read_issues(file)
     for name in ("row_id", "given_label", "suggested_label", "is_label_issue"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
 
@@ -156,7 +156,7 @@ def test_files_that_are_no_tables(tmp_path, content, suffix):
     file = tmp_path / f"doubts.{suffix}"
     file.write_bytes(content)
     with pytest.raises(BadFileError, match=r"doubts\.(csv|parquet) must (be a table|have the column)"):
-        read_doubts(file)
+        read_issues(file)
 
 
 def test_a_truth_of_other_length_is_refused(corrupted):

@@ -325,7 +325,9 @@ def test_new_come_share_refuses_what_has_no_such_pair():
 def test_new_come_share_of_a_trained_ranker(data_root):
     """Table 2 of the paper with trees on OHSUMED: sampled pairs show ties, made-up pairs show no opinion."""
     parts = cr.load_dataset("ohsumed", fold=1)
-    model = cr.train_lambdarank(parts.train, parts.validation, rounds=30)
+    model = cr.BoostedRanker(implementation="builtin", n_estimators=30).fit_data(
+        parts.train, parts.validation
+    )
     test = parts.test
     scores = model.predict(test.X)
     found = new_come_share(scores, test.y, test.indptr)

@@ -7,7 +7,7 @@ import scipy.sparse
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.rankers.base import feature_matrix, training_data, validation_data, widened
-from cleanrank.rankers.trees import train_lambdarank
+from tests.rankers.training import trained
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -62,5 +62,5 @@ def test_widened_sparse_rows_train_and_score_like_dense_ones():
     data = cr.make_ranking(20, 4, docs_per_query=10, seed=0)
     narrow = cr.from_arrays(scipy.sparse.csr_matrix(data.X), data.y, group=data.lengths)
     params = {"min_data_in_leaf": 3}
-    sparse, dense = (train_lambdarank(widened(each, 6), rounds=3, params=params) for each in (narrow, data))
+    sparse, dense = (trained(widened(each, 6), n_estimators=3, params=params) for each in (narrow, data))
     np.testing.assert_array_equal(sparse.predict(widened(narrow, 6).X), dense.predict(widened(data, 6).X))

@@ -1,4 +1,4 @@
-"""RobustRanker: which road it takes, what it trains on, and that it says so."""
+"""RobustRanker: which strategy it takes, what it trains on, and that it says so."""
 
 import warnings
 from dataclasses import replace
@@ -14,7 +14,7 @@ import cleanrank as cr
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.noise.profiles import uniform
-from cleanrank.rankers.trees import train_lambdarank
+from cleanrank.rankers.trees import TreeParams
 from cleanrank.robust.robust_ranker import GRID, RobustRanker
 
 QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
@@ -41,13 +41,13 @@ def fitted(noisy, held=None, *, gold=None, **options):
 
 
 def test_the_default_grid_has_four_cells():
-    assert len(RobustRanker().cells()) == 4
+    assert len(RobustRanker().choices()) == 4
     assert sorted(GRID) == ["min_data_in_leaf", "num_leaves"]
 
 
 def test_few_documents_get_small_leaves_only():
-    assert {cell["min_data_in_leaf"] for cell in RobustRanker().cells(100)} == {20}
-    assert RobustRanker().cells(10) == [{"num_leaves": 7, "min_data_in_leaf": 20}]
+    assert {cell["min_data_in_leaf"] for cell in RobustRanker().choices(100)} == {20}
+    assert RobustRanker().choices(10) == [{"num_leaves": 7, "min_data_in_leaf": 20}]
     tiny = cr.corrupt(cr.make_ranking(12, 4, docs_per_query=12, seed=0), rate=0.2, seed=1)
     ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2)
     assert len(ranker.fit_data(tiny.data).report_.tried) == 2
@@ -55,16 +55,14 @@ def test_few_documents_get_small_leaves_only():
 
 def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
     ranker = fitted(noisy, held, noise=noisy.profile)
-    assert ranker.chosen_["road"] == ranker.report_.chosen == "posterior"
+    assert ranker.chosen_["strategy"] == ranker.report_.strategy == "posterior"
     gains = ranker.cleaned_.data.gains
     columns = np.stack([ranker.issues_.reasons[f"p_true_{g}"] for g in range(5)], axis=1)
     assert gains == pytest.approx(columns @ [0, 1, 3, 7, 15])
-    again = train_lambdarank(
-        noisy.data.with_labels(noisy.data.y, gains=gains),
-        rounds=ranker.chosen_["trees"],
-        objective="exact",
+    again = TreeParams(
+        n_estimators=ranker.chosen_["trees"],
         params={"num_leaves": ranker.chosen_["num_leaves"], "min_data_in_leaf": 20},
-    )
+    ).train(noisy.data.with_labels(noisy.data.y, gains=gains))
     assert ranker.predict(noisy.data.X) == pytest.approx(again.predict(noisy.data.X))
 
 
@@ -85,7 +83,7 @@ def test_noise_comes_in_many_forms(noisy, held, kind):
         "estimate": from_gold(noisy.data, sheet.row_ids, truth),
         "answers": GoldAnswers(sheet.row_ids, truth, np.ones(60)),
     }[kind]
-    assert fitted(noisy, held, noise=form).report_.chosen == "posterior"
+    assert fitted(noisy, held, noise=form).report_.strategy == "posterior"
 
 
 def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
@@ -129,16 +127,15 @@ def test_without_knowledge_it_falls_back_to_the_tuned_baseline_and_says_so(noisy
     ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
     with pytest.warns(UserWarning, match="fell back to the tuned baseline"):
         ranker.fit_data(noisy.data, held.data)
-    assert ranker.chosen_["road"] == ranker.report_.chosen == "baseline"
+    assert ranker.chosen_["strategy"] == ranker.report_.strategy == "baseline"
     assert ranker.cleaned_ is None
     assert "judge about 100 rows" in repr(ranker.report_)
     models = [
-        train_lambdarank(
-            noisy.data, held.data, objective="exact", rounds=8, early_stopping_rounds=5,
-            params={"num_leaves": leaves, "min_data_in_leaf": 20},
-        )
+        TreeParams(
+            n_estimators=8, early_stopping_rounds=5, params={"num_leaves": leaves, "min_data_in_leaf": 20}
+        ).train(noisy.data, held.data)
         for leaves in (4, 8)
-    ]  # fmt: skip
+    ]
     best = max(models, key=lambda model: model.validation_value)
     assert ranker.predict(held.data.X) == pytest.approx(best.predict(held.data.X))
 
@@ -149,7 +146,7 @@ def test_too_few_gold_rows_are_not_trusted(noisy, held):
         ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(
             noisy.data, held.data, gold=(sheet.row_ids, noisy.true_labels[sheet.rows])
         )
-    assert ranker.report_.chosen == "baseline"
+    assert ranker.report_.strategy == "baseline"
 
 
 def test_without_validation_data_all_rows_are_used_in_the_end(noisy):
@@ -186,7 +183,7 @@ def test_the_report_is_plain_values(noisy, held):
     import json
 
     found = json.loads(json.dumps(fitted(noisy, held, noise=noisy.profile).report_.to_json()))
-    assert found["chosen"] == "posterior"
+    assert found["strategy"] == "posterior"
     assert found["matrix"][0][0] == pytest.approx(0.8)
 
 
@@ -202,7 +199,7 @@ def test_the_report_is_plain_values(noisy, held):
         ({"random_state": -1}, "seed must be"),
         ({"noise": np.eye(2)}, "a row for each of the 5 grades"),
         ({"noise": np.ones((5, 5))}, "rows that sum to 1"),
-        ({"noise": "uniform"}, "noise must be a matrix"),
+        ({"noise": {"uniform": 0.2}}, "noise must be a square matrix"),
     ],
 )
 def test_mistakes_are_named(noisy, held, options, words):
@@ -212,12 +209,12 @@ def test_mistakes_are_named(noisy, held, options, words):
 
 def test_a_grid_by_other_names_is_the_grid():
     ranker = RobustRanker(grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
-    assert ranker.cells(100) == [
+    assert ranker.choices(100) == [
         {"num_leaves": 4, "min_data_in_leaf": 5},
         {"num_leaves": 8, "min_data_in_leaf": 5},
     ]
     fixed = RobustRanker(params={"min_child_samples": 5})
-    assert fixed.cells() == [{"num_leaves": 7}, {"num_leaves": 31}]
+    assert fixed.choices() == [{"num_leaves": 7}, {"num_leaves": 31}]
 
 
 def test_what_params_fix_is_used(noisy, held):
@@ -243,7 +240,7 @@ def test_validation_data_may_have_a_grade_that_training_data_lack(noisy, held):
     ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
     with pytest.warns(UserWarning, match="grade 6 occurs in the validation data alone"):
         ranker.fit_data(noisy.data, held.data.with_labels(higher))
-    assert ranker.chosen_["road"] == "baseline"
+    assert ranker.chosen_["strategy"] == "baseline"
 
 
 def test_data_that_cannot_be_learnt_from_are_refused(noisy, held):
@@ -309,5 +306,57 @@ def test_an_interruption_passes_through_and_leaves_no_model(noisy, held):
     ranker = RobustRanker(noise=noisy.profile, **QUICK, grid=GRID_OF_TWO)
     with pytest.raises(KeyboardInterrupt):
         ranker.fit_data(noisy.data, held.data, progress=stop)
-    with pytest.raises(cr.CleanrankError, match="must be fitted before it is saved"):
+    with pytest.raises(cr.CleanrankError, match="must be fitted before it predicts or is saved"):
         ranker.save("model.txt")
+
+
+@pytest.fixture(scope="module")
+def issues(noisy):
+    return cr.find_label_issues(noisy.data, "posterior", noise=noisy.profile, folds=2)
+
+
+def test_issues_that_carry_probabilities_stand_in_for_the_noise(noisy, held, issues):
+    by_noise = fitted(noisy, held, noise=noisy.profile)
+    by_issues = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(noisy.data, held.data, issues=issues)
+    assert by_issues.chosen_["strategy"] == by_issues.report_.strategy == "posterior"
+    assert by_issues.report_.reasons == ("the probabilities of true grades were given",)
+    assert by_issues.report_.doubted == pytest.approx(issues.doubt.mean())
+    np.testing.assert_array_equal(by_issues.cleaned_.data.gains, by_noise.cleaned_.data.gains)
+    np.testing.assert_array_equal(by_issues.issues_.doubt, issues.doubt)
+    # Without validation data the held-out rows have expected gains too: then the two are one.
+    by_noise, by_issues = (
+        RobustRanker(**QUICK, grid=GRID_OF_TWO, noise=noise).fit_data(noisy.data, issues=table)
+        for noise, table in ((noisy.profile, None), (None, issues))
+    )
+    np.testing.assert_array_equal(by_issues.predict(noisy.data.X), by_noise.predict(noisy.data.X))
+
+
+def test_find_and_fit_compose_on_a_part_of_the_data_and_on_arrays(noisy):
+    train, validation = cr.split(noisy.data, (0.8, 0.2), seed=0)
+    issues = cr.find_label_issues(train, folds=2)
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
+    by_id = ranker.fit_data(train, validation, issues=issues).predict(train.X)
+    pair = {"eval_set": (validation.X, validation.y), "eval_qid": validation.qid}
+    by_place = clone(ranker).fit(train.X, train.y, qid=train.qid, issues=issues, **pair).predict(train.X)
+    np.testing.assert_array_equal(by_place, by_id)
+    shuffled = issues.select(np.random.default_rng(0).permutation(len(issues)))
+    again = clone(ranker).fit_data(train, validation, issues=shuffled).predict(train.X)
+    np.testing.assert_array_equal(again, by_id)
+
+
+def test_other_tables_are_refused_in_a_sentence(noisy, issues):
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
+    isolated = cr.find_label_issues(noisy.data, "isolation")
+    with pytest.raises(cr.CleanrankError, match=r"issues must hold the probability of every grade .*'auto'"):
+        ranker.fit_data(noisy.data, issues=isolated)
+    with pytest.raises(cr.CleanrankError, match="issues must be a LabelIssues; got DataFrame"):
+        ranker.fit_data(noisy.data, issues=issues.to_frame())
+    with pytest.raises(cr.CleanrankError, match="either `issues` or `gold` or `noise`"):
+        ranker.fit_data(noisy.data, issues=issues, gold={0: 1})
+    with pytest.raises(cr.CleanrankError, match="either `issues` or `gold` or `noise`"):
+        RobustRanker(noise=noisy.profile, **QUICK).fit_data(noisy.data, issues=issues)
+    other = cr.make_ranking(60, 6, docs_per_query=15, seed=9)
+    with pytest.raises(cr.CleanrankError, match=r"must have a row for every row|must be the grade in data"):
+        ranker.fit_data(other, issues=issues)
+    with pytest.raises(cr.CleanrankError, match="unknown objective 'hinge'"):
+        RobustRanker(objective="hinge", noise=noisy.profile, **QUICK).fit_data(noisy.data)

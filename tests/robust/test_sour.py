@@ -4,8 +4,10 @@ from sklearn.base import clone
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.sour import Growing, watch_training
+from cleanrank.issues.sour import watch_training
 from tests.oracles import same_data
+from cleanrank.issues.sour import watch_training
+from cleanrank.rankers.trees import TreeParams
 
 QUICK = {"start": 5, "end": 15, "n_estimators": 15, "num_leaves": 7, "min_child_samples": 5}
 
@@ -22,10 +24,10 @@ def validation():
 
 def test_the_final_forest_is_trained_on_the_rest(noisy):
     model = cr.SOURRanker(**QUICK).fit_data(noisy)
-    detector, base = watch_training(noisy, model.window(), model.growing())
+    detector, base = watch_training(noisy, model.window(), model.tree_params())
     rest = noisy.drop(detector.outliers())
     assert same_data(model.cleaned_.data, rest)
-    alone = model.growing().train(rest, rounds=15)
+    alone = model.tree_params(n_estimators=15).train(rest)
     np.testing.assert_array_equal(model.predict(noisy.X), alone.predict(noisy.X))
     np.testing.assert_array_equal(model.base_.predict(noisy.X), base.predict(noisy.X))
     assert model.chosen_["removed"] == detector.outliers().sum() > 0
@@ -46,13 +48,13 @@ def test_rows_may_come_in_any_order(noisy):
 def test_start_and_kind_are_chosen_on_validation_data_from_one_base_forest(noisy, validation, monkeypatch):
     options = {**QUICK, "start": [0, 5, 10], "kind": ["neg", "all"], "early_stopping_rounds": 15}
     trained = []
-    grow = Growing.train
+    train_trees = TreeParams.train
 
     def count(self, train, *args, **kwargs):
         trained.append(train.n_docs)
-        return grow(self, train, *args, **kwargs)
+        return train_trees(self, train, *args, **kwargs)
 
-    monkeypatch.setattr(Growing, "train", count)
+    monkeypatch.setattr(TreeParams, "train", count)
     found = cr.SOURRanker(**options).fit_data(noisy, validation)
     assert trained.count(noisy.n_docs) == 1  # the base forest
     assert len(trained) <= 7
@@ -80,9 +82,9 @@ def test_auto_means_ten_starts_and_three_kinds():
         {"folds": 3},
         {"peers": 0.1},
         {"min_frequency": 0.5},
-        {"objective": "builtin"},
+        {"implementation": "builtin"},
         {"rule": "reference", "kind": "pos"},
-        {"norm": False},
+        {"objective": "lambdamart"},
     ],
 )
 def test_every_variant_fits_and_repeats(noisy, validation, options):
@@ -184,8 +186,8 @@ def test_a_choice_goes_with_plain_sour_only(noisy, validation):
         ({"start": [0, -1]}, "start must lie between 0 and 14"),
         ({"kind": []}, "kind must be one of neg, pos, all"),
         ({"kind": {"neg"}}, "unknown kind of outlier"),
-        ({"end": 0}, "end must be a whole number of trees from 1 on"),
-        ({"end": 5.5}, "end must be a whole number of trees"),
+        ({"end": 0}, "end must be an integer >= 1"),
+        ({"end": 5.5}, "end must be an integer >= 1"),
         ({"variant": "curr", "ends": [5, 3]}, "ends must rise"),
         ({"variant": "curr", "ends": [15]}, "ends must rise from above 0 to below 15"),
         ({"variant": "curr", "ends": []}, "ends must be a list of tree counts"),
@@ -195,12 +197,12 @@ def test_a_choice_goes_with_plain_sour_only(noisy, validation):
         ({"variant": "fly", "patience": 2.5}, "patience must lie between"),
         ({"variant": "fly", "patience": 16}, r"the number of trees \(15\); got 16"),
         ({"variant": "fly", "patience": 3, "peers": 0.1}, "without peers; got exact with peers"),
-        ({"variant": "fly", "patience": 3, "objective": "builtin"}, "needs objective 'exact' or 'parity'"),
+        ({"variant": "fly", "patience": 3, "implementation": "builtin"}, "needs implementation 'exact'"),
         ({"variant": "fly", "patience": 3, "start": 15}, "start and end must satisfy"),
         ({"variant": "fly", "patience": 3, "params": {"boosting": "dart"}}, "must not be 'dart'"),
         ({"variant": "fly", "patience": 3, "folds": 2}, "folds goes with variant 'sour'"),
         ({"variant": "last", "min_frequency": 0.5}, "min_frequency goes with variant 'sour'"),
-        ({"folds": 2.5}, "folds must be a whole number"),
+        ({"folds": 2.5}, "folds must be an integer"),
         ({"folds": 1}, "folds must be a whole number between 2 and"),
         ({"peers": "many"}, "peers must be a number"),
     ],

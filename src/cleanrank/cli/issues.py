@@ -87,7 +87,8 @@ def find_issues(
     from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
-    from cleanrank.rankers.trees import load_trees
+
+    from cleanrank.rankers.trees import TreeModel
 
     one_of("detector", method, DETECTORS)
     refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
@@ -97,7 +98,7 @@ def find_issues(
         raise invalid("--model", "goes with --method sour or last-sour", f"--method {method}")
     if noise is not None and gold is not None:
         raise invalid("--noise and --gold", "must not be given both", "both")
-    forest = None if model is None else load_trees(model)
+    forest = None if model is None else TreeModel.load(model)
     judged = read_data(data) if forest is None else read_rows(data, forest.n_features, Path(str(model)))
     wrong = None if truth is None else _wrong(truth, judged.row_ids)
     given: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
@@ -220,14 +221,14 @@ def clean(
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import refuse_overwriting, written_whole
     from cleanrank.data.frames import read_data, write_data
-    from cleanrank.issues.table import read_doubts
+    from cleanrank.issues.table import read_issues
 
     audit = out.with_name(f"{out.name}.audit.json")
     refuse_overwriting(out, audit, force=force)
     if out.resolve() == data.resolve():
         raise invalid("output", "must differ from the data", repr(str(out)))
     judged = read_data(data)
-    found = clean_data(judged, read_doubts(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
+    found = clean_data(judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         found.save_audit(part)

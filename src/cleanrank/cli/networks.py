@@ -50,17 +50,10 @@ def writes() -> bool:
 
 
 def load_model(path: Path) -> Any:
-    """A saved network or forest, told apart by how its file begins."""
-    from cleanrank.data.files import existing_file
-    from cleanrank.rankers.neural.checkpoint import is_tensor_file
+    """A saved network or model of trees."""
+    from cleanrank.rankers import load_ranker
 
-    if is_tensor_file(existing_file(path)):
-        from cleanrank.rankers.neural.model import load_network
-
-        return load_network(path)
-    from cleanrank.rankers.trees import load_trees
-
-    return load_trees(path)
+    return load_ranker(path).model_
 
 
 def scores_of(model: Any, data: Any, jobs: int) -> Any:

@@ -102,7 +102,7 @@ def train(
         # Such files leave zeros out: the last columns may occur in one of them alone.
         data, held = widened(data, held.n_features), widened(held, data.n_features)
     settings = {
-        "objective": objective,
+        "implementation": objective,
         "n_estimators": trees,
         "early_stopping_rounds": 50 if stop_after is None and model != "neural" else stop_after,
         "measure": measure,
@@ -141,7 +141,7 @@ def train(
     ]
     screen.table(("", model), shown)
     for reason in getattr(getattr(ranker, "report_", None), "reasons", ()):
-        screen.note(f"{ranker.chosen_['road']}: {reason}")
+        screen.note(f"{ranker.chosen_['strategy']}: {reason}")
     if model == "neural" and ranker.alpha_ is not None:
         screen.note(f"alpha: {ranker.alpha_}")
     screen.note(f"wrote {out}")
@@ -190,36 +190,24 @@ def predict(
 
 def _ranker(model: str, settings: dict[str, Any], options: dict[str, Any]) -> Any:
     """The estimator of a model; options it does not know are named."""
-    from cleanrank.rankers.estimators import BoostedRanker, PeerRanker
+    from cleanrank.rankers import RANKERS
 
+    entry = RANKERS["lambdarank" if model == "lgbm" else model]
+    ranker, settings, options = entry.load(), {**entry.presets, **settings}, dict(options)
+    known = ranker().get_params()
     if model == "sour":
-        from cleanrank.robust.sour import SOURRanker
-
-        made: Any = SOURRanker
-        settings = dict(settings)
         measure = str(settings.pop("measure"))
         name, _, cutoff = measure.partition("@")
         if name != "ndcg" or not cutoff.isdigit():
             raise invalid("--measure", "must be ndcg@K for sour", measure)
         settings["cutoff"] = int(cutoff)
-    elif model == "peer":
-        made = PeerRanker
-    elif model == "robust":
-        from cleanrank.robust.robust_ranker import RobustRanker
-
-        made = RobustRanker
-        theirs = ("objective", "num_leaves", "min_child_samples")
-        settings = {name: value for name, value in settings.items() if name not in theirs}
-    elif model == "pairwise":
-        from cleanrank.rankers.robust_trees import RobustLGBMRanker
-
-        made = RobustLGBMRanker
-        settings = {name: value for name, value in settings.items() if name != "objective"}
-    else:
-        made, settings = BoostedRanker, {**settings, "forest": model}
+    elif model == "pairwise" and "loss" in options:
+        options["objective"] = options.pop("loss")
+    if model in ("sour", "robust", "pairwise") and options.pop("norm", True) is False:
+        options["objective"] = "lambdamart"
     for name in options:
-        one_of(f"option of {model}", name, sorted(made().get_params()))
-    return made(**{**settings, **options})
+        one_of(f"option of {model}", name, sorted(known))
+    return ranker(**{**{name: value for name, value in settings.items() if name in known}, **options})
 
 
 def _noise(text: str, data: Any) -> Any:
@@ -253,7 +241,11 @@ def _record(model: str, out: Path, ranker: Any, data: Any, held: Any) -> dict[st
         "validation": found.validation_value,
         "alpha": None if getattr(ranker, "alpha_", None) is None else float(ranker.alpha_),
         "removed": None if removed is None else data.n_docs - removed.data.n_docs,
-        **({"road": ranker.chosen_["road"], "reasons": list(ranker.report_.reasons)} if robust else {}),
+        **(
+            {"strategy": ranker.chosen_["strategy"], "reasons": list(ranker.report_.reasons)}
+            if robust
+            else {}
+        ),
     }
 
 

@@ -1,15 +1,16 @@
 """SOUR, its variants and its rivals as methods of an experiment (Marcuzzi et al. 2022)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cleanrank.cleaning import clean
-from cleanrank.experiments.methods import Scored, Task, Unjudged
+from cleanrank.experiments.methods import Scored, Task, Unjudged, tree_params
 from cleanrank.issues.isolation import find_isolated
 from cleanrank.losses.trees.peer import Peers
-from cleanrank.rankers.trees import TreeRanker, train_lambdarank
+from cleanrank.rankers.trees import TreeModel
 from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
@@ -40,6 +41,7 @@ def sour(task: Task) -> Scored:
 
 def _ranker(params: dict[str, Any], task: Task) -> SOURRanker:
     own = {key: params.pop(key) for key in list(params) if key in OWN}
+    own["implementation"] = own.pop("objective")
     alpha, rounds = params.pop("alpha"), params.pop("rounds")
     own["end"] = own["end"] or rounds
     return SOURRanker(
@@ -47,7 +49,7 @@ def _ranker(params: dict[str, Any], task: Task) -> SOURRanker:
         peers=alpha or None,
         n_estimators=rounds,
         early_stopping_rounds=params.pop("early_stopping_rounds"),
-        norm=params.pop("norm"),
+        objective="lambdarank" if params.pop("norm") else "lambdamart",
         random_state=task.seed,
         n_jobs=task.n_jobs,
         params=params,
@@ -59,7 +61,7 @@ def isolation(task: Task) -> Scored:
     return _best(task, _isolated)
 
 
-def _isolated(task: Task, params: dict[str, Any], **options: Any) -> tuple[TreeRanker, dict[str, Any]]:
+def _isolated(task: Task, params: dict[str, Any], **options: Any) -> tuple[TreeModel, dict[str, Any]]:
     share = params.pop("contamination")
     issues = find_isolated(
         task.train, kind=params.pop("kind"), contamination=share or "auto", seed=task.seed, n_jobs=task.n_jobs
@@ -73,29 +75,20 @@ def peer(task: Task) -> Scored:
     return _best(task, _with_peers)
 
 
-def _with_peers(task: Task, params: dict[str, Any], **options: Any) -> tuple[TreeRanker, dict[str, Any]]:
+def _with_peers(task: Task, params: dict[str, Any], **options: Any) -> tuple[TreeModel, dict[str, Any]]:
     peers = Peers(params.pop("alpha"), kind=params.pop("peers"), seed=task.seed)
-    options |= {"peers": peers, "objective": params.pop("objective")}
+    options |= {"peers": peers, "implementation": params.pop("objective")}
     return _trees(task, task.train, params, **options), {}
 
 
-def _trees(task: Task, train: RankingData, params: dict[str, Any], **options: Any) -> TreeRanker:
-    own = {key: params.pop(key) for key in ("norm", "rounds", "early_stopping_rounds")}
-    return train_lambdarank(
-        train,
-        options.pop("validation", task.validation),
-        **own,
-        **options,
-        params=params,
-        measure=task.select,
-        seed=task.seed,
-        n_jobs=task.n_jobs,
-    )
+def _trees(task: Task, train: RankingData, params: dict[str, Any], **options: Any) -> TreeModel:
+    validation = options.pop("validation", task.validation)
+    return replace(tree_params(task, params), **options).train(train, validation)
 
 
 def _best(task: Task, fit: Any) -> Scored:
     """The choice of the grid that validation data like best (ties: the first)."""
-    best: tuple[float, TreeRanker, dict[str, Any]] | None = None
+    best: tuple[float, TreeModel, dict[str, Any]] | None = None
     for choice in task.choices():
         model, facts = fit(task, {**task.params, **choice})
         value = float(np.nan_to_num(model.validation_value or 0.0))
@@ -107,14 +100,14 @@ def _best(task: Task, fit: Any) -> Scored:
 
 def forest_of(
     params: Mapping[str, Any], train: RankingData, validation: RankingData | None, select: str, seed: int
-) -> TreeRanker:
+) -> TreeModel:
     """The forest of one contender, ``params["ranker"]``; without validation data it keeps all trees."""
     given = dict(params)
     name = one_of("ranker", given.pop("ranker"), RANKERS)
     nothing = Unjudged(train.X[:0], train.indptr[:1])
     task = Task(train, validation or train, nothing, {}, select=select, seed=seed)
     if name == "sour":
-        model: TreeRanker = _ranker(given, task).fit_data(train, validation).model_
+        model: TreeModel = _ranker(given, task).fit_data(train, validation).model_
         return model
     alpha, kind = given["alpha"], given["kind"]
     trees = {key: value for key, value in given.items() if key not in (*OWN, "alpha")}

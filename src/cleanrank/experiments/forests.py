@@ -3,6 +3,7 @@
 The tables and figures are those of Marcuzzi et al. (2022).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,11 @@ import numpy as np
 from cleanrank.experiments.denoising import forest_of
 from cleanrank.experiments.studies import Inquiry, Measured
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import Growing, outlier_history, watch_last, watch_model
+from cleanrank.issues.sour import outlier_history, watch_last, watch_model
 from cleanrank.metrics.evaluation import evaluate_arrays
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import ranks, segment_sum
-from cleanrank.rankers.prefixes import prefix_scores
-from cleanrank.rankers.trees import TreeRanker
+from cleanrank.rankers.trees import TreeModel, TreeParams
 from cleanrank.types import Array, FloatArray, RankingData
 
 STEPS = 10
@@ -25,15 +25,15 @@ LEAVES = 30
 
 def outliers(asked: Inquiry) -> Measured:
     """How many training documents are outliers: of all forests, and after each tenth of the trees."""
-    window, growing, rounds = _setting(asked)
+    window, settings, rounds = _setting(asked)
     train = asked.train
     detector = SOUR.of(train, window)
-    model = growing.train(train, rounds=rounds, observer=detector)
+    model = settings.train(train, observer=detector)
     per_query = {"removed": _per_query(detector.outliers(), train)}
     per_query["ever flagged"] = _per_query(detector.counts > 0, train)
     per_query["flagged by half"] = _per_query(2 * detector.counts.astype(np.int64) >= detector.seen, train)
     single = [round(rounds * step / STEPS) for step in range(1, STEPS + 1)]
-    for trees, scores in prefix_scores(model, train.X, end=rounds):
+    for trees, scores in model.staged_predict(train.X, end=rounds):
         if trees in single:
             one = SOUR.of(train, _one(window, trees)).watch([(trees, scores)])
             step = (single.index(trees) + 1) * 100 // STEPS
@@ -48,7 +48,7 @@ def outliers(asked: Inquiry) -> Measured:
     return Measured(values, means, train.query_ids.tolist(), chosen)
 
 
-def _history(detector: SOUR, model: TreeRanker, train: RankingData) -> dict[str, Any]:
+def _history(detector: SOUR, model: TreeModel, train: RankingData) -> dict[str, Any]:
     """The table behind the heat map of outliers, for JSON; None where a band has no document."""
     window = detector.window
     shares, sizes = outlier_history(train, model, window, steps=min(STEPS, detector.seen), whole=detector)
@@ -63,16 +63,15 @@ def breakdown(asked: Inquiry) -> Measured:
     With ``best_round`` the base forest stops on validation data, and the one round that they like best says
     what is an outlier (the paper's s = e).
     """
-    window, growing, rounds = _setting(asked)
+    window, settings, _ = _setting(asked)
     test = asked.clean.test
     params = dict(asked.params)
     filtered_from, best_round = params.pop("ranker_start"), params.pop("best_round")
     if best_round:
-        stop = params["early_stopping_rounds"]
-        base = growing.train(asked.train, asked.validation, rounds=rounds, early_stopping_rounds=stop)
-        found = watch_last(test, base, window).outliers()
+        stopping = replace(settings, early_stopping_rounds=params["early_stopping_rounds"])
+        found = watch_last(test, stopping.train(asked.train, asked.validation), window).outliers()
     else:
-        found = watch_model(test, growing.train(asked.train, rounds=rounds), window).outliers()
+        found = watch_model(test, settings.train(asked.train), window).outliers()
     with_outliers = _per_query(found, test) > 0
     params["start"] = params["start"] if filtered_from < 0 else filtered_from
     model = forest_of(params, asked.train, asked.validation, asked.select, asked.seed)
@@ -98,9 +97,9 @@ def exit_leaves(asked: Inquiry) -> Measured:
     Kinds by the base forest on test data: P_k relevant documents within the top k, O- its negative outliers,
     N the other non-relevant ones. Of each kind and tree the 30 leaves with most documents count, each once.
     """
-    window, growing, rounds = _setting(asked)
+    window, settings, _ = _setting(asked)
     test = asked.clean.test
-    base = growing.train(asked.train, rounds=rounds)
+    base = settings.train(asked.train)
     found = watch_model(test, base, window).outliers()
     relevant = test.y > window.highest_negative
     within = ranks(base.predict(test.X), test.indptr) <= window.cutoff
@@ -121,7 +120,7 @@ def exit_leaves(asked: Inquiry) -> Measured:
     return Measured(values, means, test.query_ids.tolist(), {"trees": model.best_iteration})
 
 
-def _busiest(model: TreeRanker, tree: int, leaves: Array) -> float:
+def _busiest(model: TreeModel, tree: int, leaves: Array) -> float:
     reached, counts = np.unique(leaves, return_counts=True)
     busiest = reached[np.argsort(-counts, kind="stable")[:LEAVES]]
     values = [model.booster.get_leaf_output(tree, int(leaf)) for leaf in busiest]
@@ -136,7 +135,7 @@ def curve(asked: Inquiry) -> Measured:
     measure = str(Measure.parse(asked.select))
     steps = {round(rounds * s / STEPS): s * 100 // STEPS for s in range(1, STEPS + 1)}
     values: dict[str, FloatArray] = {}
-    for trees, scores in prefix_scores(model, validation.X):
+    for trees, scores in model.staged_predict(validation.X):
         if trees in steps:
             found = evaluate_arrays(validation.y, scores, validation.indptr, [measure], n_jobs=1)
             values[f"validation at {steps[trees]}%"] = np.asarray(found[measure])
@@ -146,18 +145,23 @@ def curve(asked: Inquiry) -> Measured:
     return Measured(values, means, validation.query_ids.tolist(), {"trees": model.best_iteration})
 
 
-def _setting(asked: Inquiry) -> tuple[Window, Growing, int]:
-    """The window, how the base forest grows, and its trees."""
+def _setting(asked: Inquiry) -> tuple[Window, TreeParams, int]:
+    """The window, how the base model is grown, and its trees."""
     params: dict[str, Any] = dict(asked.params)
     rounds = params["end"] or params["rounds"]
     window = Window(
         cutoff=params["cutoff"], start=params["start"], end=rounds, kind=params["kind"], rule=params["rule"]
     )
     trees = {k: v for k, v in params.items() if k in TREE_PARAMS}
-    growing = Growing(
-        objective="builtin", norm=params["norm"], params=trees, measure=asked.select, seed=asked.seed
+    settings = TreeParams(
+        objective="lambdarank" if params["norm"] else "lambdamart",
+        implementation="builtin",
+        params=trees,
+        n_estimators=rounds,
+        measure=asked.select,
+        seed=asked.seed,
     )
-    return window, growing, rounds
+    return window, settings, rounds
 
 
 def _one(window: Window, trees: int) -> Window:

@@ -19,7 +19,7 @@ from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 if TYPE_CHECKING:
     from cleanrank.experiments.clicked import Users
     from cleanrank.noise.profiles import NoiseProfile
-    from cleanrank.rankers.trees import TreeRanker
+    from cleanrank.rankers.trees import TreeModel, TreeParams
 
 # The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
 BUDGET = "gold"
@@ -141,24 +141,13 @@ def gbdt(task: Task) -> Scored:
     return _score(task, best_trees("gbdt", task))
 
 
-def best_trees(name: str, task: Task) -> tuple["TreeRanker", dict[str, Any]]:
+def best_trees(name: str, task: Task) -> tuple["TreeModel", dict[str, Any]]:
     """The forest of "lambdarank" or "gbdt" that validation data choose, and the choice."""
-    from cleanrank.rankers.trees import train_gbdt, train_lambdarank
-
-    train: Callable[..., TreeRanker] = {"lambdarank": train_lambdarank, "gbdt": train_gbdt}[name]
     best = None
     for choice in task.choices():
         params = {**task.params, **choice}
-        own = {key: params.pop(key) for key in ("norm", "rounds", "early_stopping_rounds") if key in params}
-        model = train(
-            task.train,
-            task.validation,
-            **own,
-            params=params,
-            measure=task.select,
-            seed=task.seed,
-            n_jobs=task.n_jobs,
-        )
+        settings = tree_params(task, params, objective=None if name == "lambdarank" else name)
+        model = settings.train(task.train, task.validation)
         value = float(np.nan_to_num(model.validation_value or 0.0))  # 0 where no validation query counts
         if best is None or value > best[0]:
             best = value, model, choice
@@ -167,7 +156,25 @@ def best_trees(name: str, task: Task) -> tuple["TreeRanker", dict[str, Any]]:
     return model, {**choice, "trees": model.best_iteration, "validation": value}
 
 
-def _score(task: Task, found: tuple["TreeRanker", dict[str, Any]]) -> Scored:
+def tree_params(
+    task: Task, params: dict[str, Any], implementation: str = "builtin", objective: str | None = None
+) -> "TreeParams":
+    """How trees are grown by the parameters of a recipe; what is left of these goes to LightGBM."""
+    from cleanrank.rankers.trees import TreeParams
+
+    return TreeParams(
+        objective=objective or ("lambdarank" if params.pop("norm") else "lambdamart"),
+        implementation=implementation,
+        n_estimators=params.pop("rounds"),
+        early_stopping_rounds=params.pop("early_stopping_rounds"),
+        params=params,
+        measure=task.select,
+        seed=task.seed,
+        n_jobs=task.n_jobs,
+    )
+
+
+def _score(task: Task, found: tuple["TreeModel", dict[str, Any]]) -> Scored:
     model, chosen = found
     return Scored(model.predict(task.test.X), chosen)
 

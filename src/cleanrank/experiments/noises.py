@@ -74,13 +74,14 @@ def profile_between(name: str, rate: float, clean: RankingData, given: RankingDa
 def clicks(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
     """Labels that users' clicks leave behind on lists shown by a weak ranker."""
     from cleanrank.clicks import simulate_clicks
-    from cleanrank.rankers.trees import train_lambdarank
+    from cleanrank.rankers.trees import TreeParams
 
     train, top = clean[0], _scale(clean) - 1
     n = min(train.n_queries, max(FEWEST, round(SHOWN_BY * train.n_queries)))
     seen = np.random.default_rng([seeds[0], STREAM]).choice(train.n_queries, size=n, replace=False)
     rows = np.isin(np.repeat(np.arange(train.n_queries), train.lengths), seen)
-    shown_by = train_lambdarank(train.select(rows), rounds=20, params={"num_leaves": 7}, seed=seeds[0])
+    settings = TreeParams(implementation="builtin", n_estimators=20, params={"num_leaves": 7}, seed=seeds[0])
+    shown_by = settings.train(train.select(rows))
 
     def clicked(data: RankingData, seed: int) -> RankingData:
         log = simulate_clicks(

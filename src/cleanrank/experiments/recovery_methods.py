@@ -17,11 +17,11 @@ import numpy as np
 
 from cleanrank.cleaning import clean
 from cleanrank.errors import invalid
-from cleanrank.experiments.methods import LAMBDARANK, NOISE, TOLD, Scored, Task
+from cleanrank.experiments.methods import LAMBDARANK, NOISE, TOLD, Scored, Task, tree_params
 from cleanrank.issues.find import find_label_issues, options_of
 from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
-from cleanrank.rankers.trees import TreeRanker, train_lambdarank
+from cleanrank.rankers.trees import TreeModel
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
@@ -63,7 +63,7 @@ def robust(task: Task) -> Scored:
         grid=task.grid,
         n_estimators=params.pop("rounds"),
         early_stopping_rounds=params.pop("early_stopping_rounds"),
-        norm=params.pop("norm"),
+        objective="lambdarank" if params.pop("norm") else "lambdamart",
         measure=task.select,
         random_state=task.seed,
         n_jobs=task.n_jobs,
@@ -71,7 +71,7 @@ def robust(task: Task) -> Scored:
     )
     weights = np.ones(len(rows)) if shares is None else shares
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it falls back is noted as its road
+        warnings.simplefilter("ignore")  # that it falls back is noted as its strategy
         ranker.fit_data(
             task.train,
             task.validation,
@@ -145,14 +145,10 @@ def _judged(table: LabelIssues, rows: IntArray) -> LabelIssues:
 
 def _tuned(task: Task, train: RankingData, facts: Mapping[str, Any] | None = None) -> Scored:
     """The forest that validation data choose from the grid (ties: the first)."""
-    best: tuple[float, TreeRanker, dict[str, Any]] | None = None
+    best: tuple[float, TreeModel, dict[str, Any]] | None = None
     for choice in task.choices():
         params = {key: value for key, value in {**task.params, **choice}.items() if key in LAMBDARANK}
-        own = {key: params.pop(key) for key in ("norm", "rounds", "early_stopping_rounds")}
-        model = train_lambdarank(
-            train, task.validation, **own, objective=task.params["objective"], params=params,
-            measure=task.select, seed=task.seed, n_jobs=task.n_jobs,
-        )  # fmt: skip
+        model = tree_params(task, params, task.params["objective"]).train(train, task.validation)
         value = float(np.nan_to_num(model.validation_value or 0.0))
         if best is None or value > best[0]:
             best = value, model, choice

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 
 from cleanrank.clicks.evidence import ClickEvidence, click_evidence
 from cleanrank.clicks.logs import ClickLog
@@ -53,15 +54,14 @@ def find_against_clicks(
     >>> import cleanrank as cr
     >>> true = cr.from_arrays(np.zeros((2, 1)), [1, 0], group=[2])
     >>> log = cr.simulate_clicks(true, sessions=100)
-    >>> found = find_against_clicks(true.with_labels([0, 0]), clicks=log)
-    >>> found.is_label_issue.tolist(), found.suggested_label.tolist()
+    >>> issues = find_against_clicks(true.with_labels([0, 0]), clicks=log)
+    >>> issues.is_label_issue.tolist(), issues.suggested_label.tolist()
     ([True, False], [1, 0])
     """
     if not 0 < trust < 1:
         raise invalid("trust", "must lie strictly between 0 and 1", trust)
-    given: Any = clicks
-    if not isinstance(given, ClickEvidence | ClickLog):
-        raise invalid("clicks", "must be a ClickLog or ClickEvidence", type(given).__name__)
+    if not isinstance(clicks, ClickEvidence | ClickLog):
+        raise invalid("clicks", "must be a ClickLog or ClickEvidence", type(clicks).__name__)
     if isinstance(clicks, ClickEvidence):
         evidence = clicks
         if not np.array_equal(evidence.row_ids, data.row_ids):
@@ -80,10 +80,8 @@ def find_against_clicks(
     C = len(evidence.relevance)
     prior = np.full((data.n_docs, C), (1 - trust) / (C - 1))
     prior[rows, y] = trust
-    weight = evidence.log_likelihood + np.log(prior)
-    weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-    probable = weight / weight.sum(axis=1, keepdims=True)
-    best = probable.argmax(axis=1)
+    p = softmax(evidence.log_likelihood + np.log(prior), axis=1)
+    best = p.argmax(axis=1)
     expected = evidence.relevance[y]
     outside = (expected < evidence.low) | (expected > evidence.high)
     issues = (best != y) & outside
@@ -91,7 +89,7 @@ def find_against_clicks(
         excess = np.where(np.isfinite(evidence.rate), evidence.rate - expected, 0.0)
     return LabelIssues.of(
         data,
-        doubt=np.clip(1 - probable[rows, y], 0.0, 1.0),
+        doubt=np.clip(1 - p[rows, y], 0.0, 1.0),
         is_label_issue=issues,
         suggested_label=np.where(issues, best, y).astype(y.dtype),
         reasons={"clicks": evidence.clicks, "impressions": evidence.impressions, "click_rate_excess": excess},

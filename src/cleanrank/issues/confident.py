@@ -9,17 +9,19 @@ Quality of a label: "self-confidence" is p of the given grade, "margin" is (p_gi
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.table import EXPECTED, BoolArray, LabelIssues
+from cleanrank.noise.anchors import FitPredict
+from cleanrank.rankers.grade_model import cross_fit, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
-BoolArray = npt.NDArray[np.bool_]
 SLACK = 1e-6
 LEAST = 1
 
@@ -31,7 +33,7 @@ def find_confident(
     score: str = "self-confidence",
     folds: int = 5,
     probabilities: npt.ArrayLike | None = None,
-    fit_predict: Callable[[RankingData, RankingData], FloatArray] | None = None,
+    fit_predict: FitPredict | None = None,
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
@@ -44,15 +46,15 @@ def find_confident(
         score: what doubt is read off, one of QUALITIES; doubt is 1 - quality.
         folds: parts that the queries are cut into.
         probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already.
-        fit_predict: (train, rows) -> (rows, C) in place of the small forests.
-        params: LightGBM parameters of those.
-        seed: for the folds and the forests.
+        fit_predict: (train, rows) -> (rows, C) in place of ``fit_grades``.
+        params: LightGBM parameters of that.
+        seed: for the folds and the models.
         n_jobs: threads.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 1, 0], group=[4])
-    >>> found = find_confident(data, probabilities=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
-    >>> found.is_label_issue.tolist(), found.suggested_label.tolist()
+    >>> issues = find_confident(data, probabilities=[[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
+    >>> issues.is_label_issue.tolist(), issues.suggested_label.tolist()
     ([False, False, False, True], [0, 0, 1, 1])
     """
     quality = QUALITIES[one_of("quality of a label", score, QUALITIES)]
@@ -70,28 +72,26 @@ def find_confident(
         suggested_label=np.where(issues, best, data.y).astype(data.y.dtype),
         reasons={
             "confident": np.clip(1 - self_confidence(p, data.y), 0.0, 1.0),
-            "expected_grade": p @ np.arange(p.shape[1]),
+            EXPECTED: p @ np.arange(p.shape[1]),
         },
     )
 
 
 def out_of_fold(
-    data: RankingData, probabilities: npt.ArrayLike | None = None, *, folds: int = 5, **options: Any
+    data: RankingData,
+    probabilities: npt.ArrayLike | None = None,
+    *,
+    folds: int = 5,
+    fit_predict: FitPredict | None = None,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
 ) -> FloatArray:
-    """(N, C) probabilities of the given grades: those at hand, checked, or cross-fitted ones.
-
-    Args:
-        data: judged rows.
-        probabilities: those at hand.
-        folds: parts that the queries are cut into.
-        options: further arguments of ``cross_fit_probabilities``.
-    """
+    """(N, C) probabilities of the given grades: those at hand, checked, or cross-fitted ones."""
     if probabilities is None:
-        from cleanrank.rankers.grades import cross_fit_probabilities
-
-        # The fitted model of the caller takes no settings of the forests that it replaces.
-        kept = options if options.get("fit_predict") is None else {"fit_predict": options["fit_predict"]}
-        return cross_fit_probabilities(data, folds, **{**kept, "seed": options.get("seed", 0)})
+        C = max(data.n_grades, 2)
+        small = partial(fit_grades, n_grades=C, params=params, seed=seed, n_jobs=n_jobs)
+        return cross_fit(data, fit_predict or small, folds, seed=seed)[0]
     p = np.asarray(probabilities, dtype=np.float64)
     if p.ndim != 2 or len(p) != data.n_docs or p.shape[1] < max(data.n_grades, 2):
         rule = f"must have a row per document and a column per grade ({data.n_docs}, {max(data.n_grades, 2)})"
@@ -107,8 +107,8 @@ def out_of_fold(
 
 def self_confidence(p: FloatArray, y: Array) -> FloatArray:
     """The probability of the given grade."""
-    found: FloatArray = p[np.arange(len(y)), y]
-    return found
+    p_given: FloatArray = p[np.arange(len(y)), y]
+    return p_given
 
 
 def normalised_margin(p: FloatArray, y: Array) -> FloatArray:
@@ -120,8 +120,8 @@ def normalised_margin(p: FloatArray, y: Array) -> FloatArray:
     given = self_confidence(p, y)
     others = p.copy()
     others[np.arange(len(y)), y] = -np.inf
-    found: FloatArray = (given - others.max(axis=1) + 1) / 2
-    return found
+    margin: FloatArray = (given - others.max(axis=1) + 1) / 2
+    return margin
 
 
 def thresholds(p: FloatArray, y: Array) -> FloatArray:
@@ -129,8 +129,8 @@ def thresholds(p: FloatArray, y: Array) -> FloatArray:
     count = np.bincount(y, minlength=p.shape[1])
     total = np.bincount(y, weights=self_confidence(p, y), minlength=p.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: FloatArray = np.where(count > 0, total / count, np.inf)
-    return found
+        means: FloatArray = np.where(count > 0, total / count, np.inf)
+    return means
 
 
 def confident_grades(p: FloatArray, y: Array) -> IntArray:
@@ -141,8 +141,8 @@ def confident_grades(p: FloatArray, y: Array) -> IntArray:
     """
     reached = p >= thresholds(p, y) - SLACK
     several = reached.sum(axis=1) > 1
-    found = np.where(several, p.argmax(axis=1), reached.argmax(axis=1))
-    return np.where(reached.any(axis=1), found, -1).astype(np.int64)
+    grade = np.where(several, p.argmax(axis=1), reached.argmax(axis=1))
+    return np.where(reached.any(axis=1), grade, -1).astype(np.int64)
 
 
 def confident_joint(p: FloatArray, y: Array) -> IntArray:
@@ -168,7 +168,7 @@ def confident_joint(p: FloatArray, y: Array) -> IntArray:
 def prune_by_noise_rate(p: FloatArray, y: Array) -> BoolArray:
     """For every m != l, the Q[m, l] rows given m with the largest p_l - p_m."""
     wrong = _removable(confident_joint(p, y))
-    found = np.zeros(len(y), dtype=np.bool_)
+    pruned = np.zeros(len(y), dtype=np.bool_)
     for m in range(p.shape[1]):
         rows = np.flatnonzero(y == m)
         if len(rows) <= LEAST:
@@ -176,19 +176,19 @@ def prune_by_noise_rate(p: FloatArray, y: Array) -> BoolArray:
         for l in range(p.shape[1]):
             if l != m and wrong[m, l] > 0:
                 ahead = p[rows, l] - p[rows, m]
-                found[rows[np.argsort(-ahead, kind="stable")[: wrong[m, l]]]] = True
-    return found
+                pruned[rows[np.argsort(-ahead, kind="stable")[: wrong[m, l]]]] = True
+    return pruned
 
 
 def prune_by_grade(p: FloatArray, y: Array) -> BoolArray:
     """For every m, the rows given m with the smallest p_m, as many as Q counts outside its diagonal."""
     kept = _removable(confident_joint(p, y)).diagonal()
-    found = np.zeros(len(y), dtype=np.bool_)
+    pruned = np.zeros(len(y), dtype=np.bool_)
     for m in range(p.shape[1]):
         rows = np.flatnonzero(y == m)
         if len(rows) > LEAST:
-            found[rows[np.argsort(p[rows, m], kind="stable")[: max(len(rows) - kept[m], 0)]]] = True
-    return found
+            pruned[rows[np.argsort(p[rows, m], kind="stable")[: max(len(rows) - kept[m], 0)]]] = True
+    return pruned
 
 
 def _prune_by_both(p: FloatArray, y: Array) -> BoolArray:
@@ -197,19 +197,19 @@ def _prune_by_both(p: FloatArray, y: Array) -> BoolArray:
 
 def _confidently_other(p: FloatArray, y: Array) -> BoolArray:
     guess = confident_grades(p, y)
-    found: BoolArray = (guess >= 0) & (guess != y)
-    return found
+    other: BoolArray = (guess >= 0) & (guess != y)
+    return other
 
 
 def _predicted_other(p: FloatArray, y: Array) -> BoolArray:
-    found: BoolArray = p.argmax(axis=1) != y
-    return found
+    other: BoolArray = p.argmax(axis=1) != y
+    return other
 
 
 def _agrees(p: FloatArray, y: Array) -> BoolArray:
     """Rows whose given grade is as probable as any: nothing speaks against them."""
-    found: BoolArray = self_confidence(p, y) >= p.max(axis=1) - SLACK
-    return found
+    agrees: BoolArray = self_confidence(p, y) >= p.max(axis=1) - SLACK
+    return agrees
 
 
 def _removable(joint: IntArray) -> IntArray:
@@ -223,12 +223,12 @@ def _removable(joint: IntArray) -> IntArray:
 
 def _rounded(values: FloatArray) -> IntArray:
     """Rows of whole numbers with the same sums, nearest first, the rest by largest remainders."""
-    found = np.rint(values)
-    for row, whole in zip(values, found, strict=True):
+    rounded = np.rint(values)
+    for row, whole in zip(values, rounded, strict=True):
         short = int(np.rint(row.sum()) - whole.sum())
         order = np.argsort(row - whole, kind="stable")
         whole[order[::-1][:short] if short > 0 else order[: -short or 0]] += np.sign(short)
-    return found.astype(np.int64)
+    return rounded.astype(np.int64)
 
 
 QUALITIES: dict[str, Callable[[FloatArray, Array], FloatArray]] = {

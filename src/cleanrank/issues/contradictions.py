@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.duplicate_rows import changes, first_rows, shared_rows, within_queries
-from cleanrank.errors import invalid
 from cleanrank.issues.table import LabelIssues
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import check_number
 
 CLEARLY = 0.5
 
@@ -42,14 +42,13 @@ def find_contradictions(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1, 2], [1, 2], [1, 2], [3, 4]], [2, 2, 0, 0], group=[4])
-    >>> found = find_contradictions(data)
-    >>> found.doubt.tolist(), found.suggested_label.tolist()
+    >>> issues = find_contradictions(data)
+    >>> issues.doubt.tolist(), issues.suggested_label.tolist()
     ([0.5, 0.5, 1.0, 0.0], [2, 2, 2, 0])
     """
-    if not 0 <= tolerance < np.inf:
-        raise invalid("tolerance", "must be a number of standard deviations from 0 on", tolerance)
-    looked_at = replace(data, X=_stepped(data.X, tolerance)) if tolerance else data
-    first, blank = first_rows(looked_at)
+    check_number("tolerance", tolerance, least=0)
+    rounded = replace(data, X=_stepped(data.X, tolerance)) if tolerance else data
+    first, blank = first_rows(rounded)
     shared = shared_rows(first)
     if not blanks:
         shared &= ~blank
@@ -94,12 +93,12 @@ def _votes(group: IntArray, y: Array) -> tuple[IntArray, IntArray, IntArray, Int
 def _stepped(X: Any, tolerance: float) -> Any:
     """Features as whole numbers of steps; a column at a time, so that memory stays that of a copy."""
     if isinstance(X, np.ndarray):
-        found = np.empty_like(X)
+        stepped = np.empty_like(X)
         for column in range(X.shape[1]):
             values = X[:, column].astype(np.float64)
             spread = float(np.nanstd(values)) if np.isfinite(values).any() else 0.0
-            found[:, column] = np.rint(values / (tolerance * spread)) if spread > 0 else values
-        return found
+            stepped[:, column] = np.rint(values / (tolerance * spread)) if spread > 0 else values
+        return stepped
     steps = X.astype(np.float64)
     n = max(X.shape[0], 1)
     mean = np.asarray(steps.sum(axis=0)).ravel() / n

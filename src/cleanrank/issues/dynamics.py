@@ -1,6 +1,6 @@
 """What the course of a training run says about labels: loss that stays high, grades that are forgotten.
 
-A run is a sequence of predictions for the same rows: after every round of a forest, every epoch of a network.
+A run is a sequence of predictions for the same rows: after every tree of a model, every epoch of a network.
 They are probabilities of the grades (N, C) or the scores of a ranking (N,), and each is seen once and let go,
 so memory is linear in the rows however long the run.
 
@@ -12,28 +12,27 @@ so memory is linear in the rows however long the run.
   row's rank. A row that was never right counts as forgotten all the time.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cleanrank.data.split import fold_of_query
+from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
-from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.table import BoolArray, LabelIssues
 from cleanrank.jit import kernel, prange, threads
 from cleanrank.ragged import rank_order
+from cleanrank.rankers.grade_model import watch_boosting
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import check_n_jobs, check_seed
+from cleanrank.validation import check_n_jobs, check_number, check_seed
 
-BoolArray = npt.NDArray[np.bool_]
-ROUNDS = 50
+TREES = 50
 
 
 @dataclass(eq=False)
 class Course:
-    """Sums over a run: loss, rounds right, times forgotten; one number of each a row.
+    """Sums over a run: loss, looks at which it was right, times forgotten; one number of each a row.
 
     Attributes:
         data: the rows, with given grades.
@@ -72,17 +71,16 @@ class Course:
 
     def __call__(self, look: int, predictions: Array) -> None:
         """Sees one set of predictions: probabilities (N, C) or scores (N,)."""
-        found = np.asarray(predictions, dtype=np.float64)
-        if found.ndim not in (1, 2) or len(found) != self.data.n_docs:
+        values = np.asarray(predictions, dtype=np.float64)
+        if values.ndim not in (1, 2) or len(values) != self.data.n_docs:
             rule = f"must have one row per document ({self.data.n_docs})"
-            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
-        if not np.isfinite(found).all():
+            raise invalid("predictions", rule, f"shape {values.shape}", at=f"look {look}")
+        if not np.isfinite(values).all():
             raise invalid("predictions", "must be finite", "nan or infinite", at=f"look {look}")
-        before = 2 if self.votes is not None else 1
-        if self.looks and found.ndim != before:
+        if self.looks and values.ndim != (1 if self.votes is None else 2):
             rule = "must be probabilities all along, or scores all along"
-            raise invalid("predictions", rule, f"shape {found.shape}", at=f"look {look}")
-        right = self._see_grades(found) if found.ndim == 2 else self._see_scores(found)
+            raise invalid("predictions", rule, f"shape {values.shape}", at=f"look {look}")
+        right = self._see_grades(values) if values.ndim == 2 else self._see_scores(values)
         self.right += right
         self.forgotten += self._before & ~right
         self._before = right
@@ -110,16 +108,16 @@ class Course:
     def mean_loss(self) -> FloatArray:
         """The mean loss over the run."""
         self._need()
-        found: FloatArray = self.loss / self.looks
-        return found
+        mean: FloatArray = self.loss / self.looks
+        return mean
 
     @property
     def forgetting(self) -> FloatArray:
         """Times forgotten, as a share of the most that can be (looks // 2); 1 for rows never right."""
         self._need()
         most = max(self.looks // 2, 1)
-        found: FloatArray = np.where(self.right == 0, 1.0, self.forgotten / most)
-        return found
+        share: FloatArray = np.where(self.right == 0, 1.0, self.forgotten / most)
+        return share
 
     @property
     def likely(self) -> Array:
@@ -143,22 +141,21 @@ class Course:
         if self.votes.shape != p.shape:
             raise invalid("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
         self.votes += p
-        found: BoolArray = given >= p.max(axis=1)
-        return found
+        right: BoolArray = given >= p.max(axis=1)
+        return right
 
     def _see_scores(self, scores: FloatArray) -> BoolArray:
         y, indptr = self.data.y, self.data.indptr
         if self._sorted is None or self.ranked is None:
             self._sorted = y[rank_order(y, indptr)]
             self.ranked = np.zeros(len(y))
-
         with threads(self.n_jobs):
             pair_losses(scores, y, indptr, self.loss)
         earned = np.empty_like(y)
         earned[rank_order(scores, indptr)] = self._sorted
         self.ranked += earned
-        found: BoolArray = earned == y
-        return found
+        right: BoolArray = earned == y
+        return right
 
     def _need(self) -> None:
         if not self.looks:
@@ -188,21 +185,21 @@ def watch_run(
     run: Iterable[Array] | None = None,
     objective: str = "grades",
     folds: int = 5,
-    rounds: int = ROUNDS,
+    rounds: int = TREES,
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Course:
-    """The course of a run at hand, or of forests grown for the purpose.
+    """The course of a run at hand, or of models trained for the purpose.
 
     Args:
         data: judged rows.
         run: predictions for the rows of ``data``, one after the other: epochs of a network, say.
-        objective: "grades" or "ranking", what the forests learn.
-        folds: watch every query in forests that never saw it, in so many folds; 0 watches the training rows.
-        rounds: rounds of boosting.
+        objective: "grades" or "ranking", what the models learn.
+        folds: watch every query in models that never saw it, in so many folds; 0 watches the training rows.
+        rounds: trees (of each grade).
         params: LightGBM parameters.
-        seed: for the folds and the forests.
+        seed: for the folds and the models.
         n_jobs: threads.
     """
     check_seed(seed)
@@ -210,21 +207,17 @@ def watch_run(
     whole = Course(data, n_jobs=n_jobs)
     if run is not None:
         return whole.watch(run)
-    from cleanrank.rankers.rounds import watch_rounds
-
     options: dict[str, Any] = {
-        "objective": objective, "rounds": rounds, "params": params, "seed": seed, "n_jobs": n_jobs,
+        "objective": objective, "n_estimators": rounds, "params": params, "seed": seed, "n_jobs": n_jobs,
         "n_grades": max(data.n_grades, 2),
     }  # fmt: skip
     if not folds:
-        watch_rounds(data, None, whole, **options)
+        watch_boosting(data, None, whole, **options)
         return whole
-    fold = np.repeat(fold_of_query(data, folds, seed), data.lengths)
-    for part in range(folds):
-        held = data.select(fold == part)
-        course = Course(held, n_jobs=n_jobs)
-        watch_rounds(data.select(fold != part), held, course, **options)
-        whole.take(fold == part, course)
+    for train, held in query_folds(data, folds, seed):
+        course = Course(data.select(held), n_jobs=n_jobs)
+        watch_boosting(train, course.data, course, **options)
+        whole.take(held, course)
     return whole
 
 
@@ -235,40 +228,29 @@ def find_by_loss(
     run: Iterable[Array] | None = None,
     objective: str = "grades",
     folds: int = 5,
-    rounds: int = ROUNDS,
+    rounds: int = TREES,
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> LabelIssues:
     """Doubts labels whose loss stays high over a run; doubt = 1 - e^-(mean loss).
 
-    For probabilities that is 1 - the geometric mean of p_given over the run.
-
-    Args:
-        data: judged rows.
-        share: of the rows, those of highest loss, that are issues where the run prefers another grade.
-        run: predictions at hand, see ``watch_run``.
-        objective: "grades" or "ranking", what the forests learn.
-        folds: watch every query in forests that never saw it; 0 watches the training rows.
-        rounds: rounds of boosting.
-        params: LightGBM parameters.
-        seed: for the folds and the forests.
-        n_jobs: threads.
+    For probabilities that is 1 - the geometric mean of p_given over the run. Issues are the ``share`` of rows
+    with the highest loss, where the run prefers another grade. Further arguments are those of ``watch_run``.
 
     >>> import cleanrank as cr
     >>> noisy = cr.corrupt(cr.make_ranking(40, 5, docs_per_query=20, seed=0), rate=0.1, seed=1)
     >>> find_by_loss(noisy.data, folds=2, rounds=10).average_precision(noisy) > noisy.rate
     True
     """
-    if not 0 < share <= 1:
-        raise invalid("share", "must lie in (0, 1]", share)
+    check_number("share", share, above=0, most=1)
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
         n_jobs=n_jobs,
     )  # fmt: skip
     loss = course.mean_loss
     issues = loss >= np.quantile(loss, 1 - share) if len(loss) else np.zeros(0, dtype=np.bool_)
-    return _table(data, course, 1 - np.exp(-loss), issues, {"loss": loss})
+    return _table(course, 1 - np.exp(-loss), issues, {"loss": loss})
 
 
 def find_forgotten(
@@ -278,48 +260,33 @@ def find_forgotten(
     run: Iterable[Array] | None = None,
     objective: str = "grades",
     folds: int = 5,
-    rounds: int = ROUNDS,
+    rounds: int = TREES,
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
 ) -> LabelIssues:
-    """Doubts labels that a run forgets or never learns.
+    """Doubts labels that a run forgets or never learns; doubt = times forgotten / the most that can be.
 
-    Args:
-        data: judged rows.
-        least: rows forgotten at least so much, as a share of the most that can be, are issues where the run
-            prefers another grade.
-        run: predictions at hand, see ``watch_run``.
-        objective: "grades" or "ranking", what the forests learn.
-        folds: watch every query in forests that never saw it; 0 watches the training rows.
-        rounds: rounds of boosting.
-        params: LightGBM parameters.
-        seed: for the folds and the forests.
-        n_jobs: threads.
+    Issues are rows doubted ``least`` or more, where the run prefers another grade. Further arguments are
+    those of ``watch_run``.
     """
-    if not 0 < least <= 1:
-        raise invalid("least", "must lie in (0, 1]", least)
+    check_number("least", least, above=0, most=1)
     course = watch_run(
         data, run=run, objective=objective, folds=folds, rounds=rounds, params=params, seed=seed,
         n_jobs=n_jobs,
     )  # fmt: skip
     doubt = course.forgetting
     reasons = {"forgotten": course.forgotten, "rounds_wrong": 1 - course.right / max(course.looks, 1)}
-    return _table(data, course, doubt, doubt >= least, reasons)
+    return _table(course, doubt, doubt >= least, reasons)
 
 
-def _table(
-    data: RankingData, course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Array]
-) -> LabelIssues:
-    likely = course.likely
-    issues = issues & (likely != data.y)
+def _table(course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Array]) -> LabelIssues:
+    y, likely = course.data.y, course.likely
+    issues = issues & (likely != y)
     return LabelIssues.of(
-        data,
+        course.data,
         doubt=np.clip(doubt, 0.0, 1.0),
         is_label_issue=issues,
-        suggested_label=np.where(issues, likely, data.y).astype(data.y.dtype),
+        suggested_label=np.where(issues, likely, y).astype(y.dtype),
         reasons=reasons,
     )
-
-
-COURSES: dict[str, Callable[..., LabelIssues]] = {"loss": find_by_loss, "forgetting": find_forgotten}

@@ -1,6 +1,6 @@
 """Reasons in words that a person can check, for the few rows that somebody will look at.
 
-"graded 0, but ranked 2nd of 87 by forests that never saw it; 3 of 4 neighbours are graded 2"
+"graded 0, but ranked 2nd of 87 by models that never saw it; 3 of 4 neighbours are graded 2"
 
 Ranks come from a table's column ``expected_grade`` (out-of-fold, so that the row's own label had no say),
 neighbours from the features, each column standardised; a missing value counts as the column's mean. Distances
@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.table import EXPECTED, PROBABILITY, BoolArray, LabelIssues
+from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
-EXPECTED = "expected_grade"
-PROBABILITY = "p_true_"
 BLOCK_VALUES = 1 << 21
 SURE = 0.005
 
@@ -84,47 +83,43 @@ def explain(
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0], [1.1], [5.0], [5.1]], [1, 1, 0, 1], group=[4])
-    >>> found = LabelIssues.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
-    >>> explain(found, data, scores=[4.0, 3.0, 2.0, 1.0], neighbours=1)[0].why
+    >>> issues = LabelIssues.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
+    >>> explain(issues, data, scores=[4.0, 3.0, 2.0, 1.0], neighbours=1)[0].why
     'graded 1, but ranked 4th of 4 by models that never saw it; its nearest neighbour is graded 0'
     """
-    whole = table.aligned(data)
-    chosen = _chosen(whole, n, rows)
+    table = table.aligned(data)
+    places = _rows(table, n, rows)
     if neighbours < 0:
         raise invalid("neighbours", "must not be negative", neighbours)
-    words: list[dict[str, str]] = [{} for _ in chosen]
-    ranking, by = _ranking(whole, data, scores)
-    for place, row in enumerate(chosen):
-        words[place]["rank"] = _rank_words(data, int(row), ranking, by)
+    ranking = _ranking(table, data, scores)
+    words = [{"rank": _rank_words(data, int(row), ranking)} for row in places]
     k = min(neighbours, data.n_docs - 1)
-    empty = blank_rows(data.X[chosen])
-    if k > 0 and not empty.all():
-        for place, near in zip(
-            np.flatnonzero(~empty).tolist(), nearest(data.X, chosen[~empty], k), strict=True
-        ):
-            words[place]["neighbours"] = _neighbour_words(data.y[near])
-    if empty.any():
+    blank = blank_rows(data.X[places])
+    if k > 0 and not blank.all():
+        near = nearest(data.X, places[~blank], k)
+        for i, others in zip(np.flatnonzero(~blank).tolist(), near, strict=True):
+            words[i]["neighbours"] = _neighbour_words(data.y[others])
+    if blank.any():
         # Blank rows are all alike: which of them are nearest would be the order of the file.
         grades = data.y[blank_rows(data.X)]
-        for place in np.flatnonzero(empty).tolist():
-            words[place]["blank"] = _blank_words(grades, int(data.y[chosen[place]]))
-    for name, (needed, speak) in SPOKEN.items():
-        if not all(column in whole.reasons for column in needed):
-            continue
-        for place, row in enumerate(chosen):
-            said = speak(whole, int(row))
-            if said:
-                words[place][name] = said
+        for i in np.flatnonzero(blank).tolist():
+            words[i]["blank"] = _blank_words(grades, int(data.y[places[i]]))
+    for name, (columns, speak) in SPOKEN.items():
+        if all(column in table.reasons for column in columns):
+            for i, row in enumerate(places):
+                sentence = speak(table, int(row))
+                if sentence:
+                    words[i][name] = sentence
     return [
         Explanation(
-            int(whole.row_id[row]),
-            whole.query_id[row].item() if hasattr(whole.query_id[row], "item") else whole.query_id[row],
-            int(whole.given_label[row]),
-            int(whole.suggested_label[row]),
-            float(whole.doubt[row]),
-            said,
+            int(table.row_id[row]),
+            table.query_id[row].item() if hasattr(table.query_id[row], "item") else table.query_id[row],
+            int(table.given_label[row]),
+            int(table.suggested_label[row]),
+            float(table.doubt[row]),
+            reasons,
         )
-        for row, said in zip(chosen, words, strict=True)
+        for row, reasons in zip(places, words, strict=True)
     ]
 
 
@@ -137,39 +132,39 @@ def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
     [[1], [1]]
     """
     mean, scale = _moments(X)
-    wanted = _standardised(X[rows], mean, scale)
+    points = _standardised(X[rows], mean, scale)
     size = max(1, BLOCK_VALUES // max(1, X.shape[1], len(rows)))
     best = np.full((len(rows), k), np.inf)
-    found = np.full((len(rows), k), -1, dtype=np.int64)
+    nearest_rows = np.full((len(rows), k), -1, dtype=np.int64)
     for start in range(0, X.shape[0], size):
         block = _standardised(X[start : start + size], mean, scale)
         here = np.arange(start, start + len(block))
-        square = (wanted**2).sum(axis=1)[:, None] + (block**2).sum(axis=1) - 2 * wanted @ block.T
+        square = (points**2).sum(axis=1)[:, None] + (block**2).sum(axis=1) - 2 * points @ block.T
         distance = np.maximum(square, 0.0)
         distance[rows[:, None] == here] = np.inf
-        both, ids = np.hstack([best, distance]), np.hstack([found, np.tile(here, (len(rows), 1))])
+        both = np.hstack([best, distance])
+        ids = np.hstack([nearest_rows, np.tile(here, (len(rows), 1))])
         order = np.argsort(both, axis=1, kind="stable")[:, :k]
-        best, found = np.take_along_axis(both, order, axis=1), np.take_along_axis(ids, order, axis=1)
-    return found
+        best, nearest_rows = (np.take_along_axis(each, order, axis=1) for each in (both, ids))
+    return nearest_rows
 
 
-def blank_rows(X: Any) -> npt.NDArray[np.bool_]:
+def blank_rows(X: Any) -> BoolArray:
     """Which rows have nothing but zeros and missing values.
 
     >>> blank_rows(np.array([[0.0, np.nan], [0.0, 1.0]])).tolist()
     [True, False]
     """
     if not isinstance(X, np.ndarray):
-        told = (X.data != 0) & ~np.isnan(X.data)
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        found: npt.NDArray[np.bool_] = np.bincount(row[told], minlength=X.shape[0]) == 0
-        return found
-    found = np.empty(len(X), dtype=np.bool_)
+        filled = row[(X.data != 0) & ~np.isnan(X.data)]
+        return np.asarray(np.bincount(filled, minlength=X.shape[0]) == 0)
+    blank = np.empty(len(X), dtype=np.bool_)
     size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
     for start in range(0, len(X), size):
         block = X[start : start + size]
-        found[start : start + size] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
-    return found
+        blank[start : start + size] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
+    return blank
 
 
 def ordinal(n: int) -> str:
@@ -182,36 +177,29 @@ def ordinal(n: int) -> str:
     return f"{n}{ending}"
 
 
-def _chosen(table: LabelIssues, n: int | None, rows: npt.ArrayLike | None) -> IntArray:
-    if rows is None:
-        issues = np.flatnonzero(table.is_label_issue)
-        order = issues[np.lexsort((table.row_id[issues], -table.doubt[issues]))]
-        return order if n is None else order[:n]
-    ids = np.atleast_1d(np.asarray(rows))
-    order = np.argsort(table.row_id, kind="stable")
-    at = np.minimum(np.searchsorted(table.row_id[order], ids), len(order) - 1)
-    unknown = table.row_id[order[at]] != ids
-    if unknown.any():
-        raise invalid("rows", "must be row ids of the table", ids[np.argmax(unknown)])
-    return order[at]
+def _rows(table: LabelIssues, n: int | None, ids: npt.ArrayLike | None) -> IntArray:
+    """The places of the rows to explain: those of the ids, or the worst issues."""
+    if ids is None:
+        return table.worst_rows(n)
+    row_ids = np.atleast_1d(np.asarray(ids))
+    place = match_rows(table.row_id, row_ids)
+    if (place < 0).any():
+        raise invalid("rows", "must be row ids of the table", row_ids[np.argmax(place < 0)])
+    return place
 
 
-def _ranking(
-    table: LabelIssues, data: RankingData, scores: npt.ArrayLike | None
-) -> tuple[FloatArray | None, str]:
-    if scores is not None:
-        given = np.asarray(scores, dtype=np.float64)
-        if given.shape != (data.n_docs,):
-            raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {given.shape}")
-        return given, "models"
-    found = table.reasons.get(EXPECTED)
-    return (None if found is None else np.asarray(found)), "forests"
-
-
-def _rank_words(data: RankingData, row: int, scores: FloatArray | None, by: str) -> str:
-    given = f"graded {data.y[row]}"
+def _ranking(table: LabelIssues, data: RankingData, scores: npt.ArrayLike | None) -> FloatArray | None:
     if scores is None:
-        return given
+        return table.reasons.get(EXPECTED)
+    ranking = np.asarray(scores, dtype=np.float64)
+    if ranking.shape != (data.n_docs,):
+        raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {ranking.shape}")
+    return ranking
+
+
+def _rank_words(data: RankingData, row: int, scores: FloatArray | None) -> str:
+    if scores is None:
+        return f"graded {data.y[row]}"
     q = int(np.searchsorted(data.indptr, row, side="right")) - 1
     a, b = data.indptr[q], data.indptr[q + 1]
     mine, grades = scores[row], data.y[a:b]
@@ -223,7 +211,7 @@ def _rank_words(data: RankingData, row: int, scores: FloatArray | None, by: str)
     # The ranks that documents of this grade take when the query is sorted by grade.
     first, last = 1 + int((grades > data.y[row]).sum()), int((grades >= data.y[row]).sum())
     link = "and" if first <= bottom and top <= last else "but"
-    return f"{given}, {link} ranked {ranked} by {by} that never saw it"
+    return f"graded {data.y[row]}, {link} ranked {ranked} by models that never saw it"
 
 
 def _neighbour_words(grades: Array) -> str:
@@ -264,22 +252,6 @@ def _posterior_words(table: LabelIssues, row: int) -> str:
     )
 
 
-def _confident_words(table: LabelIssues, row: int) -> str:
-    return f"by its features alone, its grade has probability {_share(1 - table.reasons['confident'][row])}"
-
-
-def _sour_words(table: LabelIssues, row: int) -> str:
-    return f"{table.reasons['sour'][row]:.0%} of the forests rank it where its grade does not belong"
-
-
-def _isolation_words(table: LabelIssues, row: int) -> str:
-    return f"unusual features (isolation score {table.reasons['isolation'][row]:.2f})"
-
-
-def _loss_words(table: LabelIssues, row: int) -> str:
-    return f"mean loss {table.reasons['loss'][row]:.2f} over the run"
-
-
 def _forgotten_words(table: LabelIssues, row: int) -> str:
     wrong, times = table.reasons["rounds_wrong"][row], int(table.reasons["forgotten"][row])
     often = {0: "never forgotten", 1: "forgotten once", 2: "forgotten twice"}.get(
@@ -307,11 +279,6 @@ def _click_words(table: LabelIssues, row: int) -> str:
     return f"clicked {clicks:,} of {shown:,} times, {than} than its grade and its ranks explain"
 
 
-def _by_grade_words(table: LabelIssues, row: int) -> str:
-    share = table.reasons["by_grade"][row]
-    return f"labels of grade {table.given_label[row]} are wrong in {share:.0%} of cases"
-
-
 def _share(p: float) -> str:
     """A probability in two digits; what would round to certainty is said as a bound."""
     if p < SURE:
@@ -332,7 +299,7 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
         size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
         shift = np.nan_to_num(X[0].astype(np.float64), posinf=0.0, neginf=0.0) if len(X) else 0.0
         for start in range(0, X.shape[0], size):
-            # Less the first row: sums of squares of large values would lose the spread.
+            # Minus the first row: sums of squares of large values would lose the spread.
             block = X[start : start + size].astype(np.float64) - shift
             known = np.isfinite(block)
             block = np.where(known, block, 0.0)
@@ -350,18 +317,37 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
 def _standardised(X: Any, mean: FloatArray, scale: FloatArray) -> FloatArray:
     dense = X if isinstance(X, np.ndarray) else X.toarray()
     with np.errstate(invalid="ignore"):
-        found = (dense.astype(np.float64) - mean) * scale
-    return np.where(np.isfinite(found), found, 0.0)
+        scaled = (dense.astype(np.float64) - mean) * scale
+    return np.where(np.isfinite(scaled), scaled, 0.0)
 
 
 SPOKEN: dict[str, tuple[tuple[str, ...], Callable[[LabelIssues, int], str]]] = {
-    "confident": (("confident",), _confident_words),
+    "confident": (
+        ("confident",),
+        lambda table, row: (
+            "by its features alone, its grade has probability " + _share(1 - table.reasons["confident"][row])
+        ),
+    ),
     "posterior": ((f"{PROBABILITY}0", f"{PROBABILITY}1"), _posterior_words),
-    "sour": (("sour",), _sour_words),
-    "isolation": (("isolation",), _isolation_words),
-    "loss": (("loss",), _loss_words),
+    "sour": (
+        ("sour",),
+        lambda table, row: (
+            f"{table.reasons['sour'][row]:.0%} of the models rank it where its grade does not belong"
+        ),
+    ),
+    "isolation": (
+        ("isolation",),
+        lambda table, row: f"unusual features (isolation score {table.reasons['isolation'][row]:.2f})",
+    ),
+    "loss": (("loss",), lambda table, row: f"mean loss {table.reasons['loss'][row]:.2f} over the run"),
     "forgetting": (("forgotten", "rounds_wrong"), _forgotten_words),
     "contradictions": (("contradiction", "twins"), _twin_words),
     "clicks": (("clicks", "impressions", "click_rate_excess"), _click_words),
-    "by-grade": (("by_grade",), _by_grade_words),
+    "by-grade": (
+        ("by_grade",),
+        lambda table, row: (
+            f"labels of grade {table.given_label[row]} are wrong in "
+            f"{table.reasons['by_grade'][row]:.0%} of cases"
+        ),
+    ),
 }

@@ -1,43 +1,53 @@
-"""``find_label_issues``: one call for every detector."""
+"""``find_label_issues``: one call for every detector, or for several whose doubts are combined."""
 
 import inspect
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from scipy.stats import rankdata
+
 from cleanrank.errors import invalid
-from cleanrank.issues.auto import find_auto, find_by_grade
 from cleanrank.issues.clicks import find_against_clicks
 from cleanrank.issues.confident import find_confident
 from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
 from cleanrank.issues.isolation import find_isolated
-from cleanrank.issues.outliers import Window
-from cleanrank.issues.posterior import find_posterior
-from cleanrank.issues.sour import Growing, watch_folds, watch_last, watch_model, watch_training
-from cleanrank.issues.table import LabelIssues
-from cleanrank.losses.trees.peer import Peers
-from cleanrank.rankers.trees import TreeRanker, load_trees
-from cleanrank.types import Progress, RankingData
+from cleanrank.issues.posterior import find_auto, find_posterior
+from cleanrank.issues.sour import find_last_sour, find_sour
+from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
+from cleanrank.noise.profiles import Corruption, NoiseProfile
+from cleanrank.ragged import match_rows
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_seed, one_of
 
-ROUNDS = 300
+HALF = 0.5 - 1e-12
+EM_STEPS = 2000
 
 
 def find_label_issues(
-    data: RankingData, method: str = "auto", *, noise: Any = None, seed: int = 0, **options: Any
+    data: RankingData,
+    method: str | Sequence[str] = "auto",
+    *,
+    noise: Any = None,
+    seed: int = 0,
+    **options: Any,
 ) -> LabelIssues:
     """Doubts the labels of ``data`` with one of DETECTORS.
 
     The default learns the posterior of the true grade: under ``noise`` where it is known, else under the
-    least that can be assumed (``issues/auto.py``). ``table.explain(data)`` gives reasons in words.
+    least that can be assumed (``issues/posterior.py``).
 
     Args:
         data: judged rows.
-        method: the detector.
+        method: the detector; several are combined, see ``combine``.
         noise: P(given | true) as a matrix, NoiseProfile or NoiseEstimate, for detectors that can use it.
         seed: for everything random.
-        options: further arguments of the detector.
+        options: further arguments of the detector; of several, each takes those that it knows.
+
+    Returns:
+        A LabelIssues; its ``explain(data)`` gives reasons in words.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(30, 5, docs_per_query=20, seed=0)
@@ -46,20 +56,30 @@ def find_label_issues(
     >>> len(issues) == data.n_docs
     True
     """
-    detector = DETECTORS[one_of("detector", method, DETECTORS)]
     check_seed(seed)
-    known = options_of(method)
-    for name in options:
-        one_of(f"option of detector {method!r}", name, known)
+    methods = [method] if isinstance(method, str) else list(method)
+    if not methods:
+        raise invalid("method", "must name at least one detector", "none")
+    names = {name: options_of(one_of("detector", name, DETECTORS)) for name in methods}
+    known = [option for each in names.values() for option in each]
+    subject = "detector " + " and ".join(repr(name) for name in methods)
+    for option in options:
+        one_of(f"option of {subject}", option, known)
     if noise is not None:
         if "noise" not in known:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
             raise invalid("noise", f"goes with the detectors {users}", f"method {method!r}")
         options["noise"] = noise
-    for name in needed_by(method):
-        if name not in options:
-            raise invalid(f"detector {method!r}", f"needs {name}=", "none", remedy=NEEDS.get(name, ""))
-    return detector(data, seed=seed, **options)
+    for name in methods:
+        for option in needed_by(name):
+            if option not in options:
+                remedy = NEEDS.get(option, "")
+                raise invalid(f"detector {name!r}", f"needs {option}=", "none", remedy=remedy)
+    tables = {
+        name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in names[name]})
+        for name in methods
+    }
+    return tables[methods[0]] if isinstance(method, str) else combine(tables)
 
 
 def options_of(method: str) -> list[str]:
@@ -69,139 +89,149 @@ def options_of(method: str) -> list[str]:
 
 def needed_by(method: str) -> list[str]:
     """The options that a detector cannot do without."""
-    given = inspect.signature(DETECTORS[method]).parameters
-    return [name for name, each in given.items() if name != "data" and each.default is each.empty]
+    parameters = inspect.signature(DETECTORS[method]).parameters
+    return [name for name, each in parameters.items() if name != "data" and each.default is each.empty]
 
 
-def find_sour(
-    data: RankingData,
-    *,
-    cutoff: int = 10,
-    start: int | None = None,
-    end: int = ROUNDS,
-    kind: str = "all",
-    rule: str = "paper",
-    min_frequency: float = 1.0,
-    include_f0: bool = False,
-    highest_negative: int = 0,
-    evidence: str = "rank",
-    folds: int = 0,
-    model: TreeRanker | str | Path | None = None,
-    objective: str = "exact",
-    norm: bool = True,
-    peers: Peers | float | None = None,
-    params: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
+def combine(
+    tables: Mapping[str, LabelIssues], how: str = "rank", *, weights: Mapping[str, float] | None = None
 ) -> LabelIssues:
-    """Consistent outliers of the forests of a training run (Marcuzzi et al. 2022).
+    """One table from those of several detectors of the same rows; each keeps its reason column.
+
+    A row is an issue when detectors of at least half of the weight call it one; the suggested grade is the
+    one with the most weight among those. Tables are matched by row id, in the order of the first one.
+
+    Args:
+        tables: name -> table; the names become the reason columns.
+        how: "rank" averages the places of a row in each table, from 0 (least doubted) to 1, ties shared;
+            "mean" averages the doubts, which is right for tables whose doubts are probabilities.
+        weights: name -> weight; 1 where not given.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 0, 1], group=[3])
+    >>> one = LabelIssues.of(data, doubt=[0.1, 0.2, 0.9], is_label_issue=[False, False, True])
+    >>> two = LabelIssues.of(data, doubt=[0.0, 0.4, 0.3], is_label_issue=[False, True, False])
+    >>> combine({"one": one, "two": two}).doubt.tolist()
+    [0.0, 0.75, 0.75]
+    """
+    one_of("way of combining", how, ("rank", "mean"))
+    if not tables:
+        raise invalid("tables", "must hold at least one table", "none")
+    for name in weights or {}:
+        one_of("table", name, tables)
+    share = np.array([float((weights or {}).get(name, 1.0)) for name in tables])
+    if not (np.isfinite(share).all() and (share >= 0).all() and share.sum() > 0):
+        raise invalid("weights", "must be numbers >= 0, not all of them 0", share.tolist())
+    share /= share.sum()
+    first = next(iter(tables.values()))
+    aligned = {name: _aligned(first, name, table) for name, table in tables.items()}
+    doubts = [places(t.doubt) if how == "rank" else t.doubt for t in aligned.values()]
+    doubt = sum(w * each for w, each in zip(share, doubts, strict=True))
+    against = sum(w * t.is_label_issue for w, t in zip(share, aligned.values(), strict=True))
+    issues = np.asarray(against) >= HALF
+    reasons: dict[str, Any] = {name: t.doubt for name, t in aligned.items()}
+    for t in aligned.values():
+        # Probabilities of all grades belong together: those of one table only.
+        has_probabilities = any(name.startswith(PROBABILITY) for name in reasons)
+        for name, values in t.reasons.items():
+            is_probability = name.startswith(PROBABILITY)
+            # What a detector measured beside its doubt stays, unless it is the doubt under another name.
+            keep = not has_probabilities if is_probability else not np.array_equal(values, t.doubt)
+            if keep and name not in reasons:
+                reasons[name] = values
+    return replace(
+        first,
+        doubt=np.clip(np.asarray(doubt), 0.0, 1.0),
+        is_label_issue=issues,
+        suggested_label=_suggested(list(aligned.values()), share, issues),
+        reasons=reasons,
+    )
+
+
+def places(doubt: FloatArray) -> FloatArray:
+    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs.
+
+    >>> places(np.array([0.3, 0.1, 0.3, 0.9])).round(3).tolist()
+    [0.5, 0.0, 0.5, 1.0]
+    """
+    if len(doubt) < 2:
+        return np.zeros(len(doubt))
+    ranks: FloatArray = (rankdata(doubt) - 1) / (len(doubt) - 1)
+    return ranks
+
+
+def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
+    place = match_rows(table.row_id, first.row_id)
+    if len(table) != len(first) or (place < 0).any():
+        raise invalid(f"table {name!r}", "must have the rows of the first table", f"{len(table)} rows")
+    aligned = table.select(place)
+    differs = aligned.given_label != first.given_label
+    if differs.any():
+        row = int(np.argmax(differs))
+        raise invalid(
+            f"given_label of table {name!r}", f"must be that of the first table ({first.given_label[row]})",
+            aligned.given_label[row], at=f"row {first.row_id[row]}",
+        )  # fmt: skip
+    return aligned
+
+
+def _suggested(tables: Sequence[LabelIssues], share: FloatArray, issues: BoolArray) -> Array:
+    """The grade that detectors of the most weight suggest for an issue; the lower one of two alike."""
+    given = tables[0].given_label
+    highest = max(int(column.max(initial=0)) for column in (given, *(t.suggested_label for t in tables)))
+    votes = np.zeros((len(given), highest + 1))
+    rows = np.arange(len(given))
+    for w, table in zip(share, tables, strict=True):
+        votes[rows, table.suggested_label] += w * (table.suggested_label != given)
+    voted = issues & (votes.max(axis=1) > 0)
+    return np.where(voted, votes.argmax(axis=1), given).astype(given.dtype)
+
+
+def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> LabelIssues:
+    """Doubts every label by the share of wrong ones among rows of the same given grade: the bar to clear.
 
     Args:
         data: judged rows.
-        cutoff: k, the cut-off of the measure.
-        start: s; half of ``end`` unless given. Early forests are unstable, so that few outliers survive from
-            0 on.
-        end: e, trees of the base forest.
-        kind: "neg", "pos" or "all".
-        rule: "paper" or "reference", see ``issues/_outlier_kernels.py``.
-        min_frequency: share of the forests that must flag a document; less than 1 is p-SOUR.
-        include_f0: look at the empty forest too.
-        highest_negative: the highest grade that is not relevant.
-        evidence: "rank", or "score" to weigh flags by score distances.
-        folds: doubt every query by forests that never saw it, in so many folds; 0 means one forest.
-        model: a forest that is there already, or the file it was saved in, instead of training one.
-        objective: "exact", "parity" or "builtin".
-        norm: on is lambda-LGBM, off lambda-MART.
-        peers: the peer objective inside; a number is its alpha, with expected peers.
-        params: LightGBM parameters.
-        seed: for everything random.
-        n_jobs: threads.
-        progress: called with (round, rounds).
+        noise: a Corruption, whose truth then gives the shares (the oracle of benchmarks); or a noise matrix,
+            NoiseProfile or NoiseEstimate, from which they are worked out.
+        seed: not used; nothing here is random.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 0, 1], group=[4])
+    >>> find_by_grade(data, noise=[[0.9, 0.1], [0.0, 1.0]]).doubt.round(3).tolist()
+    [0.0, 0.0, 0.0, 0.333]
     """
-    window = Window(
-        cutoff=cutoff, start=end // 2 if start is None else start, end=end, kind=kind, rule=rule,
-        min_frequency=min_frequency, include_f0=include_f0, highest_negative=highest_negative,
-    )  # fmt: skip
-    growing = Growing(
-        objective=objective,
-        norm=norm,
-        peers=as_peers(peers, seed),
-        params=params or {},
-        seed=seed,
-        n_jobs=n_jobs,
-    )
-    if model is not None and folds:
-        raise invalid("folds", "must be 0 with a model that is there already", folds)
-    if model is not None:
-        forest = as_forest(model)
-        detector = watch_model(data, forest, window, n_jobs=n_jobs, evidence=evidence)
-        return detector.table(data, forest.predict(data.X))
-    if folds:
-        detector, scores = watch_folds(data, window, growing, n_folds=folds, evidence=evidence)
-        return detector.table(data, scores)
-    detector, forest = watch_training(data, window, growing, progress=progress, evidence=evidence)
-    return detector.table(data, forest.predict(data.X))
+    if isinstance(noise, Corruption):
+        y = noise.data.y
+        wrong = np.bincount(y, weights=noise.changed) / np.maximum(np.bincount(y), 1)
+        if data.n_grades > len(wrong):
+            rule = f"must be the corruption of these data, whose highest grade is {data.n_grades - 1}"
+            raise invalid("noise", rule, f"one with grades up to {len(wrong) - 1}")
+    else:
+        wrong = expected_wrong(data, noise)
+    doubt = wrong[data.y]
+    return LabelIssues.of(data, doubt=doubt, is_label_issue=doubt > 0.5, reasons={"by_grade": doubt})
 
 
-def find_last_sour(
-    data: RankingData,
-    *,
-    validation: RankingData | None = None,
-    cutoff: int = 10,
-    end: int = ROUNDS,
-    early_stopping_rounds: int = 50,
-    kind: str = "all",
-    rule: str = "paper",
-    highest_negative: int = 0,
-    evidence: str = "rank",
-    model: TreeRanker | str | Path | None = None,
-    objective: str = "exact",
-    norm: bool = True,
-    params: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    progress: Progress | None = None,
-) -> LabelIssues:
-    """Outliers of one forest alone: the one with as many trees as validation data find best, else ``end``.
+def expected_wrong(data: RankingData, noise: Any) -> FloatArray:
+    """P(wrong | given grade) by a noise matrix T, from the shares of the given grades.
 
-    Arguments are those of ``find_sour``.
+    The shares r >= 0 of true grades are those whose r T is closest to the given ones, by EM.
     """
-    window = Window(
-        cutoff=cutoff, start=end - 1, end=end, kind=kind, rule=rule, highest_negative=highest_negative
-    )
-    growing = Growing(
-        objective=objective,
-        norm=norm,
-        params=params or {},
-        measure=f"ndcg@{cutoff}",
-        seed=seed,
-        n_jobs=n_jobs,
-    )
-    forest = (
-        as_forest(model)
-        if model is not None
-        else growing.train(
-            data, validation, rounds=end, early_stopping_rounds=early_stopping_rounds, progress=progress
-        )
-    )
-    detector = watch_last(data, forest, window, n_jobs=n_jobs, evidence=evidence)
-    return detector.table(data, forest.predict(data.X))
-
-
-def as_peers(peers: Peers | float | None, seed: int) -> Peers | None:
-    """Expected peers from a bare alpha."""
-    if peers is None or isinstance(peers, Peers):
-        return peers
-    alpha: Any = peers
-    if isinstance(alpha, str):
-        raise invalid("peers", "must be a number (alpha) or a Peers", repr(alpha))
-    return Peers(float(alpha), kind="expected", seed=seed)
-
-
-def as_forest(model: TreeRanker | str | Path) -> TreeRanker:
-    """The forest, or the one saved in the file."""
-    return model if isinstance(model, TreeRanker) else load_trees(model)
+    T = NoiseProfile.of(noise, data.n_grades).matrix
+    given = np.bincount(data.y, minlength=len(T)) / max(data.n_docs, 1)
+    r = np.full(len(T), 1 / len(T))
+    for _ in range(EM_STEPS):
+        mixed = r @ T
+        step = r * (T @ np.where(mixed > 0, given / np.where(mixed > 0, mixed, 1.0), 0.0))
+        done = float(abs(step - r).max()) < 1e-12
+        r = step
+        if done:
+            break
+    with np.errstate(invalid="ignore", divide="ignore"):
+        right = np.where(given > 0, r * np.diag(T) / given, 1.0)
+    wrong: FloatArray = np.clip(1 - right, 0.0, 1.0)
+    return wrong
 
 
 NEEDS = {

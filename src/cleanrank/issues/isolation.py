@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.issues._outlier_kernels import NEG, POS
-from cleanrank.issues.outliers import KINDS
+from cleanrank.issues.outliers import labels_of_kind
 from cleanrank.issues.table import LabelIssues
 from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import check_n_jobs, check_seed, is_integer, one_of
+from cleanrank.validation import check_integer, check_n_jobs, check_seed
 
 SEEDS = 2**32
 
@@ -44,12 +43,11 @@ def find_isolated(
     """
     from sklearn.ensemble import IsolationForest
 
-    one_of("kind of outlier", kind, KINDS)
+    of_kind = labels_of_kind(data.y, kind, highest_negative)
     check_seed(seed)
     check_n_jobs(n_jobs)
-    for name, value in (("sample", sample), ("n_estimators", n_estimators)):
-        if not is_integer(value) or value < 1:
-            raise invalid(name, "must be a whole number from 1 on", repr(value))
+    check_integer("sample", sample, least=1)
+    check_integer("n_estimators", n_estimators, least=1)
     share: Any = contamination
     if share != "auto" and not (isinstance(share, float) and 0 < share <= 0.5):
         raise invalid("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
@@ -66,12 +64,9 @@ def find_isolated(
         random_state=seed % SEEDS, n_jobs=n_jobs,
     ).fit(X)  # fmt: skip
     score: FloatArray = -forest.score_samples(X)
-    relevant = data.y > highest_negative
-    of_kind = np.where(relevant, bool(KINDS[kind] & POS), bool(KINDS[kind] & NEG))
-    issues = (score > -forest.offset_) & of_kind
     return LabelIssues.of(
         data,
         doubt=np.where(of_kind, np.clip(score, 0.0, 1.0), 0.0),
-        is_label_issue=issues,
+        is_label_issue=(score > -forest.offset_) & of_kind,
         reasons={"isolation": score},
     )

@@ -1,16 +1,17 @@
 """What every detector returns: one row per document, with ids that travel along."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.files import existing_file, read_frame, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
+from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, RowChoice
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 BoolArray = npt.NDArray[np.bool_]
 COLUMNS = ("row_id", "query_id", "given_label", "doubt", "is_label_issue", "suggested_label")
+# The reason column of P(true grade l | features, given grade) is p_true_l.
+PROBABILITY = "p_true_"
+EXPECTED = "expected_grade"
+SUM = 1e-3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +50,7 @@ class LabelIssues:
     def __post_init__(self) -> None:
         n = len(self.row_id)
         for name in COLUMNS:
-            column = READ[name](name, getattr(self, name))
+            column = _column(name, getattr(self, name))
             if column.shape != (n,):
                 raise invalid(name, f"must have one value per row ({n})", f"shape {column.shape}")
             column.flags.writeable = False
@@ -121,34 +126,59 @@ class LabelIssues:
 
     def select(self, rows: RowChoice) -> "LabelIssues":
         """Keeps the rows at these positions, in that order (or those of a mask)."""
-        chosen = np.asarray(rows)
-        changed: dict[str, Any] = {name: getattr(self, name)[chosen] for name in COLUMNS}
-        return replace(self, **changed, reasons={n: np.asarray(v)[chosen] for n, v in self.reasons.items()})
+        rows = np.asarray(rows)
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in COLUMNS}
+        return replace(self, **columns, reasons={n: np.asarray(v)[rows] for n, v in self.reasons.items()})
 
     def worst(self, n: int | None = None) -> "LabelIssues":
         """The issues, most doubted first; then by row id."""
+        return self.select(self.worst_rows(n))
+
+    def worst_rows(self, n: int | None = None) -> IntArray:
+        """The places in the table of the issues, most doubted first; then by row id."""
         rows = np.flatnonzero(self.is_label_issue)
-        by_doubt = rows[np.lexsort((self.row_id[rows], -self.doubt[rows]))]
-        return self.select(by_doubt if n is None else by_doubt[:n])
+        return rows[np.lexsort((self.row_id[rows], -self.doubt[rows]))][:n]
 
     def aligned(self, data: RankingData) -> "LabelIssues":
         """The table's rows in the order of ``data``, matched by row id; grades must be those of ``data``."""
-        order = np.argsort(self.row_id, kind="stable")
-        at = np.searchsorted(self.row_id[order], data.row_ids)
-        there = at < len(self)
-        there[there] = self.row_id[order[at[there]]] == data.row_ids[there]
-        if not there.all():
-            row = int(np.argmin(there))
-            raise invalid("issues", "must have a row for every row of data", "none", at=data.place(row))
-        found = self.select(order[at])
-        differs = found.given_label != data.y
+        place = match_rows(self.row_id, data.row_ids)
+        if (place < 0).any():
+            at = data.place(int(np.argmax(place < 0)))
+            raise invalid("issues", "must have a row for every row of data", "none", at=at)
+        table = self.select(place)
+        differs = table.given_label != data.y
         if differs.any():
             row = int(np.argmax(differs))
             raise invalid(
-                "given_label", f"must be the grade in data ({data.y[row]})", found.given_label[row],
+                "given_label", f"must be the grade in data ({data.y[row]})", table.given_label[row],
                 at=data.place(row), remedy="Was the table made from these data?",
             )  # fmt: skip
-        return found
+        return table
+
+    def probabilities(self) -> FloatArray:
+        """P(true grade | features, given grade), (N, C), for tables that carry it; others are refused."""
+        columns: list[FloatArray] = []
+        while (name := f"{PROBABILITY}{len(columns)}") in self.reasons:
+            columns.append(np.asarray(self.reasons[name], dtype=np.float64))
+        if len(columns) < 2:
+            raise invalid(
+                "issues",
+                f"must hold the probability of every grade ({PROBABILITY}0, {PROBABILITY}1, ...)",
+                ", ".join(self.reasons) or "no reasons",
+                remedy="Find them with the detector 'auto' or 'posterior'.",
+            )
+        p = np.stack(columns, axis=1)
+        bad = ~((p >= 0).all(axis=1) & (abs(p.sum(axis=1) - 1) < SUM)) | (self.given_label >= len(columns))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise invalid(
+                f"columns {PROBABILITY}0 to {PROBABILITY}{len(columns) - 1}",
+                "must be the probabilities of all grades and sum to 1",
+                p[row].round(4).tolist(),
+                at=f"row {self.row_id[row]}",
+                remedy="Use the table of one detector, as it was written.",
+            )
+        return p
 
     def precision(self, truth: "Corruption | BoolArray") -> float:
         """The share of issues that are wrong labels; NaN without issues."""
@@ -185,10 +215,10 @@ class LabelIssues:
         wrong = self._wrong(truth)
         groups = {"all": np.ones(len(self), dtype=np.bool_)}
         groups |= {f"grade {g}": self.given_label == g for g in np.unique(self.given_label)}
-        found = {}
+        quality = {}
         for name, rows in groups.items():
             part = self.select(rows)
-            found[name] = {
+            quality[name] = {
                 "documents": float(rows.sum()),
                 "issues": float(part.n_issues),
                 "base_rate": float(wrong[rows].mean()),
@@ -196,7 +226,7 @@ class LabelIssues:
                 "recall": part.recall(wrong[rows]),
                 "average_precision": part.average_precision(wrong[rows]),
             }
-        return found
+        return quality
 
     def explain(
         self,
@@ -221,13 +251,8 @@ class LabelIssues:
         return pd.DataFrame({**columns, **self.reasons}, index=pd.Index(self.row_id, name="row_id"))
 
     def save(self, path: str | Path) -> None:
-        """Writes CSV, or Parquet where the name ends so."""
-        frame = self.to_frame().reset_index()
-        with written_whole(path) as part:
-            if str(path).endswith(".parquet"):
-                frame.to_parquet(part, index=False)
-            else:
-                frame.to_csv(part, index=False)
+        """Writes a .csv or .parquet file; ``read_issues`` reads it."""
+        write_frame(self.to_frame().reset_index(), path)
 
     def _wrong(self, truth: "Corruption | BoolArray") -> BoolArray:
         """Which rows of the table are wrong; a Corruption is matched by row id, a mask by place."""
@@ -236,14 +261,32 @@ class LabelIssues:
             if mask.shape != (len(self),):
                 raise invalid("truth", f"must have one value per row ({len(self)})", f"shape {mask.shape}")
             return mask
-        order = np.argsort(truth.data.row_ids, kind="stable")
-        ids = truth.data.row_ids[order]
-        at = np.minimum(np.searchsorted(ids, self.row_id), len(ids) - 1)
-        if (ids[at] != self.row_id).any():
-            row = int(np.argmax(ids[at] != self.row_id))
-            raise invalid("row_id", "must be one of the corrupted data", int(self.row_id[row]))
-        found: BoolArray = truth.changed[order[at]]
-        return found
+        place = match_rows(truth.data.row_ids, self.row_id)
+        if (place < 0).any():
+            row = int(self.row_id[np.argmax(place < 0)])
+            raise invalid("row_id", "must be one of the corrupted data", row)
+        wrong: BoolArray = truth.changed[place]
+        return wrong
+
+
+def expected_gains(
+    probabilities: FloatArray, label_gain: Sequence[float] | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The expected gain sum_c P(true grade c) g_c of every row, and the gains g_c (2^c - 1 if not given).
+
+    >>> expected_gains(np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]))[0].tolist()
+    [0.5, 3.0]
+    """
+    C = probabilities.shape[1]
+    gains = np.ldexp(1.0, np.arange(C)) - 1.0
+    if label_gain is not None:
+        gains = np.asarray(label_gain, dtype=np.float64)
+        if len(gains) < C or not (np.isfinite(gains) & (gains >= 0)).all():
+            rule = f"must list a finite gain >= 0 for grades 0..{C - 1}"
+            raise invalid("label_gain", rule, gains.tolist())
+        gains = gains[:C]
+    expected: FloatArray = probabilities @ gains
+    return expected, gains
 
 
 def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
@@ -262,16 +305,14 @@ def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
     return float((precision * steps).sum())
 
 
-def read_doubts(path: str | Path) -> LabelIssues:
+def read_issues(path: str | Path) -> LabelIssues:
     """Reads what ``LabelIssues.save`` wrote, or any CSV or Parquet file with those columns."""
-    import pandas as pd
-
     file = existing_file(path)
     try:
-        frame = pd.read_parquet(file) if file.suffix == ".parquet" else pd.read_csv(file)
+        frame = read_frame(file)
     except (ValueError, OSError) as error:
-        found = str(error).strip().rstrip(".")
-        raise BadFileError(f"{file.name} must be a table; got {found}.", str(file)) from error
+        text = str(error).strip().rstrip(".")
+        raise BadFileError(f"{file.name} must be a table; got {text}.", str(file)) from error
     for name in COLUMNS:
         if name not in frame.columns:
             raise BadFileError(
@@ -290,59 +331,41 @@ def read_doubts(path: str | Path) -> LabelIssues:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error
 
 
-def _whole(name: str, values: Any) -> Array:
-    """Whole numbers, also when a spreadsheet made them 2.0."""
-    given = np.asarray(values)
-    if given.dtype.kind in "iu":
-        return np.array(given)
-    try:
-        numbers = given.astype(np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([_number(each) for each in given.ravel()]).reshape(given.shape)
-    bad = ~(np.isfinite(numbers) & (numbers == np.rint(numbers)))
+def _column(name: str, values: Any) -> Array:
+    """A copy of a column; what a spreadsheet makes of it (2.0, TRUE) is read, anything else refused.
+
+    A blank issue is neither True nor False, and would pass for True.
+    """
+    cells = np.asarray(values)
+    kind = KINDS.get(name)
+    if kind is None or cells.dtype.kind in kind.known:
+        return np.array(cells, dtype=np.float64 if name == "doubt" else None)
+    import pandas as pd
+
+    column = pd.Series(cells.ravel(), dtype=object)
+    if kind.flags:
+        column = column.astype(str).str.strip().str.lower().map(FLAGS)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
+    bad = np.isnan(numbers) if name == "doubt" else ~np.isfinite(numbers) | (numbers != np.rint(numbers))
     if bad.any():
-        _refuse(name, "must be whole numbers", given, bad)
-    return numbers.astype(np.int64)
+        place = int(np.argmax(bad))
+        raise invalid(name, kind.rule, repr(cells.ravel()[place]), at=f"place {place} (from 0)")
+    return numbers.astype(kind.dtype).reshape(cells.shape)
 
 
-def _numbers(name: str, values: Any) -> FloatArray:
-    given = np.asarray(values)
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        bad = np.array([np.isnan(_number(each)) for each in given.ravel()])
-        _refuse(name, "must be numbers", given, bad)
+class _Kind(NamedTuple):
+    rule: str
+    known: str
+    dtype: Any
+    flags: bool = False
 
 
-def _flags(name: str, values: Any) -> BoolArray:
-    """True and False, also as 0 and 1 or in words; a blank is neither, and would pass for True."""
-    given = np.asarray(values)
-    if given.dtype.kind == "b":
-        return np.array(given)
-    found = np.array([FLAGS.get(str(each).strip().lower(), -1) for each in given.ravel()], dtype=np.int8)
-    if (found < 0).any():
-        _refuse(name, "must be True or False", given, found < 0)
-    return found.astype(np.bool_).reshape(given.shape)
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
-def _refuse(name: str, rule: str, given: Array, bad: BoolArray) -> NoReturn:
-    place = int(np.argmax(bad))
-    raise invalid(name, rule, repr(given.ravel()[place]), at=f"place {place} (from 0)")
-
-
-FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
-READ: dict[str, Callable[[str, Any], Array]] = {
-    "row_id": _whole,
-    "query_id": lambda name, values: np.array(values),
-    "given_label": _whole,
-    "doubt": _numbers,
-    "is_label_issue": _flags,
-    "suggested_label": _whole,
+INTEGERS = _Kind("must be whole numbers", "iu", np.int64)
+KINDS: dict[str, _Kind] = {
+    "row_id": INTEGERS,
+    "given_label": INTEGERS,
+    "suggested_label": INTEGERS,
+    "doubt": _Kind("must be numbers", "iufb", np.float64),
+    "is_label_issue": _Kind("must be True or False", "b", np.bool_, flags=True),
 }
+FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}

@@ -121,6 +121,19 @@ def evaluate(
     return Evaluation(parsed, values, weights, data.query_ids)
 
 
+def evaluate_mean(
+    scores: npt.ArrayLike, data: RankingData, measure: MeasureLike, *, n_jobs: int | None = None
+) -> float:
+    """The mean over queries of one measure, in its own weighting: what models are chosen by.
+
+    >>> import cleanrank as cr
+    >>> evaluate_mean([0.1, 0.2], cr.from_arrays([[1.0]] * 2, [1, 0], qid=[1, 1]), "mrr")
+    0.5
+    """
+    (mean,) = evaluate(scores, data, [measure], n_jobs=n_jobs).means.values()
+    return mean
+
+
 def evaluate_arrays(
     y: npt.ArrayLike,
     scores: npt.ArrayLike,

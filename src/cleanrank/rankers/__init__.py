@@ -1,1 +1,105 @@
-"""Rankers: models that are fitted on judged rows and score rows."""
+"""Rankers: models that are fitted on judged rows and score rows.
+
+``RANKERS`` is the one list of them, read by the command line, the recipes and the manual. It names classes
+without importing them, so that neither torch nor LightGBM is loaded before a ranker is made.
+"""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from cleanrank.data.files import existing_file
+from cleanrank.errors import BadFileError, error_text
+from cleanrank.validation import one_of
+
+BOOSTED = "cleanrank.rankers.boosted:BoostedRanker"
+NEURAL = "cleanrank.rankers.neural.ranker:NeuralRanker"
+
+
+@dataclass(frozen=True)
+class RankerEntry:
+    """A named ranker.
+
+    Attributes:
+        target: its class, as "module:Class".
+        about: one line for people.
+        presets: arguments that the name stands for.
+    """
+
+    target: str
+    about: str
+    presets: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> type[Any]:
+        """The class."""
+        module, _, name = self.target.partition(":")
+        ranker: type[Any] = getattr(importlib.import_module(module), name)
+        return ranker
+
+
+RANKERS: dict[str, RankerEntry] = {
+    "lambdarank": RankerEntry(BOOSTED, "lambdarank, normalised by query"),
+    "lambdamart": RankerEntry(BOOSTED, "lambdarank, not normalised", {"objective": "lambdamart"}),
+    "gbdt": RankerEntry(BOOSTED, "least squares on the grade", {"objective": "gbdt"}),
+    "peer": RankerEntry(BOOSTED, "lambdarank minus shuffled labels", {"robust": "peer"}),
+    "pairwise": RankerEntry(
+        BOOSTED,
+        "trees on any pairwise loss and its robust forms",
+        {"objective": "sigmoid", "alpha": 0.1},
+    ),
+    "sour": RankerEntry("cleanrank.robust.sour:SOURRanker", "lambdarank without consistent outliers"),
+    "robust": RankerEntry(
+        "cleanrank.robust.robust_ranker:RobustRanker", "lambdarank on expected gains under the noise, tuned"
+    ),
+    "neural": RankerEntry(NEURAL, "a network with any ranking loss"),
+}
+
+
+def make_ranker(name: str, **params: Any) -> Any:
+    """A ranker of RANKERS that is not fitted yet.
+
+    Args:
+        name: one of RANKERS.
+        params: arguments of its class, which replace what the name stands for.
+
+    >>> make_ranker("lambdamart", n_estimators=20)
+    BoostedRanker(n_estimators=20, objective='lambdamart')
+    """
+    entry = RANKERS[one_of("ranker", name, RANKERS)]
+    return entry.load()(**{**entry.presets, **params})
+
+
+def load_ranker(path: str | PathLike[str]) -> Any:
+    """A fitted ranker from a file that ``save`` wrote: LightGBM's text, or a network as safetensors.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A BoostedRanker or a NeuralRanker; its parameters are the usual ones.
+
+    >>> import tempfile
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = cr.BoostedRanker(n_estimators=5).fit(data.X, data.y, qid=data.qid)
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     ranker.save(file.name)
+    ...     bool((load_ranker(file.name).predict(data.X) == ranker.predict(data.X)).all())
+    True
+    """
+    file = existing_file(path)
+    with file.open("rb") as opened:
+        start = opened.read(16)
+    if start[8:9] == b"{":
+        return RANKERS["neural"].load().load(path)
+    if not start.startswith(b"tree"):
+        rule = "must be LightGBM's text, which begins with 'tree', or a network as safetensors"
+        raise BadFileError(error_text(f"model file {str(file)!r}", rule, repr(start)), str(file))
+    from cleanrank.rankers.trees import TreeModel
+
+    ranker = make_ranker("lambdarank")
+    ranker.model_ = TreeModel.load(path)
+    ranker.n_features_in_ = ranker.model_.n_features
+    return ranker

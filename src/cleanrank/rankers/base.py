@@ -1,20 +1,176 @@
-"""What rankers accept: arrays, sparse matrices and data frames, rows in any order, queries by id or size."""
+"""What all rankers share: rows in any order, queries by id or size, scores back in the order of the rows."""
 
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.arrays import from_arrays
-from cleanrank.errors import invalid
-from cleanrank.types import RankingData
+from cleanrank.data.arrays import from_arrays, row_order
+from cleanrank.data.split import split
+from cleanrank.errors import InvalidInputError, error_text, invalid
+from cleanrank.metrics.evaluation import evaluate_arrays
+from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
 QID = "qid"
+CHUNK = 4096
 T = TypeVar("T")
+
+
+class Parameters:
+    """Reads and sets what ``__init__`` takes.
+
+    >>> class Half(Parameters):
+    ...     def __init__(self, rate=0.5):
+    ...         self.rate = rate
+    >>> Half().set_params(rate=0.25).get_params()
+    {'rate': 0.25}
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameter -> value."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters; returns itself."""
+        names = inspect.signature(type(self)).parameters
+        for name, value in params.items():
+            setattr(self, one_of("parameter", name, names), value)
+        return self
+
+    def __repr__(self) -> str:
+        parameters = inspect.signature(type(self)).parameters
+        changed = (f"{n}={v!r}" for n, v in self.get_params().items() if v is not parameters[n].default)
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+if TYPE_CHECKING:
+    Estimator = Parameters  # scikit-learn has no types; its class has these methods
+    _NotFitted = AttributeError
+else:
+    try:
+        from sklearn.base import BaseEstimator as Estimator
+        from sklearn.exceptions import NotFittedError as _NotFitted
+    except ImportError:
+        Estimator, _NotFitted = Parameters, AttributeError
+
+
+class NotFittedError(InvalidInputError, _NotFitted):
+    """A ranker is asked for scores before it was fitted; also scikit-learn's error of that name."""
+
+
+class BaseRanker(Estimator):
+    """Fits on judged rows in any order and scores rows in input order; subclasses say how they train.
+
+    A subclass has a parameter ``measure`` and ``_fit(train, validation, **options)``, which sets ``model_``.
+    """
+
+    def fit(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        position: npt.ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Trains on rows in any order.
+
+        Args:
+            X: features; a column "qid" of a data frame names the queries.
+            y: grades.
+            qid: the query of every row.
+            group: instead of ``qid``, documents per query when rows are contiguous.
+            sample_weight: multiplies a row's gradients.
+            position: the rank at which a row was shown, for rankers that correct position bias.
+            eval_set: (X, y) of validation rows, or a list with that one pair.
+            eval_qid: their queries.
+            options: further arguments of ``fit_data``.
+        """
+        train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
+        return self.fit_data(train, validation_data(eval_set, eval_qid), **options)
+
+    def fit_data(self, train: RankingData, validation: RankingData | None = None, **options: Any) -> Self:
+        """Trains on a RankingData.
+
+        Args:
+            train: rows to learn from.
+            validation: rows to stop and choose on.
+            options: ``progress``, called with (step, steps), and what the class lists as options of ``fit``.
+        """
+        self._fit(train, validation, **options)
+        self.n_features_in_ = train.n_features
+        if train.feature_names is not None:
+            self.feature_names_in_ = np.array(train.feature_names, dtype=object)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """One score per row, in input order; higher ranks first."""
+        scores: FloatArray = self._fitted().predict(feature_matrix(X))
+        return scores
+
+    def score(
+        self,
+        X: Any,
+        y: npt.ArrayLike,
+        *,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+    ) -> float:
+        """The mean of the ranker's measure over the queries of judged rows."""
+        if qid is None and group is None and is_frame(X) and QID in X.columns:
+            qid = np.asarray(X[QID])
+        return _mean(y, self.predict(X), qid, group, self._measure())
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the model to a file that ``load_ranker`` reads."""
+        self._fitted().save(path)
+
+    def _fit(self, *args: Any, **options: Any) -> None:
+        raise NotImplementedError
+
+    def _measure(self) -> str:
+        """What ``score`` is the mean of."""
+        return str(self.get_params()["measure"])
+
+    def _fitted(self) -> Any:
+        if not hasattr(self, "model_"):
+            rule = "must be fitted before it predicts or is saved"
+            raise NotFittedError(error_text(type(self).__name__, rule, remedy="Call fit."))
+        return self.model_
+
+
+def ranking_scorer(measure: str = "ndcg@10") -> Any:
+    """A scikit-learn scorer that asks for ``qid``: the mean of a measure over queries.
+
+    Needs ``sklearn.set_config(enable_metadata_routing=True)``.
+    """
+    from sklearn.metrics import make_scorer
+
+    def mean(y_true: npt.ArrayLike, y_pred: npt.ArrayLike, qid: npt.ArrayLike) -> float:
+        return _mean(y_true, y_pred, qid, None, measure)
+
+    return make_scorer(mean).set_score_request(qid=True)
+
+
+def _mean(
+    y: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None,
+    group: npt.ArrayLike | None,
+    measure: str,
+) -> float:
+    grades, predicted = np.asarray(y), np.asarray(scores)
+    order, indptr, _ = row_order(len(grades), qid, group)
+    return float(next(iter(evaluate_arrays(grades[order], predicted[order], indptr, measure).means.values())))
 
 
 def training_data(
@@ -43,7 +199,7 @@ def training_data(
     )
 
 
-def validation_data(eval_set: Any, eval_qid: Any, eval_group: Any = None) -> RankingData | None:
+def validation_data(eval_set: Any, eval_qid: Any) -> RankingData | None:
     """The pair (X, y) of validation rows, alone or as the only one of a list, as LightGBM takes it."""
     if eval_set is None:
         return None
@@ -54,7 +210,7 @@ def validation_data(eval_set: Any, eval_qid: Any, eval_group: Any = None) -> Ran
         eval_qid = eval_qid[0] if isinstance(eval_qid, list) and np.ndim(eval_qid[0]) == 1 else eval_qid
     if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
         raise invalid("eval_set", "must be a pair (X, y)", type(eval_set).__name__)
-    return training_data(*eval_set, qid=eval_qid, group=eval_group)
+    return training_data(*eval_set, qid=eval_qid)
 
 
 def feature_matrix(X: Any) -> Any:
@@ -68,29 +224,6 @@ def feature_matrix(X: Any) -> Any:
 def is_frame(X: Any) -> bool:
     """Whether X is a pandas or polars data frame."""
     return hasattr(X, "columns") and hasattr(X, "to_numpy")
-
-
-def rows_to_score(X: Any, n_features: int) -> Any:
-    """Rows as LightGBM takes them, checked: numbers in ``n_features`` columns.
-
-    >>> rows_to_score([[1, 2]], 2).shape
-    (1, 2)
-    """
-    rows = feature_matrix(X)
-    if not hasattr(rows, "tocsr"):
-        rows = np.asarray(rows)
-        if rows.dtype.kind not in "iufb":
-            try:
-                rows = rows.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise invalid("X", "must hold numbers", f"dtype {rows.dtype} ({error})") from error
-        if rows.ndim != 2:
-            raise invalid("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
-    if rows.shape[1] != n_features:
-        raise invalid(
-            "X", f"must have the {n_features} columns that the forest was trained on", rows.shape[1]
-        )
-    return rows
 
 
 def widened(data: RankingData, n_features: int) -> RankingData:
@@ -114,6 +247,52 @@ def widened(data: RankingData, n_features: int) -> RankingData:
     return replace(data, X=X, feature_names=names)
 
 
+def check_rows(train: RankingData, validation: RankingData | None) -> None:
+    """Refuses rows that no model can learn from or be judged by."""
+    if not train.n_docs:
+        raise invalid("training data", "must have at least one document", "none")
+    if not varies(train.X):
+        raise invalid(
+            "features",
+            "must differ between documents in at least one column",
+            f"{train.n_features} constant ones in {train.n_docs:,} rows",
+            remedy="Check how the features were read or joined.",
+        )
+    if validation is None:
+        return
+    if not validation.n_docs:
+        raise invalid("validation data", "must have at least one document", "none", remedy="Or give none.")
+    if validation.n_features != train.n_features:
+        rule = f"must have the {train.n_features} features of the training data"
+        raise invalid("validation data", rule, validation.n_features)
+
+
+def varies(X: Any) -> bool:
+    """Whether some column holds two values; missing ones are alike. It stops where it finds them.
+
+    >>> varies(np.ones((3, 2))), varies(np.eye(2))
+    (False, True)
+    """
+    first = X[:1] if isinstance(X, np.ndarray) else X[:1].toarray()
+    for start in range(0, X.shape[0], CHUNK):
+        rows = X[start : start + CHUNK]
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        if not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all():
+            return True
+    return False
+
+
+def held_out(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
+    """(rows to learn from, rows to stop and choose on): a share of the queries is held out.
+
+    >>> data = training_data([[0.0]] * 10, [0] * 10, qid=range(10))
+    >>> [part.n_queries for part in held_out(data, 0.2, seed=0)]
+    [8, 2]
+    """
+    learn, held = split(data, (1 - share, share), seed=seed)
+    return learn, held
+
+
 def best_of(candidates: Iterable[T], value: Callable[[T], float]) -> T:
     """The candidate of the highest value, the first of equals; a value of NaN counts as 0.
 
@@ -121,39 +300,3 @@ def best_of(candidates: Iterable[T], value: Callable[[T], float]) -> T:
     -4
     """
     return max(candidates, key=lambda candidate: float(np.nan_to_num(value(candidate))))
-
-
-class Parameters:
-    """Reads and sets what ``__init__`` takes.
-
-    >>> class Half(Parameters):
-    ...     def __init__(self, rate=0.5):
-    ...         self.rate = rate
-    >>> Half().set_params(rate=0.25).get_params()
-    {'rate': 0.25}
-    """
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameter -> value."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params: Any) -> Self:
-        """Sets parameters; returns itself."""
-        known = inspect.signature(type(self)).parameters
-        for name, value in params.items():
-            setattr(self, one_of("parameter", name, known), value)
-        return self
-
-    def __repr__(self) -> str:
-        usual = inspect.signature(type(self)).parameters
-        told = (f"{n}={v!r}" for n, v in self.get_params().items() if v is not usual[n].default)
-        return f"{type(self).__name__}({', '.join(told)})"
-
-
-if TYPE_CHECKING:
-    Estimator = Parameters  # scikit-learn has no types; its class has these methods
-else:
-    try:
-        from sklearn.base import BaseEstimator as Estimator
-    except ImportError:
-        Estimator = Parameters

@@ -1,61 +1,66 @@
 """SOUR as a ranker: train, find consistent outliers, leave them out, train again (Marcuzzi et al. 2022)."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cleanrank.cleaning import Cleaned, clean
 from cleanrank.errors import invalid
-from cleanrank.issues.find import as_peers
-from cleanrank.issues.outliers import KINDS, SOUR, BoolArray, Window
-from cleanrank.issues.sour import Growing, watch_folds, watch_last, watch_training
-from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.outliers import KINDS, SOUR, Window
+from cleanrank.issues.sour import as_peers, watch_folds, watch_last, watch_training
+from cleanrank.issues.table import BoolArray, LabelIssues
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.peer import Peers
-from cleanrank.rankers.base import Estimator, training_data, validation_data
-from cleanrank.rankers.settings import by_main_name
-from cleanrank.rankers.trees import TreeRanker
-from cleanrank.robust._phases import ENDS, grow_in_phases, grow_while_filtering
+from cleanrank.rankers.base import BaseRanker, best_of
+from cleanrank.rankers.trees import TreeModel, TreeParams, common_params, lambdarank_params
 from cleanrank.types import FloatArray, Progress, RankingData
-from cleanrank.validation import is_integer, one_of
+from cleanrank.validation import check_integer, is_integer, one_of
 
 AUTO = "auto"
 STARTS = 10
 """With start="auto" so many starts are tried, at equal steps from 0."""
+ENDS = (50, 200, 500, 800, 900)
+"""Tree counts of 1,000 at which curr-SOUR lets documents back (Marcuzzi et al. 2022)."""
+CHECK_EVERY = 10
+"""Trees after which variant "fly" looks up who is left out."""
 
 
-class SOURRanker(Estimator):
-    """A ranker that trains a base forest, leaves its consistent outliers out and trains again on the rest.
+class SOURRanker(BaseRanker):
+    """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
+
+    Option of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained.
 
     Args:
         cutoff: k of the measure NDCG@k; outliers cross this rank, and early stopping looks at it.
         start: s; a list to choose from on validation data; "auto" for ten starts at equal steps from 0.
-        end: e, trees of the base forest.
+        end: e, trees of the base model.
         kind: "neg", "pos" or "all"; a list to choose from on validation data; "auto" for all three.
-        rule: "paper" or "reference", see ``issues/_outlier_kernels.py``.
-        min_frequency: share of the forests that must flag a document; less than 1 is p-SOUR.
-        include_f0: look at the empty forest too.
+        rule: "paper" or "reference", see ``issues/outliers.py``.
+        min_frequency: share of the models that must flag a document; less than 1 is p-SOUR.
+        include_f0: look at the model without trees too.
         highest_negative: the highest grade that is not relevant.
         variant: one of VARIANTS.
         ends: of "curr", the trees at which documents come back; shares of the paper's when not given.
-        patience: of "fly", forests in a row that must flag a document before it is left out.
-        folds: detect out of fold, in so many folds; 0 means by the base forest itself.
+        patience: of "fly", models in a row that must flag a document before it is left out.
+        folds: detect out of fold, in so many folds; 0 means by the base model itself.
         peers: the peer objective inside; a number is its alpha, with expected peers.
-        n_estimators: trees of the final forest, at the most.
-        early_stopping_rounds: rounds without gain on validation data before the final forest stops.
-        learning_rate: of both forests.
-        num_leaves: of both forests.
+        n_estimators: trees of the final model, at the most.
+        early_stopping_rounds: trees without gain on validation data before the final model stops.
+        learning_rate: of both models.
+        num_leaves: of both models.
         min_child_samples: documents per leaf at the least.
-        objective: "exact", "parity" or "builtin".
-        norm: on is lambda-LGBM, off lambda-MART.
+        objective: "lambdarank" or "lambdamart".
+        implementation: "exact", "parity" or "builtin".
         random_state: for everything random.
         n_jobs: threads.
         params: further LightGBM parameters.
 
     Attributes:
-        model_: the final forest.
-        base_: the base forest; None where the variant needs none.
+        model_: the final TreeModel.
+        base_: the base model; None where the variant needs none.
         cleaned_: what was left out, with its audit trail; None where nothing was left out for good.
         issues_: the LabelIssues behind it.
         chosen_: start, kind, trees and the validation value.
@@ -88,8 +93,8 @@ class SOURRanker(Estimator):
         learning_rate: float = 0.05,
         num_leaves: int = 31,
         min_child_samples: int = 20,
-        objective: str = "exact",
-        norm: bool = True,
+        objective: str = "lambdarank",
+        implementation: str = "exact",
         random_state: int = 0,
         n_jobs: int = 1,
         params: Mapping[str, Any] | None = None,
@@ -113,76 +118,43 @@ class SOURRanker(Estimator):
         self.num_leaves = num_leaves
         self.min_child_samples = min_child_samples
         self.objective = objective
-        self.norm = norm
+        self.implementation = implementation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.params = params
 
-    def fit(
-        self,
-        X: Any,
-        y: npt.ArrayLike,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        position: npt.ArrayLike | None = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        progress: Progress | None = None,
-    ) -> Self:
-        """Trains on rows in any order.
+    def _measure(self) -> str:
+        return f"ndcg@{self.cutoff}"
 
-        Args:
-            X: features; a column "qid" of a data frame names the queries.
-            y: grades.
-            qid: the query of every row.
-            group: instead of ``qid``, documents per query when rows are contiguous.
-            sample_weight: a weight per row.
-            position: ignored; clicks are not what this ranker learns from.
-            eval_set: (X, y) of validation data, or a list with that one pair, as in LightGBM.
-            eval_qid: their queries.
-            progress: called with (round, rounds) while a forest grows.
-        """
-        train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight)
-        return self.fit_data(train, validation_data(eval_set, eval_qid), progress=progress)
-
-    def fit_data(
-        self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
-    ) -> Self:
-        """Trains on a RankingData."""
+    def _fit(
+        self, train: RankingData, validation: RankingData | None, *, progress: Progress | None = None
+    ) -> None:
         one_of("variant of SOUR", self.variant, VARIANTS)
         self._check_variant()
         if self._chooses():
             self._check_choosing(validation)
-        self.base_: TreeRanker | None = None
+        self.base_: TreeModel | None = None
         self.cleaned_: Cleaned | None = None
         self.issues_: LabelIssues | None = None
-        VARIANTS[self.variant](self, train, validation, progress)
-        return self
+        self.model_, facts = VARIANTS[self.variant](self, train, validation, progress)
+        self.chosen_ = {
+            **facts, "trees": self.model_.best_iteration, "validation": self.model_.validation_value
+        }  # fmt: skip
 
-    def predict(self, X: Any) -> FloatArray:
-        """One score per row, in input order; higher ranks first."""
-        if not hasattr(self, "model_"):
-            raise invalid("the ranker", "must be fitted before it predicts", "no model", remedy="Call fit.")
-        return self.model_.predict(X)
-
-    def growing(self) -> Growing:
-        """How the forests are grown."""
-        return Growing(
+    def tree_params(self, **changes: Any) -> TreeParams:
+        """How trees are grown."""
+        settings = TreeParams(
             objective=self.objective,
-            norm=self.norm,
+            implementation=self.implementation,
             peers=as_peers(self.peers, self.random_state),
-            params={
-                "learning_rate": self.learning_rate,
-                "num_leaves": self.num_leaves,
-                "min_data_in_leaf": self.min_child_samples,
-                **by_main_name(self.params),
-            },
-            measure=f"ndcg@{self.cutoff}",
+            params=common_params(self.learning_rate, self.num_leaves, self.min_child_samples, self.params),
+            n_estimators=self.n_estimators,
+            early_stopping_rounds=self.early_stopping_rounds,
+            measure=self._measure(),
             seed=self.random_state,
             n_jobs=self.n_jobs,
         )
+        return replace(settings, **changes)
 
     def window(self, **changes: Any) -> Window:
         """What is looked for."""
@@ -201,51 +173,36 @@ class SOURRanker(Estimator):
         )
 
     def starts(self) -> list[int]:
-        """The starts that are open."""
-        if not is_integer(self.end) or self.end < 1:
-            raise invalid("end", "must be a whole number of trees from 1 on", repr(self.end))
+        """The starts to choose from."""
+        check_integer("end", self.end, least=1)
         if isinstance(self.start, str) and self.start == AUTO:
             return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
-        listed: list[Any] = (
-            list(self.start) if isinstance(self.start, Sequence | np.ndarray) else [self.start]
-        )
-        if not listed or not all(is_integer(start) for start in listed):
+        several = isinstance(self.start, Sequence | np.ndarray)
+        starts: list[Any] = list(self.start) if several else [self.start]  # type: ignore[arg-type]
+        if not starts or not all(is_integer(start) for start in starts):
             raise invalid("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
-        if len(listed) > 1 and not all(0 <= start < self.end for start in listed):
+        if len(starts) > 1 and not all(0 <= start < self.end for start in starts):
             # One of them alone is the window's to judge: not every variant ends here.
             raise invalid("start", f"must lie between 0 and {self.end - 1}, below end", repr(self.start))
-        return [int(start) for start in listed]
+        return [int(start) for start in starts]
 
     def kinds(self) -> list[str]:
-        """The kinds that are open."""
+        """The kinds to choose from."""
         if isinstance(self.kind, str) and self.kind == AUTO:
             return list(KINDS)
         several = isinstance(self.kind, Sequence | np.ndarray) and not isinstance(self.kind, str)
-        named: list[Any] = list(self.kind) if several else [self.kind]
-        if not named:
+        kinds: list[Any] = list(self.kind) if several else [self.kind]
+        if not kinds:
             raise invalid("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
-        return [one_of("kind of outlier", str(kind), KINDS) for kind in named]
+        return [one_of("kind of outlier", str(kind), KINDS) for kind in kinds]
 
     def _chooses(self) -> bool:
         return len(self.starts()) * len(self.kinds()) > 1
 
-    def _final(
-        self, train: RankingData, validation: RankingData | None, progress: Progress | None = None
-    ) -> TreeRanker:
-        return self.growing().train(
-            train, validation, rounds=self.n_estimators, early_stopping_rounds=self.early_stopping_rounds,
-            progress=progress,
-        )  # fmt: skip
-
-    def _finish(self, model: TreeRanker, **chosen: Any) -> None:
-        self.model_ = model
-        self.chosen_ = {**chosen, "trees": model.best_iteration, "validation": model.validation_value}
-
     def _check_variant(self) -> None:
         """Refuses settings that the variant would pass over without a word."""
-        given = {"min_frequency": self.min_frequency != 1.0, "folds": bool(self.folds)}
-        for name, there in given.items():
-            if there and self.variant != "sour":
+        for name, is_set in (("min_frequency", self.min_frequency != 1.0), ("folds", bool(self.folds))):
+            if is_set and self.variant != "sour":
                 raise invalid(name, "goes with variant 'sour'", f"variant {self.variant!r}")
         if self.ends is None:
             return
@@ -267,90 +224,169 @@ class SOURRanker(Estimator):
             )
 
 
-def fit_sour(
+Fitted: TypeAlias = tuple[TreeModel, dict[str, Any]]
+
+
+def _fit_sour(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> None:
-    """Base forest, consistent outliers, final forest; choices share the base forest."""
+) -> Fitted:
+    """Base model, consistent outliers, final model; choices share the base model."""
+    window, settings = ranker.window(), ranker.tree_params()
     if ranker.folds:
-        detector, _ = watch_folds(train, ranker.window(), ranker.growing(), n_folds=ranker.folds)
+        detector, _ = watch_folds(train, window, settings, n_folds=ranker.folds)
     else:
-        detector, ranker.base_ = watch_training(
-            train,
-            ranker.window(),
-            ranker.growing(),
-            progress=progress,
-            keep="streak" if ranker._chooses() else "count",
-        )
-    best: tuple[float, TreeRanker, Cleaned, dict[str, Any]] | None = None
-    tried: dict[bytes, TreeRanker] = {}
-    for start, kind, outliers in _choices(ranker, detector):
+        keep = "streak" if ranker._chooses() else "count"
+        detector, ranker.base_ = watch_training(train, window, settings, progress=progress, keep=keep)
+    models: dict[bytes, TreeModel] = {}
+    tried: list[tuple[TreeModel, Cleaned, dict[str, Any]]] = []
+    for start, kind in itertools.product(ranker.starts(), ranker.kinds()):
+        outliers = detector.outliers(start=start, kind=kind)
+        cleaned = clean(train, detector.table(train, issues=outliers), by="SOUR")
         key = np.packbits(outliers).tobytes()
-        cleaned = clean(train, detector.table(train, chosen=outliers), by="SOUR")
-        if key not in tried:
-            tried[key] = ranker._final(cleaned.data, validation, progress)
-        value = tried[key].validation_value or 0.0
-        if best is None or value > best[0]:
-            best = value, tried[key], cleaned, {"start": start, "kind": kind}
-    assert best is not None  # there is at least one choice
-    ranker.cleaned_, ranker.issues_ = best[2], best[2].issues
-    ranker._finish(best[1], **best[3], removed=int(best[2].acted.sum()))
+        if key not in models:
+            models[key] = settings.train(cleaned.data, validation, progress=progress)
+        facts = {"start": start, "kind": kind, "removed": int(cleaned.acted.sum())}
+        tried.append((models[key], cleaned, facts))
+    model, ranker.cleaned_, facts = best_of(tried, lambda each: each[0].validation_value or 0.0)
+    ranker.issues_ = ranker.cleaned_.issues
+    return model, facts
 
 
-def _choices(ranker: SOURRanker, detector: SOUR) -> Iterator[tuple[int, str, BoolArray]]:
-    """(start, kind, outliers) of every choice that is open, in order."""
-    for start in ranker.starts():
-        for kind in ranker.kinds():
-            yield start, kind, detector.outliers(start=start, kind=kind)
-
-
-def fit_last(
+def _fit_last(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> None:
-    """last-SOUR: outliers of the base forest that validation data find best, else of all its trees."""
-    ranker.base_ = ranker.growing().train(
-        train, validation, rounds=ranker.end, early_stopping_rounds=ranker.early_stopping_rounds,
-        progress=progress,
-    )  # fmt: skip
+) -> Fitted:
+    """last-SOUR: outliers of the base model that validation data find best, else of all its trees."""
+    settings = ranker.tree_params()
+    ranker.base_ = replace(settings, n_estimators=ranker.end).train(train, validation, progress=progress)
     detector = watch_last(train, ranker.base_, ranker.window(start=0), n_jobs=ranker.n_jobs)
     ranker.cleaned_ = clean(train, detector.table(train), by="last-SOUR")
     ranker.issues_ = ranker.cleaned_.issues
-    model = ranker._final(ranker.cleaned_.data, validation, progress)
-    last = ranker.base_.best_iteration
-    ranker._finish(model, start=last - 1, kind=ranker.kinds()[0], removed=int(ranker.cleaned_.acted.sum()))
+    model = settings.train(ranker.cleaned_.data, validation, progress=progress)
+    start, removed = ranker.base_.best_iteration - 1, int(ranker.cleaned_.acted.sum())
+    return model, {"start": start, "kind": ranker.kinds()[0], "removed": removed}
 
 
-def fit_curriculum(
+def _fit_curriculum(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> None:
-    """curr-SOUR: documents that stay outliers up to a tree count come back when the forest exceeds it."""
+) -> Fitted:
+    """curr-SOUR: documents that stay outliers up to a tree count come back when the model exceeds it."""
     shares = [max(1, e * ranker.n_estimators // 1000) for e in ENDS]
     ends = tuple(shares if ranker.ends is None else ranker.ends)
     window = ranker.window(start=0, end=max(ends), min_frequency=1.0)
-    detector, ranker.base_ = watch_training(train, window, ranker.growing(), progress=progress, keep="lead")
-    model, removed = grow_in_phases(
-        train, validation, detector, ends, ranker.growing(), rounds=ranker.n_estimators,
-        early_stopping_rounds=ranker.early_stopping_rounds,
-    )  # fmt: skip
-    ranker.issues_ = detector.table(train, chosen=detector.outliers(end=ends[0]))
-    ranker._finish(model, ends=[int(end) for end in ends], kind=ranker.kinds()[0], removed_in_phases=removed)
+    settings = ranker.tree_params()
+    detector, ranker.base_ = watch_training(train, window, settings, progress=progress, keep="lead")
+    model, sizes = train_in_phases(train, validation, detector, ends, settings)
+    ranker.issues_ = detector.table(train, issues=detector.outliers(end=ends[0]))
+    facts = {"ends": [int(end) for end in ends], "kind": ranker.kinds()[0], "removed_in_phases": sizes}
+    return model, facts
 
 
-def fit_while_filtering(
+def _fit_while_filtering(
     ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> None:
-    """One training run: documents give no gradients while the last forests all flag them."""
+) -> Fitted:
+    """One training run: documents give no gradients while the last models all flag them."""
     window = ranker.window(end=ranker.n_estimators, min_frequency=1.0)
-    model, detector, left_out = grow_while_filtering(
-        train, validation, window, ranker.growing(), patience=ranker.patience, rounds=ranker.n_estimators,
-        early_stopping_rounds=ranker.early_stopping_rounds, progress=progress,
-    )  # fmt: skip
-    ranker.issues_ = detector.table(train, chosen=left_out) if detector.seen else None
-    ranker._finish(model, start=window.start, kind=ranker.kinds()[0], removed=int(left_out.sum()))
+    model, detector, left_out = train_while_filtering(
+        train, validation, window, ranker.tree_params(), patience=ranker.patience, progress=progress
+    )
+    ranker.issues_ = detector.table(train, issues=left_out) if detector.seen else None
+    return model, {"start": window.start, "kind": ranker.kinds()[0], "removed": int(left_out.sum())}
 
 
-VARIANTS = {
-    "sour": fit_sour,
-    "last": fit_last,
-    "curr": fit_curriculum,
-    "fly": fit_while_filtering,
+def train_in_phases(
+    train: RankingData,
+    validation: RankingData | None,
+    detector: SOUR,
+    ends: Sequence[int],
+    settings: TreeParams,
+) -> tuple[TreeModel, list[int]]:
+    """Trees e_(i-1)+1..e_i learn without O_i, the outliers of all models up to e_i; the last ones from all.
+
+    The O_i are nested; ``detector``, with keep="lead", has watched the base model. Only the last phase stops
+    early. Gives the model and the sizes of the O_i.
+    """
+    cuts = [0, *ends, settings.n_estimators]
+    if not all(is_integer(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
+        raise invalid("ends", f"must rise from above 0 to below {settings.n_estimators}", list(ends))
+    model: TreeModel | None = None
+    sizes = []
+    for first, last in itertools.pairwise(cuts[:-1]):
+        outliers = detector.outliers(end=last)
+        sizes.append(int(outliers.sum()))
+        model = replace(settings, n_estimators=last - first).train(train.drop(outliers), init_model=model)
+    rest = replace(settings, n_estimators=settings.n_estimators - cuts[-2])
+    return rest.train(train, validation, init_model=model), sizes
+
+
+class FilteringObjective(LambdaRankObjective):
+    """LambdaRank gradients of the documents that are left; the others get none.
+
+    After every tree the detector counts, for each document, the models in a row that flagged it. Who reaches
+    ``patience`` is left out of all pairs until a model stops flagging it.
+    """
+
+    def __init__(self, data: RankingData, detector: SOUR, patience: int, every: int, **options: Any) -> None:
+        super().__init__(data, **{**options, "observer": detector})
+        # Gradients need grades and queries; weights are applied once, by this objective.
+        bare = np.zeros((data.n_docs, 0), dtype=np.float32)
+        self.rows = replace(data, X=bare, weights=None, feature_names=None)
+        self.detector, self.patience, self.every, self.options = detector, patience, every, options
+        self.left_out: BoolArray = np.zeros(data.n_docs, dtype=np.bool_)
+        self.inner: LambdaRankObjective | None = None
+
+    def _base(self, scores: FloatArray) -> None:
+        if self.rounds % self.every == 0:
+            self._choose()
+        if self.inner is None:
+            super()._base(scores)
+            return
+        self.ranking.update(scores)
+        kept = ~self.left_out
+        grad, hess = self.inner(scores[kept])
+        self._grad[:], self._hess[:] = 0.0, 0.0
+        self._grad[kept], self._hess[kept] = grad, hess
+
+    def _choose(self) -> None:
+        """Looks up who is left out now; the inner objective is made anew when that changes."""
+        flagged = self.detector.counts >= self.patience
+        if (flagged == self.left_out).all():
+            return
+        self.left_out = flagged
+        self.inner = LambdaRankObjective(self.rows.drop(flagged), **self.options) if flagged.any() else None
+
+
+def train_while_filtering(
+    train: RankingData,
+    validation: RankingData | None,
+    window: Window,
+    settings: TreeParams,
+    *,
+    patience: int,
+    every: int = CHECK_EVERY,
+    progress: Progress | None = None,
+) -> tuple[TreeModel, SOUR, BoolArray]:
+    """Trains one model and leaves documents out on the fly; gives it, its detector and who was out last.
+
+    ``patience`` models in a row must flag a document; who is left out is looked up after ``every`` so many
+    trees, and models up to ``window.start`` trees leave nobody out.
+    """
+    if settings.implementation == "builtin" or settings.peers is not None:
+        value = f"{settings.implementation}{'' if settings.peers is None else ' with peers'}"
+        raise invalid("variant 'fly'", "needs implementation 'exact' or 'parity' without peers", value)
+    if not is_integer(patience) or not 1 <= patience <= settings.n_estimators:
+        rule = f"must lie between 1 and the number of trees ({settings.n_estimators})"
+        raise invalid("patience", rule, repr(patience))
+    detector = SOUR.of(train, window, keep="streak", n_jobs=settings.n_jobs)
+    own, rest = lambdarank_params(settings.params)
+    options = {"norm": settings.objective == "lambdarank", "mode": settings.implementation} | own
+    objective = FilteringObjective(train, detector, patience, every, n_jobs=settings.n_jobs, **options)
+    model = replace(settings, params=rest).train(train, validation, objective=objective, progress=progress)
+    return model, detector, objective.left_out
+
+
+VARIANTS: dict[str, Callable[..., Fitted]] = {
+    "sour": _fit_sour,
+    "last": _fit_last,
+    "curr": _fit_curriculum,
+    "fly": _fit_while_filtering,
 }

@@ -16,7 +16,7 @@ import cleanrank as cr
 from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.rankers.estimators import ranking_scorer
+from cleanrank.rankers.base import ranking_scorer
 from cleanrank.rankers.neural.networks import NETWORKS
 from cleanrank.rankers.neural.objective import LOSSES
 from cleanrank.rankers.neural.ranker import NeuralRanker

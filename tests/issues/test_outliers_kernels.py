@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.issues import _outlier_kernels as kernels
+from cleanrank.issues import outliers as kernels
 from cleanrank.jit import query_chunks, threads
 from cleanrank.ragged import indptr_of
 
@@ -18,9 +18,9 @@ def flags_of(scores, y, indptr, k, rule, kinds=kernels.NEG + kernels.POS, floor=
         parts = [np.lexsort((np.arange(b - a), -scores[a:b])) for a, b in itertools.pairwise(indptr)]
         order = np.concatenate(parts).astype(np.int32)
     counts = np.zeros(len(y), np.uint16)
-    relevant = kernels.relevant_per_query(y, indptr, floor)
+    relevant = np.diff(np.concatenate(([0], np.cumsum(y > floor)))[indptr])
     with threads(1):
-        kernels.observe(
+        kernels._observe(
             scores, order, y, indptr, query_chunks(indptr, 8), relevant, floor, k, rule == "paper", kinds,
             kernels.COUNT, 0, counts, np.empty(0, np.float32),
         )  # fmt: skip
@@ -117,7 +117,7 @@ def test_counters_of_three_kinds():
     for keep, counts in wanted.items():
         found = np.zeros(3, np.uint16)
         for seen in range(3):
-            kernels.update(found, flags[seen], keep, seen)
+            kernels._update(found, flags[seen], keep, seen)
         assert found.tolist() == counts
 
 
@@ -130,7 +130,7 @@ def test_evidence_is_the_distance_to_the_nearest_witness(rule):
     neg, pos = kernels.naive_outliers(scores, y, k, rule)
     flags = np.zeros(20, np.uint16)
     flags[list(neg | pos)] = 1
-    kernels.add_evidence(scores, order, y, 0, k, rule == "paper", flags, found)
+    kernels._add_evidence(scores, order, y, 0, k, rule == "paper", flags, found)
     rank = {int(i): r for r, i in enumerate(order, start=1)}
     for i in range(20):
         wanted = 0.0

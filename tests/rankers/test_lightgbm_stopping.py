@@ -2,15 +2,15 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.stopping import LIGHTGBM_MEASURES, Watched, lightgbm_measure
-from cleanrank.rankers.trees import train_gbdt
+from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURES, lightgbm_measure, stopping_measure
+from tests.rankers.training import trained
 
 
 @pytest.mark.parametrize("name", LIGHTGBM_MEASURES)
 def test_every_measure_of_lightgbm_can_stop_a_forest(name):
     data = cr.make_ranking(12, 4, docs_per_query=10, seed=0)
     measure = f"lightgbm:{name}@5" if LIGHTGBM_MEASURES[name] else f"lightgbm:{name}"
-    model = train_gbdt(data, data, rounds=3, measure=measure)
+    model = trained(data, data, objective="gbdt", n_estimators=3, measure=measure)
     assert model.validation_value is not None
 
 
@@ -29,5 +29,10 @@ def test_wrong_ones_are_named(name, words):
 
 
 def test_our_measures_need_no_setting_of_lightgbm():
-    assert Watched("NDCG@10", None, 1).name == "ndcg@10"
-    assert Watched("map", None, 1).settings == {"metric": "None"}
+    data = cr.make_ranking(4, 3, docs_per_query=10, seed=0)
+    settings, value = stopping_measure("NDCG@10", data, 1)
+    assert settings == {"metric": "None"}
+    scores = data.y.astype(float)
+    assert value(scores, None)[1:] == (cr.evaluate(scores, data, "ndcg@10").means["ndcg@10"], True)
+    with pytest.raises(CleanrankError, match="measure must be text or a Measure"):
+        stopping_measure(10, data, 1)

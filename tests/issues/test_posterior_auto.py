@@ -3,8 +3,9 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.auto import LEAST, MISSED, assumed_noise, find_auto, find_by_grade
 from cleanrank.issues.confident import find_confident
+from cleanrank.issues.find import find_by_grade
+from cleanrank.issues.posterior import LEAST, MISSED, assumed_noise, find_auto
 from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
@@ -36,12 +37,12 @@ def anchored(share, C, n=1000):
 
 def test_uniform_anchors_give_the_uniform_matrix():
     p, y = anchored([0.8, 0.1, 0.1], 3)
-    np.testing.assert_allclose(assumed_noise(p, y).matrix, uniform(0.2, 3).matrix, atol=0.04)
+    np.testing.assert_allclose(assumed_noise(p, y), uniform(0.2, 3).matrix, atol=0.04)
 
 
 def test_a_grade_given_more_often_than_the_one_below_it_is_noise_and_a_nearer_one_may_be_hardness():
     p, y = anchored([0.7, 0.15, 0.04, 0.01, 0.1], 5, n=20_000)
-    T = assumed_noise(p, y).matrix
+    T = assumed_noise(p, y)
     assert T[0, 4] == pytest.approx(0.1, abs=0.02)
     np.testing.assert_allclose(T[0, 1:4], T[2, 3], atol=1e-12)
     assert T[0, 1] == pytest.approx(0.01, abs=0.005)
@@ -49,7 +50,7 @@ def test_a_grade_given_more_often_than_the_one_below_it_is_noise_and_a_nearer_on
 
 def test_missed_documents_are_always_thought_of():
     p, y = anchored([1.0, 0.0, 0.0], 3)
-    T = assumed_noise(p, y).matrix
+    T = assumed_noise(p, y)
     np.testing.assert_allclose(T[1:, 0], MISSED)
     assert T[0, 1] == T[0, 2] == LEAST
 
@@ -57,8 +58,7 @@ def test_missed_documents_are_always_thought_of():
 @pytest.mark.parametrize("share", [[0.2, 0.4, 0.4], [0.0, 0.5, 0.5], [0.1, 0.0, 0.9]])
 def test_the_assumed_matrix_is_a_matrix_whatever_the_data(share):
     p, y = anchored(share, 3)
-    T = assumed_noise(p, y)
-    assert isinstance(T, NoiseProfile)
+    T = NoiseProfile(assumed_noise(p, y))
     assert (np.diag(T.matrix) > 0).all()
 
 

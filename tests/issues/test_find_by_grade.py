@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.auto import expected_shares, find_by_grade, true_shares
+from cleanrank.issues.find import expected_wrong, find_by_grade
 from cleanrank.noise.profiles import uniform
 
 
@@ -25,15 +25,16 @@ def test_shares_of_a_known_corruption_are_counted(noisy):
 
 
 def test_a_matrix_gives_the_shares_without_the_truth(noisy):
-    found = expected_shares(noisy.data, noisy.profile)
-    np.testing.assert_allclose(found, true_shares(noisy), atol=0.05)
-    np.testing.assert_array_equal(found, expected_shares(noisy.data, noisy.profile.matrix))
+    found = expected_wrong(noisy.data, noisy.profile)
+    counted = [noisy.changed[noisy.data.y == grade].mean() for grade in range(5)]
+    np.testing.assert_allclose(found, counted, atol=0.05)
+    np.testing.assert_array_equal(found, expected_wrong(noisy.data, noisy.profile.matrix))
 
 
 def test_the_formula_by_hand():
     # r = (.6, .4), T = [[.9, .1], [.2, .8]]: w = (.62, .38); P(wrong | 0) = .08/.62, P(wrong | 1) = .06/.38.
     data = cr.from_arrays(np.zeros((50, 1)), [0] * 31 + [1] * 19, group=[50])
-    found = expected_shares(data, [[0.9, 0.1], [0.2, 0.8]])
+    found = expected_wrong(data, [[0.9, 0.1], [0.2, 0.8]])
     np.testing.assert_allclose(found, [0.08 / 0.62, 0.06 / 0.38], atol=1e-6)
 
 
@@ -47,8 +48,8 @@ def test_mistakes_are_named(noisy):
 
 
 def test_noise_of_other_data_or_none_is_refused(noisy):
-    with pytest.raises(CleanrankError, match="noise must be a matrix"):
-        find_by_grade(noisy.data, noise="uniform")
+    with pytest.raises(CleanrankError, match="noise must be a square matrix"):
+        find_by_grade(noisy.data, noise={"uniform": 0.2})
     binary = cr.corrupt(noisy.data.with_labels(np.minimum(noisy.data.y, 1)), rate=0.2, seed=1)
     with pytest.raises(CleanrankError, match="must be the corruption of these data"):
         find_by_grade(noisy.data, noise=binary)

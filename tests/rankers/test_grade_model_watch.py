@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.rankers.grades import DEFAULTS
-from cleanrank.rankers.rounds import OBJECTIVES, watch_rounds
+from cleanrank.rankers.grade_model import DEFAULTS, WATCHED, watch_boosting
 
 
 @pytest.fixture(scope="module")
@@ -13,15 +12,20 @@ def parts():
     return data.select_queries(np.arange(20)), data.select_queries(np.arange(20, 30))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", WATCHED)
 @pytest.mark.parametrize("held", [False, True])
-def test_every_round_is_what_the_forest_with_so_many_rounds_predicts(parts, objective, held):
+def test_every_stage_is_what_the_model_with_so_many_trees_predicts(parts, objective, held):
     train, rows = parts[0], parts[1] if held else None
     seen = {}
-    watch_rounds(
-        train, rows, lambda i, p: seen.__setitem__(i, p.copy()), objective=objective, n_grades=5, rounds=6
+    watch_boosting(
+        train,
+        rows,
+        lambda i, p: seen.__setitem__(i, p.copy()),
+        objective=objective,
+        n_grades=5,
+        n_estimators=6,
     )
-    settings = DEFAULTS | OBJECTIVES[objective](5)
+    settings = DEFAULTS | WATCHED[objective](5)
     settings |= {"seed": 0, "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
     group = train.lengths if objective == "ranking" else None
     booster = lightgbm.train(settings, lightgbm.Dataset(train.X, label=train.y, group=group), 6)

@@ -7,8 +7,9 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.settings import ARGUMENTS, _main_names, by_main_name, run_settings, varies
-from cleanrank.rankers.trees import train_gbdt, train_lambdarank
+from cleanrank.rankers._lightgbm import ARGUMENTS, _main_names, resolve_aliases, run_settings
+from cleanrank.rankers.base import varies
+from tests.rankers.training import trained
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +22,9 @@ def with_features(data, X):
 
 
 def test_an_alias_is_the_parameter_it_stands_for(data):
-    wanted = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5, "min_data_in_leaf": 2})
-    found = train_lambdarank(data, rounds=3, params={"eta": 0.5, "min_child_samples": 2})
-    other = train_lambdarank(data, rounds=3)
+    wanted = trained(data, n_estimators=3, params={"learning_rate": 0.5, "min_data_in_leaf": 2})
+    found = trained(data, n_estimators=3, params={"eta": 0.5, "min_child_samples": 2})
+    other = trained(data, n_estimators=3)
     np.testing.assert_array_equal(found.predict(data.X), wanted.predict(data.X))
     assert not np.array_equal(other.predict(data.X), wanted.predict(data.X))
 
@@ -38,27 +39,27 @@ def test_an_alias_is_the_parameter_it_stands_for(data):
 )
 def test_wrong_parameters_are_named(params, words):
     with pytest.raises(CleanrankError, match=words):
-        by_main_name(params)
+        resolve_aliases(params)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_has_an_argument_is_no_parameter(name):
     with pytest.raises(CleanrankError, match="instead"):
-        by_main_name({name: 3})
+        resolve_aliases({name: 3})
 
 
-@pytest.mark.parametrize("objective", ["exact", "parity", "builtin"])
+@pytest.mark.parametrize("implementation", ["exact", "parity", "builtin"])
 @pytest.mark.parametrize("value", [1.0, np.nan])
-def test_constant_features_are_refused_by_every_objective(data, objective, value):
+def test_constant_features_are_refused_by_every_objective(data, implementation, value):
     constant = with_features(data, np.full((data.n_docs, 3), value))
     with pytest.raises(CleanrankError, match=r"features must differ .* got 3 constant ones"):
-        train_lambdarank(constant, objective=objective, rounds=2)
+        trained(constant, implementation=implementation, n_estimators=2)
 
 
 def test_too_few_rows_for_a_split_are_told(data):
     few = data.select(np.arange(6))
     with pytest.raises(CleanrankError, match="must have a column that can be split; got 6 rows, 20 a leaf"):
-        train_lambdarank(few, objective="exact", rounds=2)
+        trained(few, implementation="exact", n_estimators=2)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix])
@@ -80,43 +81,43 @@ def test_a_value_far_down_counts(kind):
 )
 def test_lightgbm_speaks_in_our_words(data, params, words):
     with pytest.raises(CleanrankError, match=words) as caught:
-        train_gbdt(data, rounds=2, params=params)
+        trained(data, objective="gbdt", n_estimators=2, params=params)
     assert ".cpp" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rounds": 0}, "number of trees must be a whole number from 1 on; got 0"),
-        ({"rounds": "9"}, "number of trees"),
-        ({"early_stopping_rounds": "x"}, "early_stopping_rounds must be a whole number"),
+        ({"n_estimators": 0}, "n_estimators must be an integer >= 1; got 0"),
+        ({"n_estimators": "9"}, "n_estimators must be"),
+        ({"early_stopping_rounds": "x"}, "early_stopping_rounds must be an integer"),
         ({"seed": None}, "seed must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
     ],
 )
 def test_runs_are_checked_first(data, options, words):
     with pytest.raises(CleanrankError, match=words):
-        train_lambdarank(data, **{"rounds": 2, **options})
+        trained(data, **{"n_estimators": 2, **options})
 
 
 def test_validation_rows_must_fit(data):
     with pytest.raises(CleanrankError, match="validation data must have the 4 features"):
-        train_lambdarank(data, with_features(data, data.X[:, :3]), rounds=2)
+        trained(data, with_features(data, data.X[:, :3]), n_estimators=2)
     with pytest.raises(CleanrankError, match="validation data must have at least one document"):
-        train_lambdarank(data, data.select([]), rounds=2)
+        trained(data, data.select([]), n_estimators=2)
 
 
-@pytest.mark.parametrize("objective", ["exact", "builtin"])
-def test_grades_beyond_float64_are_refused(data, objective):
+@pytest.mark.parametrize("implementation", ["exact", "builtin"])
+def test_grades_beyond_float64_are_refused(data, implementation):
     high = data.with_labels(data.y * 2000)
     with pytest.raises(CleanrankError, match="grades must be at most 1000"):
-        train_lambdarank(high, objective=objective, rounds=2)
+        trained(high, implementation=implementation, n_estimators=2)
 
 
 def test_rows_to_score_are_checked(data):
-    model = train_lambdarank(data, rounds=2)
+    model = trained(data, n_estimators=2)
     for X, words in (
-        (data.X[:, :3], "must have the 4 columns that the forest was trained on; got 3"),
+        (data.X[:, :3], "must have the 4 columns that the model was trained on; got 3"),
         (data.X[0], "must have two dimensions"),
         ([["a"] * 4], "must hold numbers"),
     ):
@@ -127,7 +128,7 @@ def test_rows_to_score_are_checked(data):
 
 @pytest.mark.parametrize("listed", ["no class", "no method", "other values"])
 def test_a_lightgbm_that_lists_no_names_gets_parameters_as_they_are(data, monkeypatch, listed):
-    wanted = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5}).predict(data.X)
+    wanted = trained(data, n_estimators=3, params={"learning_rate": 0.5}).predict(data.X)
     if listed == "no class":
         monkeypatch.delattr(lightgbm.basic, "_ConfigAliases")
     elif listed == "no method":
@@ -138,17 +139,17 @@ def test_a_lightgbm_that_lists_no_names_gets_parameters_as_they_are(data, monkey
     _main_names.cache_clear()
     try:
         with pytest.warns(UserWarning, match="does not list the names of its parameters"):
-            assert by_main_name({"eta": 0.1, "learning_rate": 0.2}) == {"eta": 0.1, "learning_rate": 0.2}
+            assert resolve_aliases({"eta": 0.1, "learning_rate": 0.2}) == {"eta": 0.1, "learning_rate": 0.2}
         with pytest.raises(CleanrankError, match="must leave 'objective' to the argument"):
-            by_main_name({"objective": "regression"})
+            resolve_aliases({"objective": "regression"})
         # LightGBM itself goes by the list that was taken away; ours stays empty.
         monkeypatch.undo()
-        found = train_lambdarank(data, rounds=3, params={"learning_rate": 0.5}).predict(data.X)
+        found = trained(data, n_estimators=3, params={"learning_rate": 0.5}).predict(data.X)
     finally:
         monkeypatch.undo()
         _main_names.cache_clear()
     np.testing.assert_array_equal(found, wanted)
-    assert by_main_name({"eta": 0.1}) == {"learning_rate": 0.1}
+    assert resolve_aliases({"eta": 0.1}) == {"learning_rate": 0.1}
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 0), (-1, 0), (3, 3)])

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -6,17 +8,16 @@ from cleanrank.data.split import fold_of_query
 from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.profiles import one_way, uniform
-from cleanrank.rankers.grades import (
+from cleanrank.rankers.grade_model import (
     NoisyGrades,
     calibrated,
-    cross_fit_probabilities,
-    cross_fit_true_grades,
+    cross_fit,
     fit_grades,
+    fit_soft_grades,
     fit_true_grades,
     true_shares,
+    watch_boosting,
 )
-from cleanrank.rankers.rounds import watch_rounds
-from cleanrank.rankers.soft_grades import fit_soft_grades
 
 
 @pytest.fixture(scope="module")
@@ -29,28 +30,32 @@ def log_loss(p, y):
 
 
 def test_probabilities_beat_the_shares_of_the_grades(data):
-    p = cross_fit_probabilities(data, 3)
+    p = cross_fit(data, fit_grades, 3)[0]
     assert p.shape == (data.n_docs, 3)
     assert p.sum(axis=1) == pytest.approx(1.0)
     shares = np.bincount(data.y) / data.n_docs
     assert log_loss(p, data.y) < 0.97 * log_loss(np.tile(shares, (data.n_docs, 1)), data.y)
 
 
-def test_a_forest_never_sees_the_rows_it_predicts(data):
-    """Grades of pure chance cannot be predicted; a forest that had seen them could."""
+def test_a_model_never_sees_the_rows_it_predicts(data):
+    """Grades of pure chance cannot be predicted; a model that had seen them could."""
     y = np.random.default_rng(0).integers(0, 3, data.n_docs)
-    p = cross_fit_probabilities(data.with_labels(y), 3)
+    p = cross_fit(data.with_labels(y), fit_grades, 3)[0]
     assert log_loss(p, y) > 0.99 * np.log(3)
 
 
 def test_same_seed_same_bits_at_any_number_of_threads(data):
-    one = cross_fit_probabilities(data, 2, seed=4, n_jobs=1, rounds=20)
-    assert np.array_equal(one, cross_fit_probabilities(data, 2, seed=4, n_jobs=2, rounds=20))
-    assert not np.array_equal(one, cross_fit_probabilities(data, 2, seed=5, n_jobs=1, rounds=20))
+    def predicted(seed, n_jobs):
+        fit = partial(fit_grades, seed=seed, n_jobs=n_jobs, n_estimators=20)
+        return cross_fit(data, fit, 2, seed=seed)[0]
+
+    one = predicted(4, 1)
+    assert np.array_equal(one, predicted(4, 2))
+    assert not np.array_equal(one, predicted(5, 1))
 
 
 def test_grades_that_do_not_occur_get_a_column(data):
-    p = fit_grades(data, data, n_grades=5, rounds=5)
+    p = fit_grades(data, data, n_grades=5, n_estimators=5)
     assert p.shape == (data.n_docs, 5)
     assert p[:, 3:].max() < 0.05
     with pytest.raises(InvalidInputError, match="n_grades"):
@@ -58,7 +63,7 @@ def test_grades_that_do_not_occur_get_a_column(data):
 
 
 def test_another_model_may_be_cross_fitted(data):
-    p = cross_fit_probabilities(data, 2, fit_predict=lambda train, rows: np.full((len(rows), 3), 1 / 3))
+    p = cross_fit(data, lambda train, rows: np.full((len(rows), 3), 1 / 3), 2)[0]
     assert (p == 1 / 3).all()
 
 
@@ -69,7 +74,7 @@ def test_broken_settings_are_refused(data):
 
 def test_few_queries_are_fitted_without_a_held_out_part():
     few = cr.make_ranking(4, 3, docs_per_query=30, grades=[0.6, 0.4], seed=1)
-    assert fit_grades(few, few, rounds=3).shape == (few.n_docs, 2)
+    assert fit_grades(few, few, n_estimators=3).shape == (few.n_docs, 2)
 
 
 @pytest.mark.data
@@ -80,7 +85,7 @@ def test_on_mq2008_uniform_noise_is_found_and_one_way_noise_refused(data_root):
     found = from_data(noisy, fit_predict=fit_grades, family="uniform")
     assert found.rate == pytest.approx(0.2, abs=0.05)
     assert abs(found.matrix - uniform(0.2, 3).matrix).mean() < 0.05
-    p = cross_fit_probabilities(noisy)
+    p, _ = cross_fit(noisy, fit_grades)
     assert from_data(noisy, p).profile is None  # the whole matrix cannot be known
     noisy = one_way(0.1, 3).apply(clean, 1).data
     assert from_data(noisy, fit_predict=fit_grades, family="uniform").profile is None
@@ -101,7 +106,7 @@ def test_the_gradient_of_the_noisy_likelihood_is_its_slope_and_the_curvature_a_b
     L = rng.random((6, 4))
     L[0] = [0, 0, 1, 0]
     scores = rng.normal(size=(6, 4))
-    objective = NoisyGrades(L, None, 1)
+    objective = NoisyGrades(L)
 
     def total(s):
         return 6 * objective.loss(s)
@@ -118,8 +123,8 @@ def test_the_gradient_of_the_noisy_likelihood_is_its_slope_and_the_curvature_a_b
 
 def test_a_weight_of_two_counts_twice():
     L, scores = np.random.default_rng(1).random((3, 3)), np.zeros((3, 3))
-    grad, hess = NoisyGrades(L, None, 1)(scores)
-    twice = NoisyGrades(L, np.full(3, 2.0), 1)(scores)
+    grad, hess = NoisyGrades(L)(scores)
+    twice = NoisyGrades(L, np.full(3, 2.0))(scores)
     assert twice[0] == pytest.approx(2 * grad)
     assert twice[1] == pytest.approx(2 * hess)
 
@@ -167,8 +172,9 @@ def test_true_grades_are_predicted_out_of_fold():
     row_fold = np.repeat(fold_of_query(data, 2, 0), data.lengths)
     turned = L.copy()
     turned[row_fold == 0] = turned[row_fold == 0][:, ::-1]
-    a, (other,) = cross_fit_true_grades(data, L, 2, others=[data], rounds=5)
-    b, _ = cross_fit_true_grades(data, turned, 2, rounds=5)
+    few = partial(fit_true_grades, n_estimators=5)
+    a, (other,) = cross_fit(data, few, 2, targets=L, others=[data])
+    b, _ = cross_fit(data, few, 2, targets=turned)
     assert a[row_fold == 0] == pytest.approx(b[row_fold == 0])
     assert a[row_fold == 1] != pytest.approx(b[row_fold == 1])
     assert other.shape == L.shape
@@ -184,13 +190,13 @@ def test_columns_that_tell_nothing_leave_the_shares():
 def test_parameters_are_read_by_any_name_and_slips_are_named(data, learn):
     def fit(params):
         if learn == "given":
-            return fit_grades(data, data, rounds=3, params=params)
+            return fit_grades(data, data, n_estimators=3, params=params)
         if learn == "true":
-            return fit_true_grades(data, np.eye(3)[data.y], [data], rounds=3, params=params)[0]
+            return fit_true_grades(data, np.eye(3)[data.y], [data], n_estimators=3, params=params)[0]
         if learn == "soft":
-            return fit_soft_grades(data, np.eye(3)[data.y], data, rounds=3, params=params)
+            return fit_soft_grades(data, np.eye(3)[data.y], [data], n_estimators=3, params=params)[0]
         seen = []
-        watch_rounds(data, None, lambda _, p: seen.append(p.copy()), rounds=3, params=params)
+        watch_boosting(data, None, lambda _, p: seen.append(p.copy()), n_estimators=3, params=params)
         return seen[-1]
 
     plain, by_name = fit(None), fit({"learning_rate": 0.5})
@@ -209,7 +215,7 @@ def test_a_column_of_hardly_any_values_leaves_the_shares():
     X = np.zeros((40, 1), dtype=np.float32)
     X[0] = 1
     data = cr.from_arrays(X, [0, 1] * 20, qid=np.repeat(np.arange(4), 10))
-    soft = fit_soft_grades(data, np.eye(2)[data.y], data, rounds=3)
-    (true,) = fit_true_grades(data, np.eye(2)[data.y], [data], rounds=3)
+    (soft,) = fit_soft_grades(data, np.eye(2)[data.y], [data], n_estimators=3)
+    (true,) = fit_true_grades(data, np.eye(2)[data.y], [data], n_estimators=3)
     np.testing.assert_allclose(soft, 0.5)
     np.testing.assert_allclose(true, 0.5)

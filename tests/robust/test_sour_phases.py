@@ -1,12 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import Growing, watch_training
+from cleanrank.issues.sour import watch_training
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
-from cleanrank.robust._phases import FilteringObjective, grow_in_phases, grow_while_filtering
+from cleanrank.rankers.trees import TreeParams
+from cleanrank.robust.sour import FilteringObjective, train_in_phases, train_while_filtering
 
 PARAMS = {"num_leaves": 7, "min_data_in_leaf": 5, "learning_rate": 0.2}
 
@@ -17,13 +20,13 @@ def noisy():
 
 
 def test_phases_learn_without_nested_sets_and_the_last_from_all(noisy):
-    growing = Growing(params=PARAMS)
-    detector, _ = watch_training(noisy, Window(5, 0, 8, "all"), growing, keep="lead")
-    model, sizes = grow_in_phases(noisy, None, detector, (2, 5, 8), growing, rounds=12)
+    settings = TreeParams(params=PARAMS, n_estimators=12)
+    detector, _ = watch_training(noisy, Window(5, 0, 8, "all"), settings, keep="lead")
+    model, sizes = train_in_phases(noisy, None, detector, (2, 5, 8), settings)
     assert sizes == sorted(sizes, reverse=True)
     assert model.booster.current_iteration() == 12
-    first = growing.train(noisy.drop(detector.outliers(end=2)), rounds=2)
-    second = growing.train(noisy.drop(detector.outliers(end=5)), rounds=3, init_model=first)
+    first = replace(settings, n_estimators=2).train(noisy.drop(detector.outliers(end=2)))
+    second = replace(settings, n_estimators=3).train(noisy.drop(detector.outliers(end=5)), init_model=first)
     wanted = second.booster.predict(noisy.X, num_iteration=5)
     np.testing.assert_array_equal(model.booster.predict(noisy.X, num_iteration=5), wanted)
 
@@ -32,7 +35,7 @@ def test_phases_learn_without_nested_sets_and_the_last_from_all(noisy):
 def test_ends_must_rise(noisy, ends):
     detector = SOUR.of(noisy, Window(5, 0, 12), keep="lead")
     with pytest.raises(CleanrankError, match="ends must rise"):
-        grow_in_phases(noisy, None, detector, ends, Growing(), rounds=12)
+        train_in_phases(noisy, None, detector, ends, TreeParams(n_estimators=12))
 
 
 def test_left_out_documents_get_no_gradients_and_the_others_those_of_the_rest(noisy):
@@ -69,20 +72,19 @@ def test_documents_come_back_when_forests_stop_flagging_them(noisy):
 
 
 def test_one_run_leaves_documents_out(noisy):
-    growing = Growing(params=PARAMS)
-    model, _, out = grow_while_filtering(
-        noisy, None, Window(5, 3, 20, "all"), growing, patience=5, rounds=20, every=1
-    )
+    settings = TreeParams(params=PARAMS, n_estimators=20)
+    model, _, out = train_while_filtering(noisy, None, Window(5, 3, 20, "all"), settings, patience=5, every=1)
     assert model.best_iteration == 20
     assert out.any()
-    plain = growing.train(noisy, rounds=20)
+    plain = settings.train(noisy)
     assert (plain.predict(noisy.X) != model.predict(noisy.X)).any()
     same = plain.booster.predict(noisy.X, num_iteration=8) == model.booster.predict(noisy.X, num_iteration=8)
     assert same.all()  # nobody can be left out before 3 + 5 trees
 
 
 def test_the_built_in_objective_cannot_leave_documents_out(noisy):
-    with pytest.raises(CleanrankError, match="needs objective"):
-        grow_while_filtering(noisy, None, Window(), Growing(objective="builtin"), patience=5, rounds=9)
+    few = TreeParams(n_estimators=9)
+    with pytest.raises(CleanrankError, match="needs implementation"):
+        train_while_filtering(noisy, None, Window(), replace(few, implementation="builtin"), patience=5)
     with pytest.raises(CleanrankError, match="patience must lie"):
-        grow_while_filtering(noisy, None, Window(), Growing(), patience=50, rounds=9)
+        train_while_filtering(noisy, None, Window(), few, patience=50)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.prefixes import prefix_scores
-from cleanrank.rankers.trees import load_trees, train_gbdt, train_lambdarank
+from cleanrank.rankers.trees import TreeModel
+from tests.rankers.training import trained
 
 SMALL = {"num_leaves": 7, "min_data_in_leaf": 5}
 
@@ -21,17 +21,17 @@ SMALL = {"num_leaves": 7, "min_data_in_leaf": 5}
 )
 def test_prefixes_are_what_training_saw_and_what_predict_gives_exactly(toy, params, tmp_path):
     seen = []
-    model = train_lambdarank(
+    model = trained(
         toy,
         params=SMALL | params,
-        rounds=20,
-        objective="builtin",
+        n_estimators=20,
+        implementation="builtin",
         observer=lambda rounds, scores, order: seen.append(scores.copy()),
     )
     assert len(seen) == 21
     model.save(tmp_path / "model.txt")
-    for forest in (model, load_trees(tmp_path / "model.txt")):
-        found = [(i, scores.copy()) for i, scores in prefix_scores(forest, toy.X, block=3)]
+    for each in (model, TreeModel.load(tmp_path / "model.txt")):
+        found = [(i, scores.copy()) for i, scores in each.staged_predict(toy.X, block=3)]
         assert [i for i, _ in found] == list(range(1, 21))
         for i, scores in found:
             np.testing.assert_array_equal(scores, seen[i])
@@ -41,15 +41,15 @@ def test_prefixes_are_what_training_saw_and_what_predict_gives_exactly(toy, para
 
 
 def test_an_end_and_least_squares(toy):
-    model = train_gbdt(toy, params=SMALL, rounds=6)
-    found = [(i, scores.copy()) for i, scores in prefix_scores(model, toy.X, end=4)]
+    model = trained(toy, objective="gbdt", params=SMALL, n_estimators=6)
+    found = [(i, scores.copy()) for i, scores in model.staged_predict(toy.X, end=4)]
     assert [i for i, _ in found] == [1, 2, 3, 4]
     np.testing.assert_array_equal(found[-1][1], model.booster.predict(toy.X, num_iteration=4, raw_score=True))
 
 
 def test_dart_is_refused_with_the_reason(toy):
-    dart = train_lambdarank(toy, params=SMALL | {"boosting": "dart"}, rounds=3)
+    dart = trained(toy, params=SMALL | {"boosting": "dart"}, n_estimators=3)
     with pytest.raises(CleanrankError, match="rescales earlier trees"):
-        next(prefix_scores(dart, toy.X))
+        next(dart.staged_predict(toy.X))
     with pytest.raises(CleanrankError, match="must not be 'dart'"):
-        train_lambdarank(toy, params={"boosting": "dart"}, rounds=1, observer=lambda *at: None)
+        trained(toy, params={"boosting": "dart"}, n_estimators=1, observer=lambda *at: None)

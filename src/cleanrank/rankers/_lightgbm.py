@@ -1,0 +1,414 @@
+"""The one module that talks to LightGBM: parameters, training, errors, early stopping, staged scores, files.
+
+Parameters are kept under LightGBM's main names. A run gives the same bits for a seed and any number of
+threads.
+"""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from os import PathLike
+from typing import Any
+
+import lightgbm
+import numpy as np
+
+from cleanrank.data.files import existing_file, written_whole
+from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
+from cleanrank.jit import kernel
+from cleanrank.metrics.evaluation import evaluate_mean
+from cleanrank.metrics.measure import Measure
+from cleanrank.rankers.base import feature_matrix
+from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
+
+# Parameters that would get round an argument, and that argument.
+ARGUMENTS: dict[str, str] = {
+    "objective": "objective",
+    "num_iterations": "n_estimators",
+    "early_stopping_round": "early_stopping_rounds",
+    "metric": "measure",
+}
+LIGHTGBM_MEASURE = "lightgbm:"
+# LightGBM's measures -> whether they have a cut-off.
+LIGHTGBM_MEASURES: dict[str, bool] = {
+    "ndcg": True,
+    "map": True,
+    "auc": False,
+    "average_precision": False,
+    "rmse": False,
+    "l1": False,
+    "l2": False,
+}
+COMPARISONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+SEEDS = 2**31
+# LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
+BLOCK = 16
+
+
+class NoSplitError(InvalidInputError):
+    """No column of the features can be split."""
+
+
+# Parameters
+
+
+def resolve_aliases(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Parameters under their main names; unknown ones are refused.
+
+    LightGBM lets an alias lose against the main name and passes over what it does not know, both without a
+    word. A LightGBM that does not list its parameters gets them as they are.
+
+    >>> resolve_aliases({"eta": 0.1, "min_child_samples": 5})
+    {'learning_rate': 0.1, 'min_data_in_leaf': 5}
+    """
+    if params is not None and not isinstance(params, Mapping):
+        raise invalid("params", "must be a mapping from LightGBM's parameters to values", repr(params))
+    names = _main_names()
+    resolved: dict[str, Any] = {}
+    for name, value in (params or {}).items():
+        main = names[one_of("parameter of LightGBM", name, names)] if names else name
+        if main in ARGUMENTS:
+            remedy = f"Set {ARGUMENTS[main]} instead."
+            raise invalid("params", f"must leave {name!r} to the argument", repr(value), remedy=remedy)
+        if main in resolved and resolved[main] != value:
+            values = f"{resolved[main]!r} and {value!r} (as {name!r})"
+            raise invalid("params", f"must give {main!r} once", values)
+        resolved[main] = value
+    if resolved.get("bagging_by_query"):
+        raise invalid(
+            "bagging_by_query",
+            "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0",
+            True,
+            remedy="Use bagging_fraction without it.",
+        )
+    return resolved
+
+
+@cache
+def _main_names() -> dict[str, str]:
+    """Every name of every parameter -> its main name; empty where this LightGBM does not list them.
+
+    The list is private to LightGBM, so that any version may take it away; unknown parameters are then passed
+    through unchecked.
+    """
+    try:
+        aliases: dict[str, list[str]] = lightgbm.basic._ConfigAliases._get_all_param_aliases()
+        names = {str(name): str(main) for main, others in aliases.items() for name in (main, *others)}
+    except (AttributeError, TypeError, ValueError):
+        names = {}
+    if names.get("eta") == "learning_rate":
+        return names
+    warnings.warn(
+        f"LightGBM {lightgbm.__version__} does not list the names of its parameters: aliases are not "
+        "resolved and unknown names not noticed. Use main names (learning_rate, min_data_in_leaf).",
+        stacklevel=2,
+    )
+    return {}
+
+
+def run_settings(seed: int, n_jobs: int | None, deterministic: bool = True) -> dict[str, Any]:
+    """Seed, threads and silence; LightGBM takes the seed modulo 2^31."""
+    return {
+        "seed": seed % SEEDS,
+        "deterministic": deterministic,
+        "force_row_wise": True,
+        "num_threads": 0 if n_jobs in (None, -1) else n_jobs,
+        "verbosity": -1,
+    }
+
+
+def refuse_dart(params: Mapping[str, Any]) -> None:
+    """Refuses DART, which rescales earlier trees, so that the first trees of a model are not what it was."""
+    for name in ("boosting", "boosting_type", "boost"):
+        if params.get(name) == "dart":
+            rule = "must not be 'dart' where staged scores are read: it rescales earlier trees"
+            raise invalid(name, rule, "dart", remedy="Use 'gbdt'.")
+
+
+# Training
+
+
+def dataset(
+    data: RankingData,
+    *,
+    grouped: bool = True,
+    weighted: bool = True,
+    positions: bool = False,
+    base: FloatArray | None = None,
+    reference: Any = None,
+) -> Any:
+    """LightGBM's data set of rows.
+
+    Args:
+        data: the rows.
+        grouped: with their queries.
+        weighted: with their weights.
+        positions: with their positions.
+        base: (C,) the scores of the classes at which training starts, the same for every row.
+        reference: the training data set, for validation rows.
+    """
+    return lightgbm.Dataset(
+        data.X,
+        label=data.y,
+        group=data.lengths if grouped else None,
+        weight=data.weights if weighted else None,
+        position=data.positions if positions else None,
+        init_score=None if base is None else np.tile(base, (data.n_docs, 1)),
+        reference=reference,
+        free_raw_data=True,
+    )
+
+
+def boost(
+    settings: Mapping[str, Any],
+    train_set: Any,
+    n_estimators: int,
+    *,
+    validation_set: Any = None,
+    patience: int | None = None,
+    feval: Callable[..., Any] | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    init_model: "TreeModel | None" = None,
+    keep: bool = False,
+) -> "TreeModel":
+    """Trains, and keeps the number of trees that is best on the validation set; its errors in our words.
+
+    Args:
+        settings: objective and parameters.
+        train_set: rows to learn from, see ``dataset``.
+        n_estimators: trees at the most.
+        validation_set: rows to stop on.
+        patience: trees without gain before it stops; None keeps all trees.
+        feval: (scores, data set) -> (name, value, whether higher is better) of the validation set.
+        callbacks: LightGBM's.
+        init_model: a model to continue.
+        keep: keep the training scores inside, see ``training_scores``.
+    """
+    watched = [] if validation_set is None else [validation_set]
+    values: dict[str, Any] = {}
+    stopping: list[Callable[..., Any]] = []
+    if watched and patience is not None:
+        stopping = [lightgbm.early_stopping(patience, verbose=False), lightgbm.record_evaluation(values)]
+    with _errors_in_our_words(settings, train_set):
+        booster = lightgbm.train(
+            dict(settings),
+            train_set,
+            num_boost_round=n_estimators,
+            valid_sets=watched,
+            valid_names=["validation"] if watched else None,
+            feval=feval if watched else None,
+            init_model=None if init_model is None else init_model.booster,
+            callbacks=[*callbacks, *stopping],
+            keep_training_booster=keep,
+        )
+    if not stopping:
+        return TreeModel(booster, booster.current_iteration())
+    best = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
+    first = 0 if init_model is None else init_model.booster.current_iteration()
+    (history,) = values["validation"].values()  # there is one measure
+    return TreeModel(booster, best, float(history[best - first - 1]))
+
+
+def training_scores(booster: Any) -> FloatArray:
+    """The scores of the training rows that a booster in training keeps; LightGBM's buffer, not a copy."""
+    seen: list[FloatArray] = []
+
+    def read(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+        seen.append(scores)
+        return "seen", 0.0, True
+
+    booster.eval_train(read)
+    return seen[0]
+
+
+@contextmanager
+def _errors_in_our_words(settings: Mapping[str, Any], train_set: Any) -> Iterator[None]:
+    """Words what LightGBM complains about: the parameter, its rule and its value where it says so."""
+    try:
+        yield
+    except lightgbm.basic.LightGBMError as error:
+        text = re.sub(r" at \S+, line \d+ ?\.?", "", str(error)).strip()
+        if "num_features" in text:
+            rows = f"{len(train_set.get_label()):,} rows, {settings['min_data_in_leaf']} a leaf at the least"
+            remedy = "Lower min_child_samples (min_data_in_leaf) or give more rows."
+            rule = "must have a column that can be split"
+            raise NoSplitError(error_text("features", rule, rows, remedy=remedy)) from error
+        limit = re.fullmatch(r"Check failed: \((\w+)\) (>=|<=|>|<) \((\S+)\)", text)
+        if limit and limit[1] in settings:
+            rule = f"must be {COMPARISONS[limit[2]]} {float(limit[3]):g} (LightGBM)"
+            raise invalid(limit[1], rule, repr(settings[limit[1]])) from error
+        kind = re.fullmatch(r'Parameter (\w+) should be of type (\w+), got "(.*)"', text)
+        if kind:
+            raise invalid(kind[1], f"must be of type {kind[2]} (LightGBM)", repr(kind[3])) from error
+        raise InvalidInputError(
+            f"LightGBM must be able to train; it said: {text.rstrip('.')}. Check its parameters and the data."
+        ) from error
+
+
+# Early stopping
+
+
+def stopping_measure(
+    measure: str | Measure, validation: RankingData | None, n_jobs: int | None
+) -> tuple[dict[str, Any], Callable[..., Any] | None]:
+    """The parameters and the ``feval`` that make LightGBM stop on one of our measures, or on its own."""
+    if isinstance(measure, str) and measure.startswith(LIGHTGBM_MEASURE):
+        return lightgbm_measure(measure.removeprefix(LIGHTGBM_MEASURE)), None
+    if not isinstance(measure, str | Measure):
+        raise invalid("measure", "must be text or a Measure", repr(measure), remedy="Try 'ndcg@10'.")
+
+    def value(scores: FloatArray, _: Any) -> tuple[str, float, bool]:
+        assert validation is not None
+        return "measure", evaluate_mean(scores, validation, measure, n_jobs=n_jobs), True
+
+    return {"metric": "None"}, value
+
+
+def lightgbm_measure(name: str) -> dict[str, Any]:
+    """The parameters that make LightGBM compute its own measure.
+
+    >>> lightgbm_measure("ndcg@10")
+    {'metric': 'ndcg', 'eval_at': [10]}
+    """
+    metric, _, cutoff = name.partition("@")
+    cut = LIGHTGBM_MEASURES[one_of("measure of LightGBM", metric, LIGHTGBM_MEASURES)]
+    if cut != bool(cutoff) or (cutoff and not (cutoff.isdecimal() and int(cutoff) > 0)):
+        rule = "needs a cut-off >= 1" if cut else "has no cut-off"
+        remedy = "As in 'lightgbm:ndcg@10'." if cut else ""
+        raise invalid(f"LightGBM's {metric}", rule, repr(name), remedy=remedy)
+    return {"metric": metric} | ({"eval_at": [int(cutoff)]} if cut else {})
+
+
+# Models
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """Trained trees.
+
+    Attributes:
+        booster: LightGBM's own model.
+        best_iteration: trees that are used to score.
+        validation_value: the measure on validation data at that point; None without validation data.
+    """
+
+    booster: Any
+    best_iteration: int
+    validation_value: float | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Columns that the model was trained on."""
+        return int(self.booster.num_feature())
+
+    def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
+        """Scores of rows, in input order; they must have the columns that the model was trained on."""
+        rows = self._checked(X)
+        scores: FloatArray = np.asarray(
+            self.booster.predict(rows, num_iteration=self.best_iteration, num_threads=n_jobs, raw_score=raw),
+            dtype=np.float64,
+        )
+        return scores
+
+    def staged_predict(
+        self, X: Any, *, end: int | None = None, n_jobs: int = 1, block: int = BLOCK
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yields (i, scores of the first i trees) for i = 1, ..., ``end``; the array is the same each time.
+
+        They equal the scores that LightGBM keeps while it trains bit for bit, because both add the same leaf
+        values in the same order. Memory does not grow with the number of trees.
+
+        Args:
+            X: rows to score.
+            end: trees at the most; all of the model's when not given.
+            n_jobs: threads.
+            block: trees that are looked up in one go, 8 bytes a row each.
+        """
+        booster, X = self.booster, self._checked(X)
+        text = booster.model_to_string(num_iteration=-1)
+        if "\n[boosting: dart]" in text:
+            raise invalid("model", "must not be trained by DART, which rescales earlier trees")
+        last = booster.current_iteration() if end is None else min(end, booster.current_iteration())
+        scores = np.zeros(X.shape[0])
+        if "\nis_linear=1" in text:
+            # Leaves of linear trees hold models, not values.
+            for i in range(last):
+                scores += booster.predict(
+                    X, start_iteration=i, num_iteration=1, raw_score=True, num_threads=n_jobs
+                )
+                yield i + 1, scores
+            return
+        # LightGBM's text format keeps all digits.
+        values = [np.array(line.split(), dtype=np.float64) for line in re.findall("\nleaf_value=(.*)", text)]
+        for first in range(0, last, block):
+            size = min(block, last - first)
+            leaves = booster.predict(
+                X, start_iteration=first, num_iteration=size, pred_leaf=True, num_threads=n_jobs
+            )
+            leaves = np.asarray(leaves).reshape(len(scores), size)
+            for t in range(size):
+                _add_leaves(leaves, t, values[first + t], scores)
+                yield first + t + 1, scores
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes LightGBM's text format, the trees in use alone."""
+        with written_whole(path) as part:
+            self.booster.save_model(str(part), num_iteration=self.best_iteration)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "TreeModel":
+        """Reads a model in LightGBM's text format."""
+        file = existing_file(path)
+        name = f"model file {str(file)!r}"
+        text = file.read_bytes()
+        if text.partition(b"\n")[0].strip() != b"tree":
+            rule = "must be LightGBM's text, which begins with 'tree'"
+            raise BadFileError(error_text(name, rule, repr(text[:16])), str(file))
+        if not _is_whole(text):
+            # LightGBM ends the whole process over such a file.
+            rule = "must be whole; got another number of bytes than its head counts"
+            raise BadFileError(error_text(name, rule, remedy="Copy or save it again."), str(file))
+        try:
+            booster = lightgbm.Booster(model_file=str(file))
+        except lightgbm.basic.LightGBMError as error:
+            raise BadFileError(f"{name} must be whole: {error}.", str(file)) from None
+        return cls(booster, booster.current_iteration())
+
+    def _checked(self, X: Any) -> Any:
+        """Rows as LightGBM takes them: numbers in the columns that the model was trained on."""
+        rows = feature_matrix(X)
+        if not hasattr(rows, "tocsr"):
+            rows = np.asarray(rows)
+            if rows.dtype.kind not in "iufb":
+                try:
+                    rows = rows.astype(np.float64)
+                except (TypeError, ValueError) as error:
+                    raise invalid("X", "must hold numbers", f"dtype {rows.dtype} ({error})") from error
+            if rows.ndim != 2:
+                raise invalid("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
+        if rows.shape[1] != self.n_features:
+            rule = f"must have the {self.n_features} columns that the model was trained on"
+            raise invalid("X", rule, rows.shape[1])
+        return rows
+
+
+def _is_whole(text: bytes) -> bool:
+    """Whether a model's trees take as many bytes as its head says, and end where they should."""
+    head, _, trees = text.partition(b"\nTree=0\n")
+    sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
+    if sizes is None:
+        return b"end of trees" in text
+    if not sizes[1].strip():
+        return b"\nend of trees" in head
+    length = sum(int(size) for size in sizes[1].split()) - len(b"Tree=0\n")
+    return trees[length:].startswith(b"end of trees")
+
+
+@kernel()
+def _add_leaves(leaves: Array, tree: int, values: Array, scores: Array) -> None:
+    for row in range(len(scores)):
+        scores[row] += values[leaves[row, tree]]

@@ -1,0 +1,351 @@
+"""BoostedRanker: LambdaRank, least squares, pairwise losses and their robust forms on LightGBM's trees."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cleanrank.errors import invalid
+from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
+from cleanrank.losses.pairs import check_peer_pairs
+from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
+from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
+from cleanrank.losses.trees.peer import Peers
+from cleanrank.metrics.measure import Measure
+from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
+from cleanrank.rankers.base import BaseRanker, best_of, check_rows, held_out
+from cleanrank.rankers.trees import (
+    LAMBDARANK,
+    LAMBDAS,
+    TreeModel,
+    TreeParams,
+    common_params,
+    lambdarank_params,
+)
+from cleanrank.types import Progress, RankingData
+from cleanrank.validation import check_number, one_of
+
+OBJECTIVES: dict[str, str] = {
+    "lambdarank": "logistic loss on pairs, weighed by what a swap changes in NDCG (Burges 2006)",
+    "lambdamart": "lambdarank without normalisation by query",
+    "gbdt": "least squares on the grade",
+    "ranknet": "logistic loss on pairs (Burges 2005)",
+    **{name: f"{name} loss on pairs" for name, loss in LOSSES.items() if loss.trainable},
+}
+PEER = "peer"
+AUTO = "auto"
+ALPHAS = (0.05, 0.1, 0.2, 0.5)
+LEAF = "min_data_in_leaf"
+HELD_OUT = 0.2
+FEWEST_QUERIES = 3
+
+
+class Steps:
+    """Counts the finished steps of a run of known length for a progress callback."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress, self.total, self.count = progress, total, 0
+
+    def __call__(self, count: int, _: int = 0) -> None:
+        """So many steps are done."""
+        if count > self.count and self.progress is not None:
+            self.progress(count, self.total)
+        self.count = max(count, self.count)
+
+
+class BoostedRanker(BaseRanker):
+    """Boosted trees by LightGBM.
+
+    Where something is chosen (``grid``, alpha="auto") and there are no validation data, a fifth of the
+    queries is held out for the choice, and the model is then trained on all rows.
+
+    Args:
+        objective: "lambdarank", "lambdamart" (without normalisation by query), "gbdt" (least squares on the
+            grade), a binary loss on pairs of documents by name (see OBJECTIVES), or a BinaryLoss.
+        robust: None; "peer" subtracts ``alpha`` times the loss of shuffled labels; or any robust form of the
+            pairwise loss: a name of ``losses.robust.ROBUST``, a mapping with its options, or several.
+        alpha: weight of robust="peer"; "auto" trains with each of ALPHAS and keeps the best on validation
+            data. That is a search: no theory gives alpha for lambdarank.
+        peers: "sampled" (as published) or "expected"; lambdarank samples when not told, pairwise losses have
+            expected peers alone.
+        within: sampled peers take labels from the same "query" or from the "batch".
+        permutations: sampled peers that are averaged for a tree.
+        implementation: of lambdarank: "exact", "parity" (LightGBM's arithmetic) or "builtin" (its own).
+        pairs: of a pairwise loss, one of PAIR_SETS; "strict" when not given, with peers "all_ordered".
+        weighting: of a pairwise loss, one of PAIR_WEIGHTINGS; "micro" when not given, which with a
+            label-symmetric loss keeps the order of models under noise.
+        noise: for weighting="prevalence", the noise matrix of the grades or the two keep probabilities.
+        truncation_level: one document of a pair stands at this rank or above; when not given, 30 for
+            lambdarank and no limit for other losses.
+        sigma: factor of score differences.
+        label_gain: gain of each grade for lambdarank, else 2^y - 1; not read where rows have gains.
+        grid: LightGBM parameters to choose from on validation data, name -> values.
+        n_estimators: trees at the most.
+        early_stopping_rounds: trees without gain on validation data before it stops.
+        measure: what early stopping and choices look at.
+        learning_rate: shrinkage of a tree.
+        num_leaves: of a tree.
+        min_child_samples: documents per leaf at the least.
+        random_state: for everything random.
+        n_jobs: threads; the trees are the same for any number.
+        deterministic: the same trees in every run.
+        params: further LightGBM parameters.
+
+    Attributes:
+        model_: the trained TreeModel.
+        chosen_: what was chosen, its trees and its validation value.
+        tried_: the same for everything that was tried; empty where nothing was chosen.
+        alpha_: the weight of the peers; None without robust="peer".
+        loss_: the binary loss on pairs; None where it is LambdaRank's own or there are no pairs.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> ranker = BoostedRanker(n_estimators=5).fit(data.X, data.y, qid=data.qid)
+    >>> ranker.predict(data.X).shape == data.y.shape
+    True
+    """
+
+    # RobustRanker has others: a grid, the folds of a posterior, and a noise that is not that of pairs.
+    default_grid: Mapping[str, Sequence[Any]] | None = None
+    folds = 0
+    of_pairs: Sequence[str] = ("pairs", "weighting", "noise")
+
+    def __init__(
+        self,
+        *,
+        objective: str | BinaryLoss = "lambdarank",
+        robust: Spec = None,
+        alpha: float | str = AUTO,
+        peers: str | None = None,
+        within: str = "query",
+        permutations: int = 1,
+        implementation: str = "exact",
+        pairs: str | None = None,
+        weighting: str | None = None,
+        noise: Any = None,
+        truncation_level: int | None = None,
+        sigma: float = 1.0,
+        label_gain: Sequence[float] | None = None,
+        grid: Mapping[str, Sequence[Any]] | None = None,
+        n_estimators: int = 500,
+        early_stopping_rounds: int = 50,
+        measure: str = "ndcg@10",
+        learning_rate: float = 0.05,
+        num_leaves: int = 31,
+        min_child_samples: int = 20,
+        random_state: int = 0,
+        n_jobs: int = 1,
+        deterministic: bool = True,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.objective = objective
+        self.robust = robust
+        self.alpha = alpha
+        self.peers = peers
+        self.within = within
+        self.permutations = permutations
+        self.implementation = implementation
+        self.pairs = pairs
+        self.weighting = weighting
+        self.noise = noise
+        self.truncation_level = truncation_level
+        self.sigma = sigma
+        self.label_gain = label_gain
+        self.grid = grid
+        self.n_estimators = n_estimators
+        self.early_stopping_rounds = early_stopping_rounds
+        self.measure = measure
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.deterministic = deterministic
+        self.params = params
+
+    def _fit(
+        self,
+        train: RankingData,
+        validation: RankingData | None,
+        *,
+        progress: Progress | None = None,
+        **known: Any,
+    ) -> None:
+        self._check_settings()
+        check_rows(train, validation)
+        search = self._searches_alpha() or self.grid is not None or self.default_grid is not None
+        refit = search and validation is None
+        if refit and train.n_queries < FEWEST_QUERIES:
+            rule = f"must hold {FEWEST_QUERIES} queries or come with validation data (eval_set=)"
+            raise invalid("training data", rule, train.n_queries)
+        n_docs = held_out(train, HELD_OUT, self.random_state)[0].n_docs if refit else train.n_docs
+        choices = self.choices(n_docs)
+        if not search and validation is None and not str(self.measure).startswith(LIGHTGBM_MEASURE):
+            Measure.parse(self.measure)  # a slip is noticed although nothing is measured
+        # A posterior counts steps; without one every model counts its trees.
+        steps = Steps(progress if self.folds else None, self.folds + len(choices) + refit)
+        by_tree = None if self.folds else progress
+        train, validation, facts = self._repaired(train, validation, steps, **known)
+        steps(self.folds)
+        learn, held = held_out(train, HELD_OUT, self.random_state) if refit else (train, validation)
+        tried: list[tuple[float | None, TreeModel, dict[str, Any]]] = []
+        for choice in choices:
+            model = self._train(choice, learn, held, self.n_estimators, by_tree)
+            value = model.validation_value
+            # 0 where no validation query counts.
+            tried.append((float(np.nan_to_num(value or 0.0)) if search else value, model, choice))
+            steps(steps.count + 1)
+        value, model, choice = best_of(tried, lambda each: each[0] or 0.0)
+        if refit:
+            model = self._train(choice, train, None, model.best_iteration, by_tree)
+            steps(steps.count + 1)
+        self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
+        self.chosen_ = facts | _record(choice, value, model)
+        self.alpha_ = choice.get("alpha", self.alpha) if self.robust == PEER else None
+        self.model_ = model
+
+    def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
+        """Every combination of the grid, for each alpha to try.
+
+        For so many documents, those of the grid whose leaves they can fill twice.
+        """
+        fixed = resolve_aliases(self.params)
+        if self.grid is None:
+            # What params fix is not chosen.
+            grid = {name: values for name, values in (self.default_grid or {}).items() if name not in fixed}
+        else:
+            grid = resolve_aliases(self.grid)
+        for name, values in grid.items():
+            if name in fixed:
+                raise invalid("grid", f"must leave {name} to params, or params to the grid", list(grid))
+            if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
+                raise invalid(f"grid[{name!r}]", "must be a list of values to choose from", repr(values))
+        every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+        fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
+        cells = fitting or [min(every, key=lambda cell: cell[LEAF])]
+        return [{"alpha": a, **cell} for a in ALPHAS for cell in cells] if self._searches_alpha() else cells
+
+    def make_objective(self, train: RankingData, alpha: Any = None) -> LambdaRankObjective | None:
+        """The compiled objective of a pairwise loss or a robust form on these rows; sets ``loss_``.
+
+        None where ``TreeParams`` has it: lambdarank as it is or with peers, and least squares.
+        """
+        self._check_settings()
+        robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
+        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
+        options: dict[str, Any] = {"sigmoid": self.sigma, "n_jobs": self.n_jobs}
+        self.loss_: BinaryLoss | None = None
+        if self.objective in (*LAMBDAS, "gbdt"):
+            if self.robust is None or self.robust == PEER:
+                return None
+            self.loss_ = robust_loss(robust, "logistic")
+            options |= {"norm": self.objective == "lambdarank", "mode": self.implementation}
+            return RobustLambdaObjective(train, self.loss_, **options | own)
+        self.loss_ = robust_loss(robust, self.objective)
+        if only := sorted(LAMBDARANK.keys() & resolve_aliases(self.params).keys()):
+            raise invalid("params", "must leave out what only lambdarank reads", only)
+        peers = has_peers(self.robust)
+        pairs = self.pairs or ("all_ordered" if peers else "strict")
+        if peers:
+            check_peer_pairs(pairs)
+        return PairwiseObjective(
+            train,
+            self.loss_,
+            pair_set=pairs,
+            weighting=self.weighting or "micro",
+            noise=self.noise,
+            truncation_level=self.truncation_level,
+            **options,
+        )
+
+    def _repaired(
+        self, train: RankingData, validation: RankingData | None, steps: Steps
+    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
+        """The rows to learn from and to choose on, and what ``chosen_`` says about them."""
+        return train, validation, {}
+
+    def _train(
+        self,
+        choice: Mapping[str, Any],
+        train: RankingData,
+        validation: RankingData | None,
+        n_estimators: int,
+        progress: Progress | None,
+    ) -> TreeModel:
+        cell = {name: value for name, value in choice.items() if name != "alpha"}
+        alpha = choice.get("alpha", self.alpha)
+        objective = self.make_objective(train, alpha)
+        common = common_params(self.learning_rate, self.num_leaves, self.min_child_samples, self.params)
+        params = common | cell
+        peers = None
+        if objective is None and self.objective in LAMBDAS:
+            params = self._lambdarank(train) | params
+            if self.robust == PEER:
+                # Peers take curvature away; a leaf must keep some, or its value has no bound.
+                params = {"min_sum_hessian_in_leaf": 1e-3} | params
+                kind = self.peers or "sampled"
+                peers = Peers(float(alpha), kind, self.within, self.permutations, self.random_state)
+        elif objective is not None:
+            _, params = lambdarank_params(params)
+        settings = TreeParams(
+            objective=str(self.objective) if objective is None else "lambdarank",
+            implementation=self.implementation,
+            peers=peers,
+            params=params,
+            n_estimators=n_estimators,
+            early_stopping_rounds=self.early_stopping_rounds,
+            measure=self.measure,
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+            deterministic=self.deterministic,
+            position_bias=train.positions is not None and peers is None and self.objective != "gbdt",
+        )
+        return settings.train(train, validation, objective=objective, progress=progress)
+
+    def _lambdarank(self, train: RankingData) -> dict[str, Any]:
+        """What LambdaRank reads among the arguments, by LightGBM's names."""
+        own = {
+            "sigmoid": self.sigma,
+            "lambdarank_truncation_level": self.truncation_level,
+            "label_gain": self.label_gain if train.gains is None else None,
+        }
+        return {name: value for name, value in own.items() if value is not None}
+
+    def _searches_alpha(self) -> bool:
+        return self.robust == PEER and self.alpha == AUTO
+
+    def _check_settings(self) -> None:
+        """Refuses settings that mean nothing for the objective."""
+        name: Any = self.objective
+        pairwise = isinstance(name, BinaryLoss)
+        if isinstance(name, str):
+            pairwise = ALIASES.get(name, name) in LOSSES
+        if not pairwise:
+            one_of("objective", name, OBJECTIVES)
+        check_number("sigma", self.sigma, above=0)
+        if isinstance(self.alpha, str):
+            one_of("alpha", self.alpha, (AUTO,))
+        if self.objective == "gbdt" and self.robust is not None:
+            raise invalid("robust", "goes with lambdarank or a pairwise loss", "objective='gbdt'")
+        if pairwise and self.robust == PEER and self.peers == "sampled":
+            raise invalid("peers", "must be expected for a pairwise loss", "'sampled'")
+        for name in () if pairwise else self.of_pairs:
+            if getattr(self, name) is not None:
+                rule = f"has no meaning for {self.objective}"
+                remedy = "Use a pairwise loss such as objective='ranknet', or leave it out."
+                raise invalid(name, rule, repr(getattr(self, name)), remedy=remedy)
+
+
+def _record(choice: Mapping[str, Any], value: float | None, model: TreeModel) -> dict[str, Any]:
+    return {**choice, "trees": model.best_iteration, "validation": value}
+
+
+def has_peers(spec: Spec) -> bool:
+    """Whether a spec names peers.
+
+    >>> has_peers(["label_smoothing", {"name": "peer"}]), has_peers("gce")
+    (True, False)
+    """
+    return any(step.get("name") == PEER for step in robust_steps(spec))

@@ -1,0 +1,376 @@
+"""Models of grades: P(grade | features), from small boosted trees that never saw the row.
+
+Training grades may be noisy, so the models are small. What is learnt is a softmax q(x) over the C grades:
+
+* ``fit_grades``: the given grade, by its log loss;
+* ``fit_true_grades``: the true grade, by the likelihood of the given one, sum_i log sum_l q_l(x_i) L[i, l]
+  (the forward correction of Patrini et al. 2017); its gradient is q minus the posterior q L / sum q L;
+* ``fit_soft_grades``: probabilities w of grades, by their cross-entropy; its gradient is q - w. A model that
+  is taught what another one believes does not chase single wrong labels.
+
+The first two choose the number of trees on queries held out inside the training part: they stop after
+``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``, what
+is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most; ``params``,
+LightGBM parameters that replace DEFAULTS; ``seed``, for held-out queries and LightGBM; ``n_jobs``, threads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+
+from cleanrank.data.split import query_folds
+from cleanrank.errors import invalid
+from cleanrank.rankers._lightgbm import NoSplitError, boost, dataset, resolve_aliases, run_settings
+from cleanrank.rankers.base import held_out
+from cleanrank.types import Array, FloatArray, Progress, RankingData
+from cleanrank.validation import check_integer, one_of
+
+# (train, rows) -> (N, C), or with targets (train, targets, sets of rows) -> (N, C) each.
+Fit: TypeAlias = Callable[..., Any]
+# Sees (trees of each grade so far, predictions): probabilities (N, C) of grades, or scores (N,) of a ranking.
+StageObserver: TypeAlias = Callable[[int, Array], None]
+
+DEFAULTS: dict[str, Any] = {
+    "learning_rate": 0.1,
+    "num_leaves": 7,
+    "min_data_in_leaf": 50,
+    "lambda_l2": 5.0,
+    "feature_fraction": 0.7,
+    "max_bin": 63,
+}
+HELD_OUT = 0.15
+FEWEST_QUERIES = 7
+LEAST_SHARE = 1e-3
+EM_STEPS = 200
+TINY = 1e-300
+PRIOR = 64.0  # a normal prior of deviation 1/8 on the slope and on every bias of a calibration
+
+
+def cross_fit(
+    data: RankingData,
+    fit: Fit,
+    n_folds: int = 5,
+    *,
+    targets: FloatArray | None = None,
+    seed: int = 0,
+    n_grades: int | None = None,
+    others: Sequence[RankingData] = (),
+    calibrate: FloatArray | None = None,
+    progress: Progress | None = None,
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Predictions for every row from models that saw none of its query: (N, C).
+
+    Args:
+        data: rows with given grades.
+        fit: (train, rows) -> (rows, C) such as ``fit_grades``; with targets (train, targets of its rows, sets
+            of rows) -> (rows, C) each, such as ``fit_true_grades``.
+        n_folds: parts that the queries are cut into.
+        targets: (N, C) what is learnt, in place of the given grades.
+        seed: decides the parts.
+        n_grades: C without targets; the highest grade plus one when not given.
+        others: further sets of rows, of queries that ``data`` does not hold.
+        calibrate: (N, C) the likelihood by which the predictions are rescaled, see ``calibrated``.
+        progress: called with (fold, folds).
+
+    Returns:
+        The predictions; and those for each set of other rows, with targets the mean of the models of all
+        folds, else by a model of all rows.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[0.0]] * 4, [0, 1, 1, 1], qid=[1, 1, 2, 2])
+    >>> shares = lambda train, rows: np.tile(np.bincount(train.y, minlength=2) / len(train), (len(rows), 1))
+    >>> cross_fit(data, shares, 2)[0].tolist()
+    [[0.0, 1.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]]
+    """
+    C = max(data.n_grades, 2) if n_grades is None else n_grades
+    C = C if targets is None else targets.shape[1]
+    predictions = np.zeros((data.n_docs, C))
+    beside = [np.zeros((each.n_docs, C)) for each in others]
+    for fold, (train, held) in enumerate(query_folds(data, n_folds, seed), start=1):
+        rows = data.select(held)
+        if targets is None:
+            predictions[held] = _given_grades(fit, train, rows, C)
+        else:
+            predictions[held], *further = fit(train, targets[~held], [rows, *others])
+            for mean, each in zip(beside, further, strict=True):
+                mean += each / n_folds
+        if progress is not None:
+            progress(fold, n_folds)
+    if targets is None:
+        beside = [_given_grades(fit, data, each, C) for each in others]
+    if calibrate is not None:
+        predictions, scale = calibrated(predictions, calibrate)
+        beside = [rescaled(each, scale) for each in beside]
+    return predictions, beside
+
+
+def _given_grades(fit: Fit, train: RankingData, rows: RankingData, n_grades: int) -> FloatArray:
+    """What a model of given grades predicts, checked; a grade that it never saw has probability 0."""
+    p = np.asarray(fit(train, rows), dtype=np.float64)
+    if p.ndim != 2 or len(p) != rows.n_docs or p.shape[1] > n_grades:
+        rule = f"must give a probability of each of {n_grades} grades for {rows.n_docs} rows"
+        raise invalid("fit_predict", rule, f"shape {p.shape}")
+    return np.pad(p, ((0, 0), (0, n_grades - p.shape[1])))
+
+
+def fit_grades(
+    train: RankingData,
+    rows: RankingData,
+    *,
+    n_grades: int | None = None,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+    n_estimators: int = 200,
+    early_stopping_rounds: int = 15,
+    n_jobs: int = 1,
+) -> FloatArray:
+    """P(given grade | features), by the log loss; ``n_grades`` is C, else the highest grade plus one."""
+    C = max(train.n_grades, 2) if n_grades is None else n_grades
+    if train.n_grades > C:
+        raise invalid("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
+    settings = _settings(C, seed, n_jobs, params) | {"objective": "multiclass", "metric": "multi_logloss"}
+    learn, held = _stopping_part(train, seed)
+    learn_set = dataset(learn, grouped=False)
+    held_set = None if held is None else dataset(held, grouped=False, weighted=False, reference=learn_set)
+    model = boost(settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds)
+    return model.predict(rows.X, n_jobs=settings["num_threads"])
+
+
+def fit_true_grades(
+    train: RankingData,
+    likelihood: FloatArray,
+    rows: Sequence[RankingData],
+    *,
+    shares: npt.ArrayLike | None = None,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+    n_estimators: int = 200,
+    early_stopping_rounds: int = 15,
+    n_jobs: int = 1,
+) -> list[FloatArray]:
+    """P(true grade | features) for sets of rows, from the likelihood L[i, l] = P(given grade of i | true l).
+
+    A row of a known grade has one entry in L. ``shares`` say about how common the true grades are, which
+    decides between grades that the given ones cannot tell apart.
+    """
+    L = np.ascontiguousarray(likelihood, dtype=np.float64)
+    base = np.log(true_shares(L, train.weights, shares))
+    learn, held = _stopping_part(train, seed)
+    stays = np.ones(train.n_docs, dtype=np.bool_) if held is None else ~np.isin(train.row_ids, held.row_ids)
+    objective, outside = NoisyGrades(L[stays], learn.weights), NoisyGrades(L[~stays])
+    settings = _settings(L.shape[1], seed, n_jobs, params)
+    return _fit_softmax(
+        learn, objective, base, rows, settings, n_estimators, held,
+        patience=early_stopping_rounds,
+        feval=lambda scores, _: ("unlikeliness", outside.loss(scores), False),
+    )  # fmt: skip
+
+
+def fit_soft_grades(
+    train: RankingData,
+    targets: FloatArray,
+    rows: Sequence[RankingData],
+    *,
+    n_estimators: int = 60,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> list[FloatArray]:
+    """Probabilities of grades for sets of rows, from those of the training rows, ``targets`` (N, C)."""
+    w = np.ascontiguousarray(targets, dtype=np.float64)
+    if w.ndim != 2 or len(w) != train.n_docs or w.shape[1] < 2:
+        raise invalid("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
+    share = np.maximum(np.average(w, axis=0, weights=train.weights), LEAST_SHARE)
+    settings = _settings(w.shape[1], seed, n_jobs, params)
+    objective = SoftTargets(w, train.weights)
+    return _fit_softmax(train, objective, np.log(share / share.sum()), rows, settings, n_estimators)
+
+
+def calibrated(probabilities: FloatArray, likelihood: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rescales out-of-fold probabilities so that what was observed is likeliest: q^a exp(b), per row to 1.
+
+    Temperature and a bias per grade (vector scaling, Guo et al. 2017 with one slope) that maximise
+    sum_i log sum_l q_l L[i, l] for L[i, l] = P(observation of the row | grade), one-hot where the grade
+    itself is observed. Returns the rescaled probabilities and (a, b_0, ..., b_(C-1)).
+    """
+    from scipy.optimize import minimize
+
+    logs = np.log(np.maximum(probabilities, 1e-9))
+
+    def unlikeliness(scale: FloatArray) -> tuple[float, FloatArray]:
+        q = softmax(scale[0] * logs + scale[1:], axis=1)
+        joint = q * likelihood
+        total = np.maximum(joint.sum(axis=1, keepdims=True), TINY)
+        pull = q - joint / total
+        # The prior keeps apart what the given grades cannot tell apart.
+        rest = scale - start
+        slope = np.concatenate(([(pull * logs).sum()], pull.sum(axis=0))) + PRIOR * rest
+        return float(-np.log(total).sum() + PRIOR * (rest**2).sum() / 2), slope
+
+    start = np.concatenate(([1.0], np.zeros(logs.shape[1])))
+    scale: FloatArray = minimize(unlikeliness, start, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
+    return rescaled(probabilities, scale), scale
+
+
+def rescaled(probabilities: FloatArray, scale: FloatArray) -> FloatArray:
+    """q^a exp(b), each row made to sum to 1, for scale = (a, b_0, ..., b_(C-1))."""
+    return np.asarray(softmax(scale[0] * np.log(np.maximum(probabilities, 1e-9)) + scale[1:], axis=1))
+
+
+class SoftTargets:
+    """Cross-entropy -sum_l w_l log q_l against targets w (N, C), as LightGBM's ``objective`` callable."""
+
+    def __init__(self, targets: FloatArray, weights: Array | None = None) -> None:
+        self.targets = np.ascontiguousarray(targets)
+        self.weights = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
+
+    def __deepcopy__(self, memo: Any) -> "SoftTargets":
+        return self
+
+    def __call__(self, scores: Array, _: Any = None) -> tuple[Array, Array]:
+        """Gradients q - w and curvatures C / (C - 1) q (1 - q), a bound from above."""
+        q: FloatArray = softmax(
+            np.ascontiguousarray(scores, dtype=np.float64).reshape(self.targets.shape), axis=1
+        )
+        C = q.shape[1]
+        grad, hess = q - self.target(q), np.maximum(C / (C - 1) * q * (1 - q), 1e-6)
+        return (grad, hess) if self.weights is None else (grad * self.weights, hess * self.weights)
+
+    def target(self, q: FloatArray) -> FloatArray:
+        """What q is drawn to."""
+        return self.targets
+
+
+class NoisyGrades(SoftTargets):
+    """The negative log likelihood -log sum_l q_l L_l of given grades, for targets L (N, C)."""
+
+    def target(self, q: FloatArray) -> FloatArray:
+        """The posterior q L / sum q L."""
+        joint = q * self.targets
+        posterior: FloatArray = joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)
+        return posterior
+
+    def loss(self, scores: Array) -> float:
+        """The mean of -log sum_l q_l L_l."""
+        q = softmax(np.asarray(scores, dtype=np.float64), axis=1)
+        return float(-np.log(np.maximum((q * self.targets).sum(axis=1), TINY)).mean())
+
+
+def _fit_softmax(
+    train: RankingData,
+    objective: SoftTargets,
+    base: FloatArray,
+    rows: Sequence[RankingData],
+    settings: Mapping[str, Any],
+    n_estimators: int,
+    held: RankingData | None = None,
+    **stopping: Any,
+) -> list[FloatArray]:
+    """Boosts an objective of our own from the scores ``base`` of the grades on; predicts sets of rows."""
+    learn_set = dataset(train, grouped=False, weighted=False, base=base)
+    if held is not None:
+        stopping["validation_set"] = dataset(
+            held, grouped=False, weighted=False, base=base, reference=learn_set
+        )
+    try:
+        own = {"objective": objective, "metric": "None"}
+        model = boost({**settings, **own}, learn_set, n_estimators, **stopping)
+    except NoSplitError:
+        # The shares of the grades are all there is to know.
+        return [softmax(np.tile(base, (each.n_docs, 1)), axis=1) for each in rows]
+    threads = settings["num_threads"]
+    return [softmax(base + model.predict(each.X, n_jobs=threads, raw=True), axis=1) for each in rows]
+
+
+def _settings(
+    n_grades: int, seed: int, n_jobs: int | None, params: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    # With an objective of our own LightGBM refuses data of which it filtered every column.
+    fixed = {"num_class": n_grades, **run_settings(seed, n_jobs), "feature_pre_filter": False}
+    return DEFAULTS | fixed | resolve_aliases(params)
+
+
+def _stopping_part(train: RankingData, seed: int) -> tuple[RankingData, RankingData | None]:
+    return (train, None) if train.n_queries < FEWEST_QUERIES else held_out(train, HELD_OUT, seed)
+
+
+def true_shares(
+    likelihood: FloatArray, weights: Array | None = None, start: npt.ArrayLike | None = None
+) -> FloatArray:
+    """The shares r of the true grades that make sum_i log sum_l r_l L[i, l] largest, by EM; none is 0.
+
+    Args:
+        likelihood: (N, C) L[i, l] = P(given grade of row i | true grade l).
+        weights: of the rows.
+        start: where EM starts, and what it keeps of grades that the likelihood cannot tell apart.
+
+    >>> true_shares(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).round(2).tolist()
+    [0.75, 0.25]
+    """
+    rows, inverse = np.unique(likelihood, axis=0, return_inverse=True)
+    counts = np.bincount(inverse.ravel(), weights=weights)
+    C = likelihood.shape[1]
+    r = np.full(C, 1 / C) if start is None else np.maximum(np.asarray(start, dtype=np.float64), LEAST_SHARE)
+    for _ in range(EM_STEPS):
+        joint = r * rows
+        r = (counts[:, None] * joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)).sum(axis=0)
+        r /= r.sum()
+    r = np.maximum(r, LEAST_SHARE)
+    shares: FloatArray = r / r.sum()
+    return shares
+
+
+def watch_boosting(
+    train: RankingData,
+    rows: RankingData | None,
+    observer: StageObserver,
+    *,
+    objective: str = "grades",
+    n_grades: int | None = None,
+    n_estimators: int = 50,
+    params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> None:
+    """Trains and shows the observer (trees so far, predictions for ``rows``) after every tree of a grade.
+
+    Predictions are probabilities of the C grades for objective "grades", LambdaRank scores for "ranking"; the
+    array may be written over later. Without ``rows`` those of ``train`` are watched.
+
+    >>> import cleanrank as cr
+    >>> seen = []
+    >>> data = cr.make_ranking(10, 3, docs_per_query=10, seed=0)
+    >>> watch_boosting(data, None, lambda i, p: seen.append((i, p.shape)), n_estimators=2)
+    >>> seen
+    [(1, (108, 3)), (2, (108, 3))]
+    """
+    check_integer("rounds", n_estimators, least=1)
+    C = max(train.n_grades, 2) if n_grades is None else n_grades
+    settings = DEFAULTS | WATCHED[one_of("objective", objective, WATCHED)](C) | {"metric": "None"}
+    settings |= run_settings(seed, n_jobs) | resolve_aliases(params)
+    grouped = objective == "ranking"
+    learn = dataset(train, grouped=grouped)
+    watched = learn
+    if rows is not None:
+        watched = dataset(rows, grouped=grouped, weighted=False, reference=learn)
+    seen = 0
+
+    def show(predictions: Array, _: Any) -> tuple[str, float, bool]:
+        nonlocal seen
+        seen += 1
+        observer(seen, np.asarray(predictions))
+        return "seen", float(seen), True
+
+    boost(settings, learn, n_estimators, validation_set=watched, feval=show)
+
+
+WATCHED: dict[str, Callable[[int], dict[str, Any]]] = {
+    "grades": lambda n_grades: {"objective": "multiclass", "num_class": n_grades},
+    "ranking": lambda n_grades: {
+        "objective": "lambdarank",
+        "label_gain": [2**g - 1 for g in range(n_grades)],
+    },
+}
