@@ -2,7 +2,7 @@
 
 A result belongs to a key, the hash of all inputs of its cell. A key has at most one result that is "done";
 whoever writes it first wins, so two runs at once cannot count a cell twice. Failures are kept as well, and
-a later success stands in front of them. Values per query travel and rest as zstd-compressed float64.
+a later success takes their place. Values per query are kept as zstd-compressed float64.
 """
 
 import json
@@ -79,12 +79,8 @@ class Store:
     def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
         self.path = Path(path)
         if not create and not self.path.is_file():
-            raise invalid(
-                "store",
-                "must be an existing file",
-                repr(str(self.path)),
-                remedy="Run a recipe or give --store.",
-            )
+            remedy = "Run a recipe or give --store."
+            raise invalid("store", "must be an existing file", repr(str(self.path)), remedy=remedy)
         with _worded(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             frozen = not create and _is_frozen(self.path)
@@ -125,25 +121,14 @@ class Store:
         ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if ours != APPLICATION_ID:
-            raise BadFileError(
-                error_text(
-                    "store",
-                    "must be a file of runs",
-                    f"another program's SQLite file {str(self.path)!r}",
-                    remedy="Give another path.",
-                ),
-                str(self.path),
-            )
+            words = f"another program's SQLite file {str(self.path)!r}"
+            raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
         if version != SCHEMA_VERSION:
-            raise BadFileError(
-                error_text(
-                    "store",
-                    f"must have schema version {SCHEMA_VERSION}",
-                    f"version {version} in {str(self.path)!r}",
-                    remedy="Use the cleanrank that wrote it, or another path.",
-                ),
-                str(self.path),
+            rule, words = (
+                f"must have schema version {SCHEMA_VERSION}",
+                f"version {version} in {str(self.path)!r}",
             )
+            raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
 
     def close(self) -> None:
         """Closes the file."""
@@ -169,7 +154,7 @@ class Store:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def ask(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
+    def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
         with _worded(self.path), self._write():
             self._connection.executemany(
@@ -180,32 +165,23 @@ class Store:
     def add(self, key: str, recipe: str, cell: Mapping[str, Any], packed: bytes) -> bool:
         """Adds a packed result; False when the cell is done already, and nothing is written then."""
         header, blob = split(packed)
-        row = (
-            key,
-            recipe,
-            header["status"],
-            to_json(cell),
-            to_json(header["means"]),
-            to_json(header["chosen"]),
-            header["error"],
-            to_json(header["versions"]),
-            header["wall_seconds"],
-            header["started_at"],
-            now(),
-            blob,
-        )
+        row = {
+            "key": key,
+            "recipe": recipe,
+            "cell": to_json(cell),
+            **{name: header[name] for name in ("status", "error", "wall_seconds", "started_at")},
+            **{name: to_json(header[name]) for name in ("means", "chosen", "versions")},
+            "stored_at": now(),
+            "query_values": blob,
+        }
         with _worded(self.path), self._write():
             if self.is_done(key):
                 return False
             self._connection.execute(
                 "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)", (recipe, key, to_json(cell), now())
             )
-            marks = ", ".join("?" * len(row))
-            self._connection.execute(
-                "INSERT INTO results (key, recipe, status, cell, means, chosen, error, versions, "
-                f"wall_seconds, started_at, stored_at, query_values) VALUES ({marks})",
-                row,
-            )
+            marks = ", ".join(f":{name}" for name in row)
+            self._connection.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
         return True
 
     def is_done(self, key: str) -> bool:
@@ -267,38 +243,38 @@ class Store:
 
         Args:
             versions: method -> its present version; cells of other versions go.
-            failed: whether failures go even when nothing stands in front of them.
+            failed: whether failures go even when no success has taken their place.
         """
         with _worded(self.path):
             standing = {i for (i,) in self._connection.execute("SELECT id FROM latest")}
             rows = self._connection.execute("SELECT id, status, cell FROM results ORDER BY id").fetchall()
-        found = []
+        removable = []
         for row, status, text in rows:
             cell = json.loads(text)
             name, version = cell.get("algorithm"), cell.get("version")
             if row not in standing:
-                found.append((row, "superseded failure"))
+                removable.append((row, "superseded failure"))
             elif versions.get(name) != version:
-                found.append((row, f"old version of {name}"))
+                removable.append((row, f"old version of {name}"))
             elif failed and status == "failed":
-                found.append((row, "failure"))
-        return found
+                removable.append((row, "failure"))
+        return removable
 
     def remove(self, rows: Iterable[int]) -> None:
         """Deletes results by row and gives the space back.
 
         Figures go only when their method has a new version: then no recipe asks for that cell any more.
         """
-        chosen = to_json(list(rows))
-        gone = "SELECT value FROM json_each(?)"
+        listed = to_json(list(rows))
+        chosen = "SELECT value FROM json_each(?)"
         with _worded(self.path):
             with self._write():
                 self._connection.execute(
                     "DELETE FROM asked WHERE key IN "
-                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({gone}))",
-                    (chosen,),
+                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({chosen}))",
+                    (listed,),
                 )
-                self._connection.execute(f"DELETE FROM results WHERE id IN ({gone})", (chosen,))
+                self._connection.execute(f"DELETE FROM results WHERE id IN ({chosen})", (listed,))
             # Beside another run the file keeps its size until the next clean-up.
             with suppress(sqlite3.OperationalError):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -308,8 +284,8 @@ class Store:
         """The SHA-256 noted for a file of this size and time, if any."""
         query = "SELECT sha256 FROM files WHERE path = ? AND size = ? AND modified_ns = ?"
         with _worded(self.path):
-            found = self._connection.execute(query, (path, size, modified_ns)).fetchone()
-        return str(found[0]) if found else None
+            row = self._connection.execute(query, (path, size, modified_ns)).fetchone()
+        return str(row[0]) if row else None
 
     def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
         """Notes the SHA-256 of a file."""
@@ -358,7 +334,7 @@ def _is_frozen(path: Path) -> bool:
 
 REMEDIES = {
     "locked": "Another run holds it; try again when that one has finished.",
-    "full": "Make room on the disk; finished cells are stored, and the same command goes on from there.",
+    "full": "Free space on the disk; finished cells are stored, and the same command goes on from there.",
 }
 
 
@@ -372,16 +348,12 @@ def _worded(path: Path) -> Iterator[None]:
             (words for sign, words in REMEDIES.items() if sign in str(error)),
             "Check that the folder exists and can be written.",
         )
-        raise BadFileError(
-            error_text("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)
-        ) from error
+        raise _bad_store(path, "must be usable", f"{error} in {str(path)!r}", remedy) from error
     except sqlite3.DatabaseError as error:
-        raise BadFileError(
-            error_text(
-                "store",
-                "must be an undamaged SQLite file",
-                f"{error} in {str(path)!r}",
-                remedy="Move it away, or give another path; what was exported before stays valid.",
-            ),
-            str(path),
-        ) from error
+        remedy = "Move it away, or give another path; what was exported before stays valid."
+        rule = "must be an undamaged SQLite file"
+        raise _bad_store(path, rule, f"{error} in {str(path)!r}", remedy) from error
+
+
+def _bad_store(path: Path, rule: str, words: str, remedy: str) -> BadFileError:
+    return BadFileError(error_text("store", rule, words, remedy=remedy), str(path))
