@@ -16,6 +16,7 @@ from cleanrank.experiments.results import unpack
 from tests.experiments.toys import FIGURE, MOODY, figure, workers_of
 
 ROOT = Path(__file__).parents[2]
+PATH = f"{ROOT}{os.pathsep}{ROOT / 'src'}"
 
 
 def cells(n, **more):
@@ -109,15 +110,59 @@ def test_workers_die_with_a_killed_driver():
         "items = [(str(i), json.dumps({'seed': i, 'seconds': 30})) for i in range(4)]\n"
         "list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))\n"
     )
-    driver = subprocess.Popen(
-        [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    )
+    driver = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": PATH})
     try:
         workers = _wait_for(lambda: len(found := workers_of(psutil.Process(driver.pid))) == 2 and found)
         time.sleep(0.5)
     finally:
         driver.kill()
         driver.wait()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
+
+
+def test_a_script_needs_no_guard_around_its_main_part(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json; from cleanrank.experiments.engines import run_local\n"
+        "items = [(str(i), json.dumps({'seed': i})) for i in range(3)]\n"
+        "print(len(list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": PATH},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.5])
+def test_an_interrupt_ends_driver_and_workers_without_a_word_of_theirs(seconds, tmp_path):
+    script = (
+        "import json; from cleanrank.experiments.engines import run_local\n"
+        "items = [(str(i), json.dumps({'seed': i, 'seconds': 30})) for i in range(4)]\n"
+        f"open({str(tmp_path / 'begun')!r}, 'w').close()\n"
+        "try:\n"
+        "    list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": PATH},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _wait_for((tmp_path / "begun").exists)
+    workers = _wait_for(lambda: workers_of(psutil.Process(driver.pid)))
+    time.sleep(seconds)
+    os.killpg(driver.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
+    out, err = driver.communicate(timeout=30)
+    assert (out, err, driver.returncode) == ("interrupted\n", "", 0)
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.experiments.noises import CLICK_NOISES, NOISES, SPLITS, add_noise, flip_profile, users_of
+from cleanrank.experiments.noises import CLICK_NOISES, NOISES, SPLITS, add_noise
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +42,13 @@ def test_quoted_rates_are_those_of_the_paper():
 
 
 def test_profiles_are_of_flips_alone():
-    assert flip_profile("pbm-quoted", 0.05).matrix[1, 0] == pytest.approx(0.5037)
-    assert flip_profile("ccm-attracted", 0.1) is None
-    assert flip_profile("uniform", 0.1) is None
-    assert flip_profile("pbm", 0.0) is None
+    assert CLICK_NOISES["pbm-quoted"].profile(0.05).matrix[1, 0] == pytest.approx(0.5037)
+    assert CLICK_NOISES["ccm-attracted"].profile(0.1) is None
+    assert CLICK_NOISES["pbm"].profile(0.0) is None
 
 
-def test_users_belong_to_clicks(clean):
-    assert users_of("uniform", 0.1, clean) is None
-    assert users_of("pbm", 0.0, clean) is None
-    rates = users_of("pbm", 0.05, clean).click_rates(sessions=30)
+def test_users_click_more_at_the_top(clean):
+    rates = CLICK_NOISES["pbm"].users(0.05, clean).click_rates(sessions=30)
     assert rates[0] > rates[-1]
     # Flips add clicks at every rank, examined or not.
     assert rates[-1] > 0.03

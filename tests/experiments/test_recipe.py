@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -282,3 +284,10 @@ def test_quick_keeps_levels_by_noise_and_rate(tmp_path):
     path.write_text(text + 'levels = ["uniform 0.2"]\n')
     with pytest.raises(CleanrankError, match=r"levels must be a part of the whole recipe's; got uniform 0.2"):
         read_recipe(path)
+
+
+def test_reading_recipes_imports_nothing_heavy():
+    heavy = ["torch", "lightgbm", "numba", "sklearn", "scipy", "pandas", "joblib"]
+    code = f"import sys, cleanrank.experiments.recipe; print([m for m in {heavy} if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -29,7 +29,7 @@ from cleanrank.experiments.methods import (
     MethodTask,
     Unjudged,
 )
-from cleanrank.experiments.noises import CLICK_NOISES, Split, add_noise, flip_profile, noise_profile, users_of
+from cleanrank.experiments.noises import CLICK_NOISES, Split, add_noise, noise_profile
 from cleanrank.experiments.results import Result, failure, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
 from cleanrank.experiments.studies import STUDIES, Measurements, StudyTask, algorithm
@@ -118,8 +118,8 @@ def score(cell: Mapping[str, Any], splits: Splits) -> MethodResult:
     profile = _profile(cell, splits, train)
     params = cell["params"]
     judge = Judge(splits.train.y, params.get(BUDGET, 0))
-    is_clicks = cell["noise"] in CLICK_NOISES
-    true_noise = flip_profile(cell["noise"], cell["rate"]) if is_clicks else profile
+    clicks = CLICK_NOISES.get(cell["noise"]) if cell["rate"] else None
+    true_noise = clicks.profile(cell["rate"]) if clicks else profile
     scored = METHODS[cell["algorithm"]].run(
         MethodTask(
             train=train,
@@ -131,11 +131,11 @@ def score(cell: Mapping[str, Any], splits: Splits) -> MethodResult:
             seed=cell["seed"],
             judge=judge,
             profile=true_noise if params.get(NOISE) == TRUE_NOISE else None,
-            users=users_of(cell["noise"], cell["rate"], (splits.train, splits.validation)),
+            users=clicks.users(cell["rate"], (splits.train, splits.validation)) if clicks else None,
         )
     )
     facts: dict[str, Any] = {"judgements": judge.n_judged} if BUDGET in params else {}
-    if train is not splits.train and not is_clicks:
+    if train is not splits.train and clicks is None:
         facts |= realised_noise(splits.train, train, profile)
     return replace(scored, chosen={**scored.chosen, **facts})
 

@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from cleanrank.errors import invalid
-from cleanrank.experiments.recipe import Data, Noise, Recipe, RecipeMethod
+from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import to_json
 from cleanrank.experiments.studies import algorithm
 from cleanrank.validation import one_of
@@ -67,21 +68,36 @@ def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[CellSpec]:
         recipe: what to expand.
         fingerprint: (data set, fold, options) -> identity of the data.
     """
-    cells = [
-        _cell(recipe, data, identity, fold, noise, rate, method, seed)
-        for data in recipe.data
-        for fold in data.folds
-        for identity in [fingerprint(data.name, fold, data.options)]
-        for noise, rate in _levels(recipe)
-        for seed in recipe.seeds
-        for method in recipe.methods
-    ]
-    seen: dict[str, CellSpec] = {}
-    for cell in cells:
-        if (other := seen.setdefault(cell.key, cell)) is not cell:
-            both = f"{str(cell)!r} and {str(other)!r}"
-            raise invalid("cells", "must differ in more than their labels", both)
-    return cells
+    cells: dict[str, CellSpec] = {}
+    for data, fold in ((d, fold) for d in recipe.data for fold in d.folds):
+        identity = fingerprint(data.name, fold, data.options)
+        for (noise, rate), seed, method in product(_levels(recipe), recipe.seeds, recipe.methods):
+            inputs = {
+                "dataset": data.label,
+                "method": method.label,
+                "data": data.name,
+                "options": dict(data.options),
+                "identity": identity,
+                "fold": fold,
+                "noise": noise.profile,
+                "rate": rate,
+                "on": list(noise.on),
+                "algorithm": method.method,
+                "version": algorithm(method.method).version,
+                "params": dict(method.params),
+                "grid": {k: list(v) for k, v in method.grid.items()},
+                "select": recipe.select,
+                "seed": seed,
+                "measures": list(recipe.measures),
+            }
+            if data.derived:  # left out otherwise, so that cells of plain data keep their keys
+                inputs["derived"] = data.derived
+            # Through JSON and back, so that a cell is the same before and after a visit to the store.
+            cell = CellSpec(key_of(inputs), json.loads(to_json(inputs)))
+            if (other := cells.setdefault(cell.key, cell)) is not cell:
+                both = f"{str(cell)!r} and {str(other)!r}"
+                raise invalid("cells", "must differ in more than their labels", both)
+    return list(cells.values())
 
 
 def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
@@ -92,40 +108,6 @@ def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
             if rate or not clean_seen:
                 yield noise if rate else CLEAN, rate
             clean_seen = clean_seen or not rate
-
-
-def _cell(
-    recipe: Recipe,
-    data: Data,
-    identity: str,
-    fold: int,
-    noise: Noise,
-    rate: float,
-    method: RecipeMethod,
-    seed: int,
-) -> CellSpec:
-    inputs = {
-        "dataset": data.label,
-        "method": method.label,
-        "data": data.name,
-        "options": dict(data.options),
-        "identity": identity,
-        "fold": fold,
-        "noise": noise.profile,
-        "rate": rate,
-        "on": list(noise.on),
-        "algorithm": method.method,
-        "version": algorithm(method.method).version,
-        "params": dict(method.params),
-        "grid": {k: list(v) for k, v in method.grid.items()},
-        "select": recipe.select,
-        "seed": seed,
-        "measures": list(recipe.measures),
-    }
-    if data.derived:  # left out otherwise, so that cells of plain data keep their keys
-        inputs["derived"] = data.derived
-    # Through JSON and back, so that a cell is the same before and after a visit to the store.
-    return CellSpec(key_of(inputs), json.loads(to_json(inputs)))
 
 
 def filter_cells(cells: Sequence[CellSpec], only: Sequence[str]) -> list[CellSpec]:

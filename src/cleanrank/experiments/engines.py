@@ -16,7 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -115,7 +116,8 @@ class _Worker:
             env=dict.fromkeys(THREAD_VARIABLES, "1"),
         )
         self.item: Item | None = None  # the cell it computes; none while it starts
-        self.future: Future[Any] = self.pool.submit(os.getpid)
+        with _interrupts_blocked():
+            self.future: Future[Any] = self.pool.submit(os.getpid)
 
     def compute(self, item: Item) -> None:
         """Sends a cell; ``future`` will have its packed result."""
@@ -132,6 +134,20 @@ class _Worker:
             text = self.output.read().decode(errors="replace").strip()[-OUTPUT_SHOWN:]
         Path(self.output.name).unlink(missing_ok=True)
         return f":\n{text}" if text else ""
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes start with SIGINT blocked: Ctrl-C is for the driver, which then ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would unblock the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _exit_words(error: BaseException) -> str:

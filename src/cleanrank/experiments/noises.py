@@ -64,7 +64,7 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
     seeds = [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
     if name in PROFILES:
         # One matrix for both splits: judges do not know which documents will be used for what.
-        profile = _profile(name, rate, clean[0], max(2, *(data.n_grades for data in clean)))
+        profile = _profile(name, rate, clean[0], _top_grade(clean) + 1)
         noisy = tuple(profile.apply(data, draw).data for data, draw in zip(clean, seeds, strict=True))
     elif name in CLICK_NOISES:
         clicks = CLICK_NOISES[name]
@@ -107,11 +107,15 @@ def _profile(name: str, rate: float, clean: RankingData, C: int) -> NoiseProfile
     return make_profile(name, rate, C, options)
 
 
+def _top_grade(clean: Split) -> int:
+    return max(1, *(data.n_grades - 1 for data in clean))
+
+
 def _clicked_grades(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
     """The top grade where one of a few sessions has a click, else grade 0."""
     from cleanrank.rankers.trees import train_lambdarank
 
-    top = max(1, *(data.n_grades - 1 for data in clean))
+    top = _top_grade(clean)
     known = _sample_queries(clean[0], share=0.05, fewest=5, seeds=(seeds[0], 9051))
     ranker = train_lambdarank(
         _select_queries(clean[0], known), rounds=20, params={"num_leaves": 7}, seed=seeds[0]
@@ -156,7 +160,6 @@ def click_data(
     fewest: int = 1,
     seed: int = 0,
     seeds: tuple[int, int] | None = None,
-    top_grade: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> ClickedData:
     """Training and validation data with one draw of clicks per query in the place of labels.
@@ -170,7 +173,6 @@ def click_data(
         fewest: queries that it sees at the least.
         seed: for everything random.
         seeds: seeds of the clicks on training and validation lists, where they must not follow from ``seed``.
-        top_grade: the scale's highest grade; else the highest one that occurs.
         options: of a named click model, such as {"way": "second"}.
 
     >>> import cleanrank as cr
@@ -179,7 +181,7 @@ def click_data(
     >>> sorted(set(clicked.train.y.tolist())), int(clicked.train.positions.min()), len(clicked.seen)
     ([0, 1], 1, 1)
     """
-    top = top_grade or max(1, train.n_grades - 1, validation.n_grades - 1)
+    top = _top_grade((train, validation))
     ranker, seen = weak_ranker(train, share=share, fewest=fewest, seed=seed)
     draws = seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)
 
@@ -278,27 +280,20 @@ class ClickNoise:
         """Options of the click model."""
         return {"noise": self.attraction * rate}
 
+    def profile(self, rate: float) -> NoiseProfile | None:
+        """The flips of clicks as a matrix, rows the click before; None for noise that flips none.
 
-def flip_profile(name: str, rate: float) -> NoiseProfile | None:
-    """The flips of clicks as a matrix, rows the click before; None for noise that flips none.
+        >>> CLICK_NOISES["pbm"].profile(0.05).matrix.round(2).tolist()
+        [[0.95, 0.05], [0.05, 0.95]]
+        """
+        lost, made_up = self.flip(rate)
+        matrix = np.array([[1 - made_up, made_up], [lost, 1 - lost]])
+        return NoiseProfile(matrix, f"flipped clicks {rate:g}") if lost else None
 
-    >>> flip_profile("pbm", 0.05).matrix.round(2).tolist()
-    [[0.95, 0.05], [0.05, 0.95]]
-    """
-    noise = CLICK_NOISES.get(name)
-    if noise is None or not noise.lost or not rate:
-        return None
-    lost, made_up = noise.flip(rate)
-    return NoiseProfile(np.array([[1 - made_up, made_up], [lost, 1 - lost]]), f"{name} {rate:g}")
-
-
-def users_of(name: str, rate: float, clean: Split) -> Users | None:
-    """The people behind the clicks of a noise, for methods that try lists in random order on them."""
-    noise = CLICK_NOISES.get(name)
-    if noise is None or not rate:
-        return None
-    top = max(1, *(data.n_grades - 1 for data in clean))
-    return Users(clean[0], make_click_model(noise.model, noise.options(rate)), noise.flip(rate), top)
+    def users(self, rate: float, clean: Split) -> Users:
+        """The people behind the clicks, for methods that try lists in random order on them."""
+        model = make_click_model(self.model, self.options(rate))
+        return Users(clean[0], model, self.flip(rate), _top_grade(clean))
 
 
 QUOTED = (0.5037 / 0.05, 0.0373 / 0.05)

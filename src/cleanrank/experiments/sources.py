@@ -19,7 +19,6 @@ from cleanrank.data.layouts import CATALOGUE
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
-from cleanrank.theory.simulation import make_labels
 from cleanrank.validation import one_of
 
 # Of data from files: the lowest grade that becomes 1, all others 0; without it grades stay as they are.
@@ -101,6 +100,8 @@ def _synthetic(fold: int, options: Mapping[str, Any]) -> Splits:
 
 def _prevalence(fold: int, options: Mapping[str, Any]) -> Splits:
     """Labels alone, the same as training, validation and test data; relevant documents grow more by query."""
+    from cleanrank.theory.simulation import make_labels  # imports numba
+
     shares = np.linspace(options["lowest"], options["highest"], options["n_queries"])
     y, indptr = make_labels(shares, options["n_docs"], np.random.default_rng(fold), options["n_grades"])
     data = from_arrays(np.zeros((len(y), 1), dtype=np.float32), y, group=np.diff(indptr))

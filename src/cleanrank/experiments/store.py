@@ -8,10 +8,9 @@ a later success takes their place. Values per query are kept as zstd-compressed 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ APPLICATION_ID = 0x636C7273
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 60.0
 
-SCHEMA = """
-CREATE TABLE results (
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS results (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,
   recipe TEXT NOT NULL,
@@ -41,30 +40,32 @@ CREATE TABLE results (
   stored_at TEXT NOT NULL,
   query_values BLOB NOT NULL
 );
-CREATE UNIQUE INDEX done_once ON results (key) WHERE status = 'done';
-CREATE INDEX by_key ON results (key);
-CREATE TRIGGER append_only BEFORE UPDATE ON results
+CREATE UNIQUE INDEX IF NOT EXISTS done_once ON results (key) WHERE status = 'done';
+CREATE INDEX IF NOT EXISTS by_key ON results (key);
+CREATE TRIGGER IF NOT EXISTS append_only BEFORE UPDATE ON results
 BEGIN SELECT RAISE(ABORT, 'results are only ever added'); END;
-CREATE TABLE asked (
+CREATE TABLE IF NOT EXISTS asked (
   recipe TEXT NOT NULL,
   key TEXT NOT NULL,
   cell TEXT NOT NULL,
   asked_at TEXT NOT NULL,
   PRIMARY KEY (recipe, key)
 ) WITHOUT ROWID;
-CREATE INDEX asked_by_key ON asked (key);
-CREATE TABLE files (
+CREATE INDEX IF NOT EXISTS asked_by_key ON asked (key);
+CREATE TABLE IF NOT EXISTS files (
   path TEXT NOT NULL,
   size INTEGER NOT NULL,
   modified_ns INTEGER NOT NULL,
   sha256 TEXT NOT NULL,
   PRIMARY KEY (path, size, modified_ns)
 ) WITHOUT ROWID;
-CREATE VIEW latest AS
+CREATE VIEW IF NOT EXISTS latest AS
   SELECT * FROM results WHERE id IN (
     SELECT COALESCE(MAX(CASE WHEN status = 'done' THEN id END), MAX(id)) FROM results GROUP BY key);
-CREATE VIEW figures AS
+CREATE VIEW IF NOT EXISTS figures AS
   SELECT l.key, l.recipe, l.status, m.key AS measure, m.value AS mean FROM latest l, json_each(l.means) m;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
@@ -92,6 +93,7 @@ class Store:
                 isolation_level=None,
                 check_same_thread=False,
             )
+        self._connection.row_factory = sqlite3.Row
         try:
             with _worded(self.path):
                 self._open()
@@ -106,16 +108,9 @@ class Store:
             self._check_kind()
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        if made:  # reading need not wait for a run that writes
-            return
-        with self._write():
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-                # executescript would commit the transaction that keeps a second creator out
-                for statement in _statements(SCHEMA):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._check_kind()
+        if not made:  # reading need not wait for a run that writes
+            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            self._check_kind()
 
     def _check_kind(self) -> None:
         ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
@@ -124,10 +119,8 @@ class Store:
             words = f"another program's SQLite file {str(self.path)!r}"
             raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
         if version != SCHEMA_VERSION:
-            rule, words = (
-                f"must have schema version {SCHEMA_VERSION}",
-                f"version {version} in {str(self.path)!r}",
-            )
+            rule = f"must have schema version {SCHEMA_VERSION}"
+            words = f"version {version} in {str(self.path)!r}"
             raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
 
     def close(self) -> None:
@@ -137,9 +130,7 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @contextmanager
@@ -153,6 +144,10 @@ class Store:
             if self._connection.in_transaction:  # a full disk may have ended it already
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        with _worded(self.path):
+            return self._connection.execute(query, arguments).fetchall()
 
     def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
@@ -186,14 +181,11 @@ class Store:
 
     def is_done(self, key: str) -> bool:
         """Whether the cell has its figures."""
-        query = "SELECT 1 FROM results WHERE key = ? AND status = 'done'"
-        with _worded(self.path):
-            return self._connection.execute(query, (key,)).fetchone() is not None
+        return bool(self._rows("SELECT 1 FROM results WHERE key = ? AND status = 'done'", (key,)))
 
     def done_keys(self) -> set[str]:
         """The keys of all cells that have their figures."""
-        with _worded(self.path):
-            return {k for (k,) in self._connection.execute("SELECT key FROM results WHERE status = 'done'")}
+        return {key for (key,) in self._rows("SELECT key FROM results WHERE status = 'done'")}
 
     def records(
         self, *, recipe: str | None = None, keys: Iterable[str] | None = None, values: bool = True
@@ -217,26 +209,19 @@ class Store:
         if keys is not None:
             query += " WHERE l.key IN (SELECT value FROM json_each(?))"
             arguments += (to_json(list(keys)),)
-        with _worded(self.path):
-            cursor = self._connection.execute(f"{query} ORDER BY l.key", arguments)
-            names = [column[0] for column in cursor.description]
-            rows = (dict(zip(names, row, strict=True)) for row in cursor)
-            return [_record(row) for row in rows]
+        return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
         """Recipe -> (cells asked for, done, failed)."""
         query = """
             SELECT a.recipe, count(*), sum(l.status IS 'done'), sum(l.status IS 'failed')
             FROM asked a LEFT JOIN latest l ON l.key = a.key GROUP BY a.recipe ORDER BY a.recipe"""
-        with _worded(self.path):
-            return {r: (n, done, failed) for r, n, done, failed in self._connection.execute(query)}
+        return {recipe: (n, done, failed) for recipe, n, done, failed in self._rows(query)}
 
     def find(self, prefix: str) -> list[RunRecord]:
         """The records whose key starts with ``prefix``."""
         query = "SELECT DISTINCT key FROM results WHERE substr(key, 1, ?) = ?"
-        with _worded(self.path):
-            keys = [key for (key,) in self._connection.execute(query, (len(prefix), prefix))]
-        return self.records(keys=keys)
+        return self.records(keys=[key for (key,) in self._rows(query, (len(prefix), prefix))])
 
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
         """What a clean-up would remove: (row, why).
@@ -245,11 +230,9 @@ class Store:
             versions: method -> its present version; cells of other versions go.
             failed: whether failures go even when no success has taken their place.
         """
-        with _worded(self.path):
-            standing = {i for (i,) in self._connection.execute("SELECT id FROM latest")}
-            rows = self._connection.execute("SELECT id, status, cell FROM results ORDER BY id").fetchall()
+        standing = {row for (row,) in self._rows("SELECT id FROM latest")}
         removable = []
-        for row, status, text in rows:
+        for row, status, text in self._rows("SELECT id, status, cell FROM results ORDER BY id"):
             cell = json.loads(text)
             name, version = cell.get("algorithm"), cell.get("version")
             if row not in standing:
@@ -283,9 +266,7 @@ class Store:
     def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
         """The SHA-256 noted for a file of this size and time, if any."""
         query = "SELECT sha256 FROM files WHERE path = ? AND size = ? AND modified_ns = ?"
-        with _worded(self.path):
-            row = self._connection.execute(query, (path, size, modified_ns)).fetchone()
-        return str(row[0]) if row else None
+        return next((str(sha256) for (sha256,) in self._rows(query, (path, size, modified_ns))), None)
 
     def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
         """Notes the SHA-256 of a file."""
@@ -295,7 +276,7 @@ class Store:
             )
 
 
-def _record(row: Mapping[str, Any]) -> RunRecord:
+def _record(row: sqlite3.Row) -> RunRecord:
     values: Mapping[str, FloatArray] = {}
     query_ids = None
     if row["query_values"] is not None and row["status"] == "done":
@@ -315,15 +296,6 @@ def _record(row: Mapping[str, Any]) -> RunRecord:
         wall_seconds=row["wall_seconds"],
         started_at=row["started_at"],
     )
-
-
-def _statements(script: str) -> Iterator[str]:
-    part = ""
-    for line in script.splitlines():
-        part += line + "\n"
-        if sqlite3.complete_statement(part):
-            yield part
-            part = ""
 
 
 def _is_frozen(path: Path) -> bool:

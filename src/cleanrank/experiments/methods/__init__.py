@@ -195,58 +195,61 @@ NEURAL: dict[str, Any] = {
     "scaling": "zscore",
 }
 
+
+def _method(version: int, function: str, params: Mapping[str, Any], about: str) -> Method:
+    return Method(version, f"{__name__}.{function}", params, about)
+
+
 METHODS: dict[str, Method] = {
-    "lambdarank": Method(1, f"{__name__}.trees:lambdarank", LAMBDARANK, "LightGBM's lambdarank"),
-    "gbdt": Method(1, f"{__name__}.trees:gbdt", TREES, "LightGBM's least-squares trees on the grade"),
-    "linear": Method(
+    "lambdarank": _method(1, "trees:lambdarank", LAMBDARANK, "LightGBM's lambdarank"),
+    "gbdt": _method(1, "trees:gbdt", TREES, "LightGBM's least-squares trees on the grade"),
+    "linear": _method(
         1,
-        f"{__name__}.linear:linear",
+        "linear:linear",
         {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False},
         "linear scores by one loss; step and decay by the same loss on validation data",
     ),
-    "one_feature": Method(
-        1, f"{__name__}.trees:one_feature", {}, "the feature that ranks validation data best"
-    ),
-    "random": Method(1, f"{__name__}.trees:random_order", {}, "random order"),
-    "sour": Method(
+    "one_feature": _method(1, "trees:one_feature", {}, "the feature that ranks validation data best"),
+    "random": _method(1, "trees:random_order", {}, "random order"),
+    "sour": _method(
         1,
-        f"{__name__}.cleaning:sour",
+        "cleaning:sour",
         SOUR,
         "lambdarank without the consistent outliers of a base model (end 0: as many trees as rounds)",
     ),
-    "isolation": Method(
+    "isolation": _method(
         1,
-        f"{__name__}.cleaning:isolation",
+        "cleaning:isolation",
         {"kind": "all", "contamination": 0.0, **LAMBDARANK},
         "lambdarank without documents that an isolation forest isolates (contamination 0: by score)",
     ),
-    "peer": Method(
+    "peer": _method(
         1,
-        f"{__name__}.cleaning:peer",
+        "cleaning:peer",
         {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK},
         "lambdarank minus the gradients of permuted labels",
     ),
-    "corrected": Method(
+    "corrected": _method(
         1,
-        f"{__name__}.cleaning:corrected",
+        "cleaning:corrected",
         BOUGHT | LAMBDARANK,
         "lambdarank after true grades of some training rows were bought (gold; -1: of all)",
     ),
-    "cleaned": Method(
+    "cleaned": _method(
         1,
-        f"{__name__}.cleaning:cleaned",
+        "cleaning:cleaned",
         {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT, **LAMBDARANK},
         "lambdarank on what a detector and a cleaner leave; noise: true, or gold to estimate it",
     ),
-    "robust": Method(
+    "robust": _method(
         1,
-        f"{__name__}.cleaning:robust",
+        "cleaning:robust",
         {NOISE: "", **BOUGHT, **LAMBDARANK},
         "RobustRanker with bought true grades (gold), the true noise (noise = true), or the data alone",
     ),
-    "neural": Method(
+    "neural": _method(
         1,
-        f"{__name__}.neural:neural",
+        "neural:neural",
         NEURAL,
         "NeuralRanker: any loss, robust form, co-teaching (forget), reweighting (bins) or debiasing",
     ),
