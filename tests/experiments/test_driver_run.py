@@ -121,7 +121,7 @@ def test_two_drivers_at_once_compute_every_cell_once(small_recipe, tmp_path):
     assert exported(shared) == exported(alone)
     with Store(shared) as store:
         count = store._connection.execute("SELECT count(*), count(DISTINCT key) FROM results").fetchone()
-    assert count == (16, 16)
+    assert tuple(count) == (16, 16)
 
 
 @pytest.mark.slow

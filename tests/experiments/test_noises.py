@@ -112,3 +112,8 @@ def test_only_methods_that_are_told_see_the_matrix_and_answers_are_counted(cells
         assert score(cell, splits).chosen["judgements"] == 7
     assert SEEN["data"] is None
     assert SEEN["true"].matrix[0, 0] == pytest.approx(0.7)
+
+
+def test_an_unknown_noise_is_named(clean):
+    with pytest.raises(CleanrankError, match=r"unknown noise 'unifrom'\. Did you mean 'uniform'"):
+        add_noise("unifrom", 0.1, clean, ("train",), seed=4)

@@ -125,8 +125,10 @@ class _Worker:
 
     def end(self) -> str:
         """Kills the process; returns the end of what it has printed, on a line of its own."""
-        while not (self.future.running() or self.future.done()):
-            time.sleep(0.001)  # loky cannot shut down beside a call that it has not picked up yet
+        for _ in range(1000):  # loky cannot shut down beside a call that it has not picked up yet
+            if self.future.running() or self.future.done():
+                break
+            time.sleep(0.001)
         self.pool.shutdown(kill_workers=True)
         if self.output.closed:
             return ""

@@ -24,7 +24,7 @@ from cleanrank.clicks.models import ClickModel
 from cleanrank.clicks.simulate import Flip
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.types import FloatArray, IntArray, RankingData
-from cleanrank.validation import check_integer, check_number
+from cleanrank.validation import check_integer, check_number, one_of
 
 if TYPE_CHECKING:
     from cleanrank.rankers.neural.ranker import NeuralRanker
@@ -61,6 +61,7 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
     """
     if not rate:
         return clean
+    one_of("noise", name, NOISES)
     seeds = [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
     if name in PROFILES:
         # One matrix for both splits: judges do not know which documents will be used for what.

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,22 +21,13 @@ from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
 from cleanrank.validation import one_of
 
+if TYPE_CHECKING:
+    from cleanrank.experiments.store import Store
+
 # Of data from files: the lowest grade that becomes 1, all others 0; without it grades stay as they are.
 FILE_OPTIONS: dict[str, Any] = {"relevant": 1}
 # Of texts: what their preparation takes.
 TEXT_OPTIONS: dict[str, Any] = {"terms": 5000, "weighting": "counts", "share": 1.0, "negatives": 0}
-
-
-class FileHashes(Protocol):
-    """Remembers hashes of files, so that a large one is read once."""
-
-    def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
-        """The hash noted for a file of this size and time."""
-        ...
-
-    def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
-        """Notes one."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -118,8 +109,8 @@ def _thetas(fold: int, options: Mapping[str, Any]) -> Splits:
     return Splits(train, validation, test)
 
 
-def identity_of(name: str, fold: int, options: Mapping[str, Any], *, hashes: FileHashes | None = None) -> str:
-    """What distinguishes these data from all others."""
+def identity_of(name: str, fold: int, options: Mapping[str, Any], *, hashes: "Store | None" = None) -> str:
+    """What distinguishes these data from all others; ``hashes`` remembers those of files, which may be large."""
     if name in GENERATORS:
         return f"{name} {GENERATORS[name].version}"
     whole = hashlib.sha256()
@@ -136,7 +127,7 @@ def _single_files(paths: Sequence[Path]) -> list[Path]:
     return [file for files in below for file in files if file.is_file()]
 
 
-def _hash(path: Path, hashes: FileHashes | None) -> str:
+def _hash(path: Path, hashes: "Store | None") -> str:
     stat = path.stat()
     place = str(path.resolve()), stat.st_size, stat.st_mtime_ns
     if hashes is not None and (noted := hashes.file_hash(*place)):

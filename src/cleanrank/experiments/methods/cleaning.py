@@ -57,13 +57,8 @@ def sour(task: MethodTask) -> MethodResult:
     shares = (first["variant"], first["min_frequency"], first["folds"]) == ("sour", 1.0, 0)
     inside = {key: list(task.grid[key]) for key in CHOSEN_INSIDE if shares and key in task.grid}
     outside = [c for c in task.choices() if all(c[key] == values[0] for key, values in inside.items())]
-    fits = (
-        (
-            _sour_ranker({**task.params, **choice, **inside}, task).fit_data(task.train, task.validation),
-            choice,
-        )
-        for choice in outside
-    )
+    rankers = ((_sour_ranker({**task.params, **choice, **inside}, task), choice) for choice in outside)
+    fits = ((ranker.fit_data(task.train, task.validation), choice) for ranker, choice in rankers)
     model, choice = best_of(fits, lambda each: each[0].chosen_["validation"] or 0.0)
     return MethodResult(model.predict(task.test.X), {**choice, **model.chosen_})
 
