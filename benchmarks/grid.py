@@ -12,8 +12,8 @@ from pathlib import Path
 
 from timing import write_result
 
+from cleanrank.experiments.driver import reproduce
 from cleanrank.experiments.recipe import Recipe, read_recipe
-from cleanrank.experiments.reproduce import reproduce
 
 CELLS = 1000
 REPEATS = 5

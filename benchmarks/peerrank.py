@@ -14,10 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from cleanrank.experiments.cells import choose
+from cleanrank.experiments.cells import filter_cells
+from cleanrank.experiments.driver import Tally, plan, run_cells
 from cleanrank.experiments.recipe import read_recipe
-from cleanrank.experiments.reproduce import plan
-from cleanrank.experiments.run import Tally, run_cells
 from cleanrank.experiments.store import Store
 
 
@@ -48,7 +47,7 @@ def main() -> None:
     end = time.monotonic() + 60 * given.minutes
 
     def watch(tally: Tally) -> None:
-        left = f", {tally.left_seconds:.0f} s left" if tally.left_seconds else ""
+        left = f", {tally.seconds_left:.0f} s left" if tally.seconds_left else ""
         done = f"{tally.finished}/{tally.total} ({tally.failed} failed)"
         print(f"{done} after {tally.seconds:.0f} s{left}: {tally.latest}", flush=True)
         if time.monotonic() > end:
@@ -58,7 +57,7 @@ def main() -> None:
         try:
             for path in given.recipe:
                 recipe = read_recipe(path)
-                cells = choose(plan(recipe, store), given.only)
+                cells = filter_cells(plan(recipe, store), given.only)
                 run_cells(cells, store, recipe.name, jobs=given.workers, watch=watch)
         except OutOfTime:
             print("out of time: the same command goes on from here", flush=True)

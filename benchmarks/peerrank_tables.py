@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import Recipe, read_recipe
-from cleanrank.experiments.reproduce import collect, plan
 from cleanrank.experiments.store import Store
 from cleanrank.report.gains import RULE, Gain, crossed_interval, gains
 from cleanrank.report.panels import Panel, Point
@@ -41,7 +41,7 @@ def levels(
     done = [r for r in records if r.status == "done"]
     for level in dict.fromkeys(map(level_of, done)):
         here = [r for r in done if level_of(r) == level]
-        labels = [c.label for c in recipe.contenders if any(r.cell["method"] == c.label for r in here)]
+        labels = [c.label for c in recipe.methods if any(r.cell["method"] == c.label for r in here)]
         by = {(r.cell["method"], r.cell["seed"], r.cell["fold"]): r.values[measure] for r in here}
         folds = sorted({f for _, _, f in by})
         seeds = [

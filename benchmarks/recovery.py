@@ -21,9 +21,8 @@ from typing import Any
 from timing import write_result
 
 from cleanrank.data.files import written_whole
+from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
 from cleanrank.experiments.recipe import read_recipe
-from cleanrank.experiments.reproduce import Reproduction, collect, plan, reproduce
-from cleanrank.experiments.run import Tally
 from cleanrank.experiments.store import Store
 from cleanrank.report.detected import Detection, detection_card
 from cleanrank.report.plots import save_figure
@@ -98,7 +97,7 @@ def run(
         nonlocal told
         if time.monotonic() - told > 15:
             told = time.monotonic()
-            left = "" if tally.left_seconds is None else f", {tally.left_seconds / 60:.0f} min left"
+            left = "" if tally.seconds_left is None else f", {tally.seconds_left / 60:.0f} min left"
             print(f"{part}: {tally.finished} of {tally.total} cells{left}", flush=True)
 
     recipe = ROOT / "recipes" / "recovery" / f"{part}.toml"
@@ -113,7 +112,7 @@ def run(
 def of_store(path: Path, quick: bool, store: str, only: Sequence[str]) -> Reproduction:
     """What is stored of a part, be it whole or not."""
     recipe = read_recipe(path)
-    recipe = recipe.quickly() if quick else recipe
+    recipe = recipe.reduced() if quick else recipe
     with Store(store) as runs:
         cells = plan(recipe, runs, only=only)
         records = collect(cells, runs, recipe.name)

@@ -7,8 +7,8 @@ prints the table of the collapse: python examples/niu_collapse.py [STORE]
 import sys
 from pathlib import Path
 
+from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import read_recipe
-from cleanrank.experiments.reproduce import collect, plan
 from cleanrank.experiments.store import Store
 from cleanrank.report.collapse import collapse
 from cleanrank.report.markdown import markdown_collapse

@@ -19,7 +19,7 @@ from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.diagnosis import diagnose
 from cleanrank.diagnosis.diagnose import Diagnosis
-from cleanrank.experiments.detection import agreement
+from cleanrank.experiments.studies.labels import agreement
 from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import LabelIssues
 from cleanrank.metrics.comparison import Comparison, compare

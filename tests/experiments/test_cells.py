@@ -5,7 +5,7 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.experiments import cells as module
-from cleanrank.experiments.cells import choose, expand, key_of
+from cleanrank.experiments.cells import expand, filter_cells, key_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Data, Noise, read_recipe
 
@@ -126,7 +126,7 @@ def test_the_same_data_twice_are_refused(recipe):
     ],
 )
 def test_only_filters(recipe, only, left):
-    assert len(choose(expand(recipe, identity), only)) == left
+    assert len(filter_cells(expand(recipe, identity), only)) == left
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ def test_only_filters(recipe, only, left):
 )
 def test_only_names_what_it_knows(recipe, only, message):
     with pytest.raises(UnknownNameError, match=message):
-        choose(expand(recipe, identity), [only])
+        filter_cells(expand(recipe, identity), [only])
 
 
 def test_only_needs_an_equals_sign(recipe):
     with pytest.raises(InvalidInputError, match="must read field=value"):
-        choose(expand(recipe, identity), ["mq2008"])
+        filter_cells(expand(recipe, identity), ["mq2008"])
 
 
 def test_cells_read_as_words(recipe):

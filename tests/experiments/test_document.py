@@ -5,9 +5,8 @@ import pytest
 
 from cleanrank.experiments.cells import expand
 from cleanrank.experiments.document import markdown_page
+from cleanrank.experiments.driver import Reproduction, Tally
 from cleanrank.experiments.recipe import read_recipe
-from cleanrank.experiments.reproduce import Reproduction
-from cleanrank.experiments.run import Tally
 from cleanrank.report.published import Published
 from cleanrank.types import RunRecord
 from tests.experiments.toys import RECIPE, write_small

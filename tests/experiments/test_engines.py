@@ -13,9 +13,10 @@ from cleanrank.errors import InvalidInputError
 from cleanrank.experiments import engines
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
 from cleanrank.experiments.results import unpack
-from tests.experiments.toys import FIGURE, MOODY, figure
+from tests.experiments.toys import FIGURE, MOODY, figure, workers_of
 
 ROOT = Path(__file__).parents[2]
+PATH = f"{ROOT}{os.pathsep}{ROOT / 'src'}"
 
 
 def cells(n, **more):
@@ -56,14 +57,20 @@ def test_a_worker_that_dies_at_a_cell_twice_fails_that_cell_alone():
     assert len(found) == len(asked)
     lost = unpack(found.pop("deadly"))
     assert lost.status == "failed"
-    assert "ended with code 7" in lost.error
+    assert "ended with EXIT(7)" in lost.error
     assert "a last word" in lost.error
     assert {unpack(p).status for p in found.values()} == {"done"}
 
 
+def test_what_a_cell_prints_stays_off_the_screen(capfd):
+    ((_, packed),) = run_local([("k", json.dumps({"seed": 3, "prints": "loud"}))], target=MOODY)
+    assert packed == figure(json.dumps({"seed": 3}))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_signal_that_killed_a_worker_is_named():
     ((_, packed),) = run_local([("k", json.dumps({"killed": True}))], target=MOODY)
-    assert "was killed by SIGKILL" in unpack(packed).error
+    assert "ended with SIGKILL(-9)" in unpack(packed).error
 
 
 def test_a_cell_whose_worker_died_once_is_tried_again(tmp_path):
@@ -78,8 +85,7 @@ def test_killing_a_worker_from_outside_loses_nothing():
     for key, packed in run_local(asked, jobs=2, target=FIGURE):
         found[key] = packed
         if len(found) in (3, 10):
-            workers = [c for c in psutil.Process().children() if "worker" in " ".join(c.cmdline())]
-            workers[-1].send_signal(signal.SIGKILL)
+            workers_of(psutil.Process())[-1].send_signal(signal.SIGKILL)
     assert found == {k: figure(t) for k, t in asked}
 
 
@@ -91,7 +97,7 @@ def test_workers_that_cannot_start_end_the_run_with_their_words():
 def test_closing_the_stream_ends_the_workers():
     stream = run_local(cells(100, seconds=0.05), jobs=2, target=FIGURE)
     next(stream)
-    started = [c for c in psutil.Process().children() if "worker" in " ".join(c.cmdline())]
+    started = workers_of(psutil.Process())
     assert len(started) >= 1
     stream.close()
     _, alive = psutil.wait_procs(started, timeout=5)
@@ -104,13 +110,59 @@ def test_workers_die_with_a_killed_driver():
         "items = [(str(i), json.dumps({'seed': i, 'seconds': 30})) for i in range(4)]\n"
         "list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))\n"
     )
-    driver = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    driver = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": PATH})
     try:
-        workers = _wait_for(lambda: len(found := psutil.Process(driver.pid).children()) == 2 and found)
+        workers = _wait_for(lambda: len(found := workers_of(psutil.Process(driver.pid))) == 2 and found)
         time.sleep(0.5)
     finally:
         driver.kill()
         driver.wait()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert not alive
+
+
+def test_a_script_needs_no_guard_around_its_main_part(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json; from cleanrank.experiments.engines import run_local\n"
+        "items = [(str(i), json.dumps({'seed': i})) for i in range(3)]\n"
+        "print(len(list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": PATH},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ran.stdout, ran.stderr) == ("3\n", "")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 1.5])
+def test_an_interrupt_ends_driver_and_workers_without_a_word_of_theirs(seconds, tmp_path):
+    script = (
+        "import json; from cleanrank.experiments.engines import run_local\n"
+        "items = [(str(i), json.dumps({'seed': i, 'seconds': 30})) for i in range(4)]\n"
+        f"open({str(tmp_path / 'begun')!r}, 'w').close()\n"
+        "try:\n"
+        "    list(run_local(items, jobs=2, target='tests.experiments.toys:figure'))\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    driver = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": PATH},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    _wait_for((tmp_path / "begun").exists)
+    workers = _wait_for(lambda: workers_of(psutil.Process(driver.pid)))
+    time.sleep(seconds)
+    os.killpg(driver.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
+    out, err = driver.communicate(timeout=30)
+    assert (out, err, driver.returncode) == ("interrupted\n", "", 0)
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert not alive
 

@@ -3,9 +3,9 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.experiments.methods import METHODS, Judge
-from cleanrank.experiments.noises import NOISES, SESSIONS, give_labels, profile_between
-from cleanrank.experiments.work import score
+from cleanrank.experiments.cell import score
+from cleanrank.experiments.methods import METHODS, Judge, Method
+from cleanrank.experiments.noises import NOISES, SESSIONS, add_noise, noise_profile
 from cleanrank.noise.profiles import PROFILES, make_profile
 from tests.experiments.toys import cell_of
 
@@ -24,7 +24,7 @@ def clean():
 @pytest.mark.parametrize("name", FIVE)
 def test_labels_stay_on_the_scale_and_the_clean_data_stay_clean(clean, name):
     before = [data.y.copy() for data in clean]
-    given = give_labels(name, 0.3, clean, ("train", "validation"), seed=4)
+    given = add_noise(name, 0.3, clean, ("train", "validation"), seed=4)
     for data, noisy, y in zip(clean, given, before, strict=True):
         assert (noisy.y >= 0).all()
         assert noisy.y.max() <= 4
@@ -35,18 +35,18 @@ def test_labels_stay_on_the_scale_and_the_clean_data_stay_clean(clean, name):
 
 @pytest.mark.parametrize("name", FIVE)
 def test_rate_0_is_no_noise_and_noise_keeps_to_its_splits(clean, name):
-    assert give_labels(name, 0.0, clean, ("train", "validation"), seed=4) == clean
-    train, validation = give_labels(name, 0.3, clean, ("train",), seed=4)
+    assert add_noise(name, 0.0, clean, ("train", "validation"), seed=4) == clean
+    train, validation = add_noise(name, 0.3, clean, ("train",), seed=4)
     assert validation is clean[1]
-    again, _ = give_labels(name, 0.3, clean, ("train", "validation"), seed=4)
+    again, _ = add_noise(name, 0.3, clean, ("train", "validation"), seed=4)
     assert (train.y == again.y).all()
 
 
 @pytest.mark.parametrize("name", ["uneven", "missed"])
 def test_counted_errors_match_the_matrix(name):
     clean = cr.make_ranking(400, 2, docs_per_query=40, seed=3), made(2, 5)
-    train, _ = give_labels(name, 0.2, clean, ("train",), seed=5)
-    T = profile_between(name, 0.2, clean[0], train, 5).matrix
+    train, _ = add_noise(name, 0.2, clean, ("train",), seed=5)
+    T = noise_profile(name, 0.2, clean[0], train, 5).matrix
     for grade in range(5):
         rows = train.y[clean[0].y == grade]
         found = np.bincount(rows, minlength=5) / len(rows)
@@ -63,9 +63,9 @@ def test_uneven_errs_three_times_as_often_on_the_top_grade_and_keeps_its_mean():
 
 
 def test_clicks_give_the_ends_of_the_scale_and_mostly_to_what_deserves_them(clean):
-    train, _ = give_labels("clicks", 0.1, clean, ("train",), seed=4)
+    train, _ = add_noise("clicks", 0.1, clean, ("train",), seed=4)
     assert set(np.unique(train.y)) == {0, 4}
-    T = profile_between("clicks", 0.1, clean[0], train, 5).matrix
+    T = noise_profile("clicks", 0.1, clean[0], train, 5).matrix
     clicked = T[:, 4]
     present = np.bincount(clean[0].y, minlength=5) > 20
     assert (np.diff(clicked[present]) > 0).all()
@@ -77,7 +77,7 @@ def test_clicks_give_the_ends_of_the_scale_and_mostly_to_what_deserves_them(clea
 
 
 def test_click_labels_follow_the_rate(clean):
-    low, high = (give_labels("clicks", rate, clean, ("train",), seed=4)[0].y for rate in (0.01, 0.3))
+    low, high = (add_noise("clicks", rate, clean, ("train",), seed=4)[0].y for rate in (0.01, 0.3))
     assert (low[clean[0].y == 0] > 0).mean() < (high[clean[0].y == 0] > 0).mean()
 
 
@@ -88,27 +88,32 @@ def test_every_profile_of_the_house_is_a_noise():
 def test_a_judge_tells_up_to_its_budget():
     judge = Judge([3, 1, 2, 0], 2)
     assert judge([1, 1]).tolist() == [1, 1]
-    assert judge.told == 1
+    assert judge.n_judged == 1
     with pytest.raises(CleanrankError, match="rows to judge must be 2 at the most; got 3"):
         judge([0, 2])
-    assert judge.told == 1
+    assert judge.n_judged == 1
     assert Judge([3, 1, 2, 0], -1)([0, 1, 2, 3]).tolist() == [3, 1, 2, 0]
 
 
+SEEN = {}
+
+
+def look(task):
+    SEEN[task.params["noise"]] = task.profile
+    task.judge(range(task.params["gold"]))
+    return METHODS["random"].run(task)
+
+
 def test_only_methods_that_are_told_see_the_matrix_and_answers_are_counted(cells, splits, monkeypatch):
-    seen = {}
-
-    def look(task):
-        seen[task.params["noise"]] = task.profile
-        task.judge(range(task.params["gold"]))
-        return METHODS["random"].run(task)
-
-    from cleanrank.experiments.methods import Method
-
-    monkeypatch.setitem(METHODS, "look", Method(1, look, {}, ""))
+    monkeypatch.setitem(METHODS, "look", Method(1, f"{__name__}:look", {}, ""))
     inputs = cell_of(cells, rate=0.3).inputs
     for told in ("true", "data"):
         cell = {**inputs, "algorithm": "look", "version": 1, "params": {"noise": told, "gold": 7}}
         assert score(cell, splits).chosen["judgements"] == 7
-    assert seen["data"] is None
-    assert seen["true"].matrix[0, 0] == pytest.approx(0.7)
+    assert SEEN["data"] is None
+    assert SEEN["true"].matrix[0, 0] == pytest.approx(0.7)
+
+
+def test_an_unknown_noise_is_named(clean):
+    with pytest.raises(CleanrankError, match=r"unknown noise 'unifrom'\. Did you mean 'uniform'"):
+        add_noise("unifrom", 0.1, clean, ("train",), seed=4)

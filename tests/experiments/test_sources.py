@@ -2,9 +2,8 @@ import hashlib
 
 import pytest
 
-from cleanrank.errors import CleanrankError, MissingDataError
-from cleanrank.experiments.sources import check_data, identity_of, load_splits
-from cleanrank.experiments.strict import Table
+from cleanrank.errors import MissingDataError, UnknownNameError
+from cleanrank.experiments.sources import identity_of, load_splits, source_of
 from tests.oracles import same_data
 
 OPTIONS = {"n_queries": 50, "n_features": 6, "docs_per_query": 6.0}
@@ -62,12 +61,12 @@ def test_a_changed_file_is_other_data(folder, name):
 
 def test_hashes_are_noted_and_reused(folder):
     notes = Notes()
-    found = identity_of("MQ2008", 1, {}, notes=notes)
+    found = identity_of("MQ2008", 1, {}, hashes=notes)
     assert len(notes) == 3
-    assert identity_of("MQ2008", 1, {}, notes=notes) == found
+    assert identity_of("MQ2008", 1, {}, hashes=notes) == found
     for place in notes:
         notes[place] = "noted"
-    assert identity_of("MQ2008", 1, {}, notes=notes) != found
+    assert identity_of("MQ2008", 1, {}, hashes=notes) != found
 
 
 def test_data_that_are_not_there_say_how_to_get_them(tmp_path, monkeypatch):
@@ -91,12 +90,20 @@ def test_texts_take_the_options_of_their_preparation(tmp_path, monkeypatch):
     found = load_splits("20-newsgroups", 1, {"terms": 3, "share": 0.5})
     assert [d.n_docs for d in found] == [4, 4, 16]
     assert found.test.n_features == 3
-    table = Table({"name": "20news"}, "data", {"name": "", "folds": [], "options": {}})
-    assert check_data(table, "20news", [1], {"weighting": "tfidf"}) == "20-newsgroups"
-    with pytest.raises(CleanrankError, match="terms"):
-        check_data(table, "20news", [1], {"terms": "many"})
-    with pytest.raises(CleanrankError, match="relevant"):
-        check_data(table, "20news", [1], {"relevant": 1})
+    source = source_of("20news")
+    assert (source.name, set(source.options)) == (
+        "20-newsgroups",
+        {"terms", "weighting", "share", "negatives"},
+    )
+
+
+def test_sources_are_known_by_name_on_this_machine_or_not():
+    assert source_of("MSLR WEB10K").name == "mslr-web10k"
+    assert source_of("synthetic").folds is None
+    with pytest.raises(UnknownNameError, match=r"unknown data set 'mq2080'\. Did you mean 'mq200"):
+        source_of("mq2080")
+    with pytest.raises(UnknownNameError, match="unknown data set 'movielens"):
+        source_of("movielens-100k")
 
 
 def test_the_identity_of_folders_is_that_of_their_files(tmp_path, monkeypatch):

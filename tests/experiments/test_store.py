@@ -79,9 +79,9 @@ def test_two_done_results_of_a_key_are_impossible_even_by_hand(store):
 
 
 def test_a_cell_shows_under_the_labels_of_each_recipe(store):
-    store.ask("a", {"k": CELL, "never run": CELL})
+    store.add_recipe("a", {"k": CELL, "never run": CELL})
     store.add("k", "a", CELL, done(0.5))
-    store.ask("b", {"k": {**CELL, "method": "other label"}})
+    store.add_recipe("b", {"k": {**CELL, "method": "other label"}})
     assert [r.cell["method"] for r in store.records(recipe="a")] == ["m"]
     assert [r.cell["method"] for r in store.records(recipe="b")] == ["other label"]
     assert store.records(recipe="c") == []
@@ -217,7 +217,7 @@ def test_a_full_disk_is_said_and_leaves_the_store_usable(store):
     store.add("k", "r", CELL, done(0.5))
     pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(BadFileError, match=r"disk is full.*Make room"):
+    with pytest.raises(BadFileError, match=r"disk is full.*Free space"):
         store.add("large", "r", {**CELL, "about": "x" * 100_000}, done(0.5))
     store._connection.execute("PRAGMA max_page_count = 100000")
     assert store.add("later", "r", CELL, done(0.5))

@@ -73,6 +73,8 @@ def figure(text: str) -> bytes:
 def moody(text: str) -> bytes:
     """Does what the cell says: dies, dies once, is killed, fails, or gives a figure."""
     cell = json.loads(text)
+    if "prints" in cell:
+        print(cell["prints"], flush=True)
     if cell.get("dies") or ("dies_once" in cell and _first_time(Path(cell["dies_once"]))):
         print("a last word", flush=True)
         os._exit(7)
@@ -81,6 +83,11 @@ def moody(text: str) -> bytes:
     if cell.get("fails"):
         return pack(failure("no luck"))
     return figure(text)
+
+
+def workers_of(driver):
+    """The worker processes of a driver, without loky's tracker of resources."""
+    return [c for c in driver.children() if "popen_loky" in " ".join(c.cmdline())]
 
 
 def _first_time(path: Path) -> bool:

@@ -15,11 +15,11 @@ import numpy as np
 
 import cleanrank as cr
 from cleanrank.experiments.cells import expand
-from cleanrank.experiments.methods import METHODS, Judge, Task, Unjudged
-from cleanrank.experiments.noises import NOISES, give_labels, profile_between
+from cleanrank.experiments.methods import METHODS, Judge, MethodTask, Unjudged
+from cleanrank.experiments.noises import NOISES, add_noise, noise_profile
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.sources import load_splits
-from cleanrank.experiments.studies import STUDIES, Inquiry
+from cleanrank.experiments.studies import STUDIES, StudyTask
 from cleanrank.issues.find import DETECTORS
 from cleanrank.noise.profiles import PROFILES
 
@@ -126,8 +126,8 @@ def method(name):
         params = {**known, **{k: v for k, v in small.items() if k in known}}
         given = {"cleaned": {"detector": "isolation"}, "robust": {"noise": "true"}}.get(name, {})
         data = splits()
-        labels = give_labels("uniform", 0.2, (data.train, data.validation), ("train", "validation"), 3)
-        task = Task(
+        labels = add_noise("uniform", 0.2, (data.train, data.validation), ("train", "validation"), 3)
+        task = MethodTask(
             labels[0],
             labels[1],
             Unjudged(data.test.X, data.test.indptr),
@@ -135,7 +135,7 @@ def method(name):
             grid={"num_leaves": [3, 7]} if "num_leaves" in params else {},
             seed=3,
             judge=Judge(data.train.y, -1),
-            profile=profile_between("uniform", 0.2, data.train, labels[0], data.train.n_grades),
+            profile=noise_profile("uniform", 0.2, data.train, labels[0], data.train.n_grades),
         )
         return np.asarray(METHODS[name].run(task).scores, dtype=np.float64)
 
@@ -147,12 +147,12 @@ def study(name):
         data = splits()
         known = STUDIES[name].params
         small = {**TREES, "end": 6, "steps": 20, "pairs": 200}
-        train, validation = give_labels(
+        train, validation = add_noise(
             "uniform", 0.2, (data.train, data.validation), ("train", "validation"), 3
         )
-        profile = profile_between("uniform", 0.2, data.train, train, data.train.n_grades)
+        profile = noise_profile("uniform", 0.2, data.train, train, data.train.n_grades)
         params = {**known, **{k: v for k, v in small.items() if k in known}}
-        inquiry = Inquiry(data, train, validation, profile, params, "ndcg@10", 3)
+        inquiry = StudyTask(data, train, validation, profile, params, "ndcg@10", 3)
         return np.array([value for _, value in sorted(STUDIES[name].run(inquiry).means.items())])
 
     return run
@@ -161,7 +161,7 @@ def study(name):
 def labels(name):
     def run():
         data = splits() if name != "class-conditional" else binary_splits()
-        made = give_labels(name, 0.3, (data.train, data.validation), ("train", "validation"), 3)
+        made = add_noise(name, 0.3, (data.train, data.validation), ("train", "validation"), 3)
         return np.concatenate([part.y for part in made]).astype(np.float64)
 
     return run

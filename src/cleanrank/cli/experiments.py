@@ -16,8 +16,7 @@ from cleanrank.errors import invalid
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
-    from cleanrank.experiments.reproduce import Reproduction
-    from cleanrank.experiments.run import Tally
+    from cleanrank.experiments.driver import Reproduction, Tally
     from cleanrank.types import RunRecord
 
 STORE = Path(".cleanrank") / "runs.sqlite"
@@ -80,7 +79,7 @@ def reproduce(
         return
     if recipe is None:
         raise typer.BadParameter("name a recipe, or ask for --matrix", param_hint="RECIPE")
-    from cleanrank.experiments.reproduce import reproduce as run_recipe
+    from cleanrank.experiments.driver import reproduce as run_recipe
 
     try:
         with _progress() as watch:
@@ -176,7 +175,7 @@ def export_runs(
     store: StoreOption = STORE,
 ) -> None:
     """Write one row per cell and measure."""
-    from cleanrank.experiments.export import export
+    from cleanrank.experiments.results import export
 
     with _open(store) as runs:
         if recipe is not None:
@@ -209,7 +208,7 @@ def collect_garbage(
 
 
 def _matrix(recipes: Path, store: Path, page: Path, as_json: bool) -> None:
-    from cleanrank.experiments.reproduce import matrix
+    from cleanrank.experiments.driver import matrix
 
     page.parent.mkdir(parents=True, exist_ok=True)
     rows = matrix(recipes, store, page)
@@ -260,7 +259,7 @@ def _lines() -> "Callable[[Tally], None]":
 def _words(tally: "Tally") -> str:
     words = f"{tally.finished:,} of {tally.total:,} cells"
     words += f", {tally.failed:,} failed" if tally.failed else ""
-    left = tally.left_seconds
+    left = tally.seconds_left
     return words + (f", about {_time(left)} left" if left else "")
 
 
@@ -292,7 +291,7 @@ def _say_failures(found: "Reproduction", store: Path) -> None:
 def _render(found: "Reproduction", page: Path, markdown: Path | None, pictures: Path | None) -> None:
     from cleanrank.data.files import written_whole
     from cleanrank.experiments.document import markdown_page
-    from cleanrank.experiments.reproduce import write_run_report
+    from cleanrank.experiments.driver import write_run_report
 
     page.parent.mkdir(parents=True, exist_ok=True)
     write_run_report(found, page)

@@ -18,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.catalogue import entry_of
-from cleanrank.noise.pair_noise import pnoise_curve, pnoise_expected, signal_left
+from cleanrank.noise.pair_noise import (
+    composition,
+    pnoise_curve,
+    pnoise_expected,
+    pooled_pnoise,
+    query_pnoise,
+    signal_left,
+)
 from cleanrank.noise.profiles import make_profile, proportions_of
 from cleanrank.noise.scales import best_proportions
 from cleanrank.types import FloatArray, IntArray
@@ -34,7 +41,6 @@ FAMILIES = (
 )  # those of judges' errors that fit any number of grades
 TURNING_POINT = 0.4
 STEPS = 200
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -138,43 +144,6 @@ def _curve(
     )
 
 
-def composition(counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Pairs of equal grade (C,) and of grades l < j (C, C, upper triangle) within queries.
-
-    >>> same, other = composition(np.array([[2, 1], [0, 3]]))
-    >>> same.tolist(), other.tolist()
-    ([1.0, 3.0], [[0.0, 2.0], [0.0, 0.0]])
-    """
-    n = counts.astype(np.float64)
-    return (n * (n - 1) / 2).sum(axis=0), np.triu(n.T @ n, 1)
-
-
-def pooled_pnoise(
-    matrix: npt.ArrayLike, same: FloatArray, other: FloatArray, *, new_weight: float = 0.5
-) -> float:
-    """Expected wrong pairs over expected pairs, summed over queries of a given composition."""
-    G, A = _orders(np.asarray(matrix, dtype=np.float64))
-    new = float(same @ np.diag(A))
-    pairs = new + float((other * A).sum())
-    return (new_weight * new + float((other * G).sum())) / pairs if pairs > 0 else float("nan")
-
-
-def query_pnoise(matrix: npt.ArrayLike, counts: IntArray, *, new_weight: float = 0.5) -> FloatArray:
-    """The same ratio for every query alone; NaN where a query expects no pair of different given grades."""
-    G, A = _orders(np.asarray(matrix, dtype=np.float64))
-    own = np.diag(A)
-    found = np.empty(len(counts))
-    rows = max(1, BLOCK // counts.shape[1] ** 2)
-    for start in range(0, len(counts), rows):
-        n = counts[start : start + rows].astype(np.float64)
-        new = (n * (n - 1) / 2) @ own
-        wrong = np.einsum("ql,lj,qj->q", n, np.triu(G, 1), n)
-        every = new + np.einsum("ql,lj,qj->q", n, np.triu(A, 1), n)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found[start : start + rows] = (new_weight * new + wrong) / every
-    return found
-
-
 def limits_of(pnoise: Callable[[float], float], highest: float, at: float = TURNING_POINT) -> Limits:
     """Finds the limits of a curve on [0, ``highest``], where labels have lost all information at the latest.
 
@@ -212,11 +181,6 @@ def _bend(rates: FloatArray, values: FloatArray) -> float | None:
     height = (values - values[0]) / (values[-1] - values[0]) - rates / rates[-1]
     place = int(height.argmax())
     return float(round(rates[place], 6)) if height[place] > 0.02 else None
-
-
-def _orders(T: FloatArray) -> tuple[FloatArray, FloatArray]:
-    G = T @ np.tril(np.ones_like(T), -1) @ T.T
-    return G, G + G.T
 
 
 def _upper_tenth(values: FloatArray) -> float:

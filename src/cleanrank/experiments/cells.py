@@ -10,12 +10,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from cleanrank.errors import invalid
-from cleanrank.experiments.recipe import Contender, Data, Noise, Recipe
+from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import to_json
-from cleanrank.experiments.studies import contender as known_contender
+from cleanrank.experiments.studies import algorithm
 from cleanrank.validation import one_of
 
 # Goes up when reading data, corrupting labels or measuring changes figures for reasons outside a method.
@@ -28,7 +29,7 @@ Fingerprint = Callable[[str, int, Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellSpec:
     """One point of the grid.
 
     Attributes:
@@ -60,29 +61,43 @@ def key_of(inputs: Mapping[str, Any]) -> str:
     return hashlib.sha256(to_json({"protocol": PROTOCOL, **counted}).encode()).hexdigest()
 
 
-def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[Cell]:
+def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[CellSpec]:
     """All cells of a recipe; those that share data and noise stand together, so that workers reuse them.
 
     Args:
         recipe: what to expand.
         fingerprint: (data set, fold, options) -> identity of the data.
     """
-    cells = [
-        _cell(recipe, data, fold, noise, rate, contender, seed, identity)
-        for data in recipe.data
-        for fold in data.folds
-        for identity in [fingerprint(data.name, fold, data.options)]
-        for noise, rate in _levels(recipe)
-        for seed in recipe.seeds
-        for contender in recipe.contenders
-    ]
-    seen: dict[str, Cell] = {}
-    for cell in cells:
-        if (other := seen.setdefault(cell.key, cell)) is not cell:
-            raise invalid(
-                "cells", "must differ in more than their labels", f"{str(cell)!r} and {str(other)!r}"
-            )
-    return cells
+    cells: dict[str, CellSpec] = {}
+    for data, fold in ((d, fold) for d in recipe.data for fold in d.folds):
+        identity = fingerprint(data.name, fold, data.options)
+        for (noise, rate), seed, method in product(_levels(recipe), recipe.seeds, recipe.methods):
+            inputs = {
+                "dataset": data.label,
+                "method": method.label,
+                "data": data.name,
+                "options": dict(data.options),
+                "identity": identity,
+                "fold": fold,
+                "noise": noise.profile,
+                "rate": rate,
+                "on": list(noise.on),
+                "algorithm": method.method,
+                "version": algorithm(method.method).version,
+                "params": dict(method.params),
+                "grid": {k: list(v) for k, v in method.grid.items()},
+                "select": recipe.select,
+                "seed": seed,
+                "measures": list(recipe.measures),
+            }
+            if data.derived:  # left out otherwise, so that cells of plain data keep their keys
+                inputs["derived"] = data.derived
+            # Through JSON and back, so that a cell is the same before and after a visit to the store.
+            cell = CellSpec(key_of(inputs), json.loads(to_json(inputs)))
+            if (other := cells.setdefault(cell.key, cell)) is not cell:
+                both = f"{str(cell)!r} and {str(other)!r}"
+                raise invalid("cells", "must differ in more than their labels", both)
+    return list(cells.values())
 
 
 def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
@@ -95,44 +110,10 @@ def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
             clean_seen = clean_seen or not rate
 
 
-def _cell(
-    recipe: Recipe,
-    data: Data,
-    fold: int,
-    noise: Noise,
-    rate: float,
-    contender: Contender,
-    seed: int,
-    identity: str,
-) -> Cell:
-    inputs = {
-        "dataset": data.label,
-        "method": contender.label,
-        "data": data.name,
-        "options": dict(data.options),
-        "identity": identity,
-        "fold": fold,
-        "noise": noise.profile,
-        "rate": rate,
-        "on": list(noise.on),
-        "algorithm": contender.method,
-        "version": known_contender(contender.method).version,
-        "params": dict(contender.params),
-        "grid": {k: list(v) for k, v in contender.grid.items()},
-        "select": recipe.select,
-        "seed": seed,
-        "measures": list(recipe.measures),
-    }
-    if data.derived:  # left out otherwise, so that cells of plain data keep their keys
-        inputs["derived"] = data.derived
-    # Through JSON and back, so that a cell is the same before and after a visit to the store.
-    return Cell(key_of(inputs), json.loads(to_json(inputs)))
-
-
-def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
+def filter_cells(cells: Sequence[CellSpec], only: Sequence[str]) -> list[CellSpec]:
     """Keeps the cells that every ``field=value[,value...]`` lets through; case does not matter.
 
-    >>> choose([], ["color=red"])
+    >>> filter_cells([], ["color=red"])
     Traceback (most recent call last):
     cleanrank.errors.UnknownNameError: unknown filter 'color'. Known: dataset, fold, noise, ...
     """
@@ -140,13 +121,12 @@ def choose(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
     for text in only:
         field, equals, values = text.partition("=")
         if not equals:
-            raise invalid(
-                "--only", "must read field=value", repr(text), remedy="As in --only dataset=mq2008."
-            )
+            remedy = "As in --only dataset=mq2008."
+            raise invalid("--only", "must read field=value", repr(text), remedy=remedy)
         one_of("filter", field, FILTERS)
-        there = {_shown(c.inputs[field]).lower(): None for c in cells}
-        wanted = {one_of(field, _shown(_number(v.strip())).lower(), there) for v in values.split(",")}
-        kept = [c for c in kept if _shown(c.inputs[field]).lower() in wanted]
+        present = {_text(c.inputs[field]): None for c in cells}
+        allowed = {one_of(field, _text(_number(v.strip())), present) for v in values.split(",")}
+        kept = [c for c in kept if _text(c.inputs[field]) in allowed]
     return kept
 
 
@@ -157,5 +137,5 @@ def _number(text: str) -> Any:
         return text
 
 
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value).lower()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cleanrank.experiments.reproduce import Reproduction
+from cleanrank.experiments.driver import Reproduction
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.metrics.measure import CONVENTIONS, Measure
 from cleanrank.report.collapse import Collapse, collapse
@@ -22,16 +22,16 @@ RESAMPLES = 500
 _STUDIED = {name: words for study in STUDIES.values() for name, words in study.measures.items()}
 
 
-def markdown_page(found: Reproduction) -> str:
+def markdown_page(run: Reproduction) -> str:
     """Figures with intervals, what is published, and how they came about."""
-    recipe = found.recipe
+    recipe = run.recipe
     summary = summarise(
-        found.records,
+        run.records,
         measures=recipe.measures,
         baseline=recipe.baseline,
-        expected=[c.inputs for c in found.cells],
+        expected=[c.inputs for c in run.cells],
     )
-    parts = [f"# {recipe.title}", f"    {found.command}", recipe.about, recipe.source]
+    parts = [f"# {recipe.title}", f"    {run.command}", recipe.about, recipe.source]
     for heading, measures in _tables(recipe.measures):
         parts += [f"## {heading}", markdown_table(summary, measures)]
     parts += _noise(summary)
@@ -40,7 +40,7 @@ def markdown_page(found: Reproduction) -> str:
     if judged:
         parts += ["## Published figures", markdown_verdicts(judged)]
     parts += [_context(recipe.published)]
-    parts += ["## How the figures came about", _protocol(found)]
+    parts += ["## How the figures came about", _protocol(run)]
     return "\n\n".join(p.strip("\n") for p in parts if p) + "\n"
 
 
@@ -50,19 +50,19 @@ def _noise(summary: Summary) -> list[str]:
     if not noted or any(m in _STUDIED for m in summary.measures):
         return []
     parts = ["## Noise of the training labels", markdown_pair_noise(summary)]
-    shown = {
-        f"{m}, {c}": found
-        for m in summary.methods
-        for c in summary.measures
-        if (found := _fall(summary, c, m))
+    falls = {
+        f"{method}, {measure}": fall
+        for method in summary.methods
+        for measure in summary.measures
+        if (fall := _fall(summary, measure, method))
     }
-    if shown:
+    if falls:
         words = (
             "R² of the best falling curve through the shares of the clean figure that are kept at all noisy "
             "levels of all data sets, and rank correlation ρ with the loss; in brackets 95% of a bootstrap "
             "over data sets and queries."
         )
-        parts += ["## Does dNoise or pNoise explain the loss?", markdown_collapse(shown), words]
+        parts += ["## Does dNoise or pNoise explain the loss?", markdown_collapse(falls), words]
     return parts
 
 
@@ -88,40 +88,40 @@ def _tables(measures: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _context(published: Sequence[Published]) -> str:
     """Figures of other rankers: a line for each ranker and source, a column for each measure."""
-    told = [p for p in published if p.context]
-    if not told:
+    context = [p for p in published if p.context]
+    if not context:
         return ""
-    measures = list(dict.fromkeys(p.measure for p in told))
-    values = {(p.dataset, p.method, p.source, p.measure): p.value for p in told}
+    measures = list(dict.fromkeys(p.measure for p in context))
+    values = {(p.dataset, p.method, p.source, p.measure): p.value for p in context}
     lines = [["data set", "method", *measures, "source"], [":--", ":--", *["--:"] * len(measures), ":--"]]
-    for dataset, method, source in dict.fromkeys((p.dataset, p.method, p.source) for p in told):
-        found = [values.get((dataset, method, source, m)) for m in measures]
-        lines.append([dataset, method, *("–" if v is None else f"{v:.4f}" for v in found), source])
+    for dataset, method, source in dict.fromkeys((p.dataset, p.method, p.source) for p in context):
+        row = [values.get((dataset, method, source, m)) for m in measures]
+        lines.append([dataset, method, *("–" if v is None else f"{v:.4f}" for v in row), source])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"## Published figures of other rankers, for orientation\n\n{table}"
 
 
-def _protocol(found: Reproduction) -> str:
-    recipe = found.recipe
-    cells = [c.inputs for c in found.cells]  # what ran, which may be a part of the recipe
+def _protocol(run: Reproduction) -> str:
+    recipe = run.recipe
+    cells = [c.inputs for c in run.cells]  # what ran, which may be a part of the recipe
     data = dict.fromkeys(c["dataset"] for c in cells)
-    done = [r for r in found.records if r.status == "done"]
+    done = [r for r in run.records if r.status == "done"]
     lines = [
-        "Data: " + "; ".join(f"{d}, folds {_list(_there(cells, 'fold', dataset=d))}" for d in data) + ".",
-        f"Seeds: {_list(_there(cells, 'seed'))}, averaged query by query; then test queries are pooled.",
+        "Data: " + "; ".join(f"{d}, folds {_list(_values(cells, 'fold', dataset=d))}" for d in data) + ".",
+        f"Seeds: {_list(_values(cells, 'seed'))}, averaged query by query; then test queries are pooled.",
         *(
             f"Noise: {n.profile}, rates {_list(rates)}, on the labels of {' and '.join(n.on)} data."
             for n in recipe.noise
-            if (rates := tuple(r for r in n.rates if r in {0, *_there(cells, "rate", noise=n.profile)}))
+            if (rates := tuple(r for r in n.rates if r in {0, *_values(cells, "rate", noise=n.profile)}))
         ),
         f"Model selection: {recipe.select} on validation data.",
         *(
             f"{c.label}: {c.method} ({_settings({k: v for k, v in c.params.items() if k not in c.grid})})"
             + (f"; searched: {_settings(c.grid)}." if c.grid else ".")
-            for c in recipe.contenders
+            for c in recipe.methods
         ),
         *(f"`{words}`" for words in _described(recipe.measures)),
-        f"Cells: {len(done)} of {len(found.cells)} done.",
+        f"Cells: {len(done)} of {len(run.cells)} done.",
         "Versions: " + _settings(done[0].versions) + "." if done else "",
     ]
     return "\n".join(f"* {line}" for line in lines if line)
@@ -135,7 +135,7 @@ def _described(measures: tuple[str, ...]) -> list[str]:
     return [*studied, *(m.describe() for m in kept.values())]
 
 
-def _there(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tuple[Any, ...]:
+def _values(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tuple[Any, ...]:
     """The values of an input that occur in cells with the given other inputs."""
     return tuple(sorted({c[name] for c in cells if all(c[k] == v for k, v in where.items())}))
 

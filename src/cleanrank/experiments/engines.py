@@ -1,38 +1,38 @@
 """Where cells are computed: processes of this machine, or a Dask cluster.
 
 An engine takes (key, text) pairs, as lazily as it can, and yields (key, packed result) pairs as they come.
-It writes nothing: the driver stores each result when it arrives, so whatever is killed loses only its cell.
+It writes nothing: the driver stores each result when it arrives, so a process that is killed loses one cell.
 """
 
 import importlib
 import itertools
 import logging
 import os
-import queue
+import pkgutil
+import re
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import IO, Any, BinaryIO, TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
 from cleanrank.experiments.results import failure, pack
-from cleanrank.experiments.worker import READY, read_frame, resolve, write_frame
 from cleanrank.validation import require
 
 Item: TypeAlias = tuple[str, str]
 Done: TypeAlias = tuple[str, bytes]
 
-CELL = "cleanrank.experiments.work:run_cell"
-TRIES = 2
+CELL = "cleanrank.experiments.cell:run_cell"
 START_TRIES = 3
-SHORT_SECONDS = 0.02
 CONNECT_SECONDS = 10
+ORPHAN_SECONDS = 0.5
+OUTPUT_SHOWN = 4000
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "NUMBA_NUM_THREADS",
@@ -42,168 +42,146 @@ THREAD_VARIABLES = (
 )
 
 
-@dataclass(eq=False)
-class _Worker:
-    """A process, the cells it was given in order, and whether it has come up."""
-
-    process: "subprocess.Popen[bytes]"
-    notes: IO[bytes]
-    given: deque[Item] = field(default_factory=deque)
-    ready: bool = False
-    heard: float = field(default_factory=time.monotonic)
-    ahead: int = 1
-
-    def hear(self) -> None:
-        """Notes a sign of life; after a short cell the next one is sent ahead, to hide the way there."""
-        before, self.heard = self.heard, time.monotonic()
-        self.ahead = 2 if self.heard - before < SHORT_SECONDS else 1
-
-    def last_words(self) -> str:
-        """The end of what it wrote to stderr, and how it ended."""
-        code = self.process.wait()
-        self.notes.seek(0)
-        said = self.notes.read().decode(errors="replace").strip()[-4000:]
-        how = f"ended with code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
-        return f"the worker process {how}" + (f":\n{said}" if said else "")
-
-    def end(self) -> None:
-        """Kills the process and frees what belongs to it."""
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.notes):
-            if stream is not None:
-                _close(stream)
-
-
 def run_local(
     items: Iterable[Item], *, jobs: int = 1, scheduler: str | None = None, target: str = CELL
 ) -> Iterator[Done]:
     """Computes cells in ``jobs`` processes of one thread each.
 
     Processes are started afresh, never forked, because OpenMP does not survive a fork. A process that dies
-    is replaced; the cell it was at is tried once more, then given up as failed.
+    is replaced; its cell is tried once more, then given up as failed.
     """
     if scheduler is not None:
-        raise invalid(
-            "scheduler",
-            "must not be given with the local engine",
-            repr(scheduler),
-            remedy="Add --engine dask.",
-        )
-    yield from _Pool(iter(items), jobs, target).run()
+        rule = "must not be given with the local engine"
+        raise invalid("scheduler", rule, repr(scheduler), remedy="Add --engine dask.")
+    waiting = iter(items)
+    again: list[Item] = []
+    tried: set[str] = set()
+    under_way: dict[Future[Any], _Worker] = {}
+    failed_starts = 0
 
+    def take() -> Item | None:
+        return again.pop() if again else next(waiting, None)
 
-class _Pool:
-    """The processes of one run and the cells that wait for them."""
+    def start() -> None:
+        """Starts a process if a cell is left, which then takes the cell once it is ready."""
+        if (item := take()) is not None:
+            again.append(item)
+            worker = _Worker(target)
+            workers.callback(worker.end)
+            under_way[worker.future] = worker
 
-    def __init__(self, items: Iterator[Item], jobs: int, target: str) -> None:
-        self.items = items
-        self.jobs = jobs
-        self.target = target
-        self.again: deque[Item] = deque()
-        self.deaths: dict[str, int] = {}
-        self.failed_starts = 0
-        self.workers: list[_Worker] = []
-        self.events: queue.SimpleQueue[tuple[_Worker, bytes | None]] = queue.SimpleQueue()
-
-    def run(self) -> Iterator[Done]:
-        try:
-            first = self._next()
-            if first is None:
-                return
-            self.again.append(first)
-            for _ in range(self.jobs):
-                self._start()
-            while self._busy():
-                worker, frame = self.events.get()
-                if frame is None:
-                    yield from self._bury(worker)
-                elif frame == READY and not worker.ready:
-                    worker.ready = True
-                    self.failed_starts = 0
-                    self._feed(worker)
+    with ExitStack() as workers:
+        for _ in range(jobs):
+            start()
+        while under_way:
+            future = next(iter(wait(under_way, return_when=FIRST_COMPLETED).done))
+            worker, error = under_way.pop(future), future.exception()
+            finished = worker.item
+            if error is None:
+                failed_starts = 0
+                if (item := take()) is None:
+                    worker.end()
                 else:
-                    key, _ = worker.given.popleft()
-                    worker.hear()
-                    self._feed(worker)
-                    yield key, frame
-        finally:
-            for worker in self.workers:
-                worker.end()
+                    worker.compute(item)
+                    under_way[worker.future] = worker
+                if finished is not None:
+                    yield finished[0], future.result()
+                continue
+            words = f"{_exit_words(error)}{worker.end()}"
+            if finished is None:
+                failed_starts += 1
+                if failed_starts == START_TRIES:
+                    failures = f"{START_TRIES} failures in a row"
+                    raise invalid("worker processes", "must start", failures, remedy=f"Last: {words}")
+            elif finished[0] in tried:
+                yield finished[0], pack(failure(f"tried twice, and each time {words}"))
+            else:
+                tried.add(finished[0])
+                again.append(finished)
+            start()
 
-    def _busy(self) -> bool:
-        return bool(self.again) or any(w.given for w in self.workers)
 
-    def _next(self) -> Item | None:
-        return self.again.popleft() if self.again else next(self.items, None)
+class _Worker:
+    """One process in a pool of its own, so that its death costs one cell and ends no other process."""
 
-    def _start(self) -> None:
-        notes = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "cleanrank.experiments.worker", self.target],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=notes,
-            env=worker_environment(os.environ),
-            # Ctrl-C is for the driver, which then ends its workers itself.
-            start_new_session=True,
+    def __init__(self, target: str) -> None:
+        from joblib.externals.loky import ProcessPoolExecutor
+
+        self.target = target
+        self.output = tempfile.NamedTemporaryFile(delete=False)  # noqa: SIM115 (lives as long as the process)
+        self.pool = ProcessPoolExecutor(
+            1,
+            initializer=_start_worker,
+            initargs=(os.getpid(), self.output.name, target),
+            env=dict.fromkeys(THREAD_VARIABLES, "1"),
         )
-        worker = _Worker(process, notes)
-        self.workers.append(worker)
-        threading.Thread(target=self._listen, args=(worker,), daemon=True).start()
+        self.item: Item | None = None  # the cell it computes; none while it starts
+        with _interrupts_blocked():
+            self.future: Future[Any] = self.pool.submit(os.getpid)
 
-    def _listen(self, worker: _Worker) -> None:
-        stream = cast(BinaryIO, worker.process.stdout)
-        frame: bytes | None = b""
-        while frame is not None:
-            try:
-                frame = read_frame(stream)
-            except (OSError, ValueError):  # closed by the driver while reading
-                frame = None
-            self.events.put((worker, frame))
+    def compute(self, item: Item) -> None:
+        """Sends a cell; ``future`` will have its packed result."""
+        self.item, self.future = item, self.pool.submit(_compute, self.target, item[1])
 
-    def _feed(self, worker: _Worker) -> None:
-        """Gives a worker its next cell, and one ahead when cells are short."""
-        while worker.ready and len(worker.given) < worker.ahead and (item := self._next()) is not None:
-            worker.given.append(item)
-            try:
-                write_frame(cast(BinaryIO, worker.process.stdin), item[1].encode())
-            except OSError:  # it died; its last event brings the cell back
-                return
-
-    def _bury(self, worker: _Worker) -> Iterator[Done]:
-        """Replaces a dead worker and saves its cells."""
-        said = worker.last_words()
-        worker.end()
-        self.workers.remove(worker)
-        if not worker.ready:
-            self.failed_starts += 1
-            if self.failed_starts >= START_TRIES:
-                raise invalid(
-                    "worker processes",
-                    "must start",
-                    f"{START_TRIES} failures in a row",
-                    remedy=f"Last: {said}",
-                )
-        unfinished = list(worker.given)
-        if unfinished:
-            key, _ = unfinished[0]
-            self.deaths[key] = self.deaths.get(key, 0) + 1
-            if self.deaths[key] >= TRIES:
-                unfinished.pop(0)
-                yield key, pack(failure(f"tried {TRIES} times, and each time {said}"))
-        self.again.extendleft(reversed(unfinished))
-        for other in self.workers:
-            self._feed(other)
-        if (waiting := self._next()) is not None:
-            self.again.appendleft(waiting)
-            self._start()
+    def end(self) -> str:
+        """Kills the process; returns the end of what it has printed, on a line of its own."""
+        for _ in range(1000):  # loky cannot shut down beside a call that it has not picked up yet
+            if self.future.running() or self.future.done():
+                break
+            time.sleep(0.001)
+        self.pool.shutdown(kill_workers=True)
+        if self.output.closed:
+            return ""
+        with self.output:
+            text = self.output.read().decode(errors="replace").strip()[-OUTPUT_SHOWN:]
+        Path(self.output.name).unlink(missing_ok=True)
+        return f":\n{text}" if text else ""
 
 
-def worker_environment(outside: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a worker: one thread, and this process's import path."""
-    path = os.pathsep.join(p for p in sys.path if p)
-    return {**outside, **dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONPATH": path}
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Processes start with SIGINT blocked: Ctrl-C is for the driver, which then ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would unblock the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _exit_words(error: BaseException) -> str:
+    """How a process ended; loky's message holds codes such as SIGKILL(-9) or EXIT(7)."""
+    codes = re.search(r"exit codes of the workers are \{(.*?)\}", str(error))
+    return f"the worker process ended with {codes[1] if codes else repr(error)}"
+
+
+def _start_worker(driver: int, output: str, target: str) -> None:
+    """Runs first in a process: output goes to a file, Ctrl-C to the driver, with which it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with open(output, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    with suppress(OSError):
+        Path(output).unlink()  # the driver has it open: nobody need clean up should both be killed
+    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
+    # Data that stay in memory for the next cell are no leak for which loky should replace the process.
+    loky: Any = importlib.import_module("joblib.externals.loky.process_executor")
+    loky._MAX_MEMORY_LEAK_SIZE = float("inf")
+    pkgutil.resolve_name(target)
+
+
+def _end_with(driver: int) -> None:
+    while os.getppid() == driver:
+        time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
+
+
+def _compute(target: str, text: str) -> bytes:
+    packed: bytes = pkgutil.resolve_name(target)(text)
+    return packed
 
 
 def run_dask(
@@ -214,36 +192,29 @@ def run_dask(
     The cluster's machines need cleanrank and, under their own CLEANRANK_DATA, the same data files.
     """
     require("dask")
-    wanted = iter(items)
-    if (first := next(wanted, None)) is None:
+    waiting = iter(items)
+    if (first := next(waiting, None)) is None:
         return
-    wanted = itertools.chain([first], wanted)
+    waiting = itertools.chain([first], waiting)
     distributed: Any = importlib.import_module("distributed")
-    if scheduler is not None:
-        try:
-            outside = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
-        except (OSError, ValueError) as error:
-            raise invalid(
-                "scheduler",
-                "must be the address of a running Dask cluster",
-                repr(scheduler),
-                remedy=str(error),
-            ) from error
-        with outside as client:
-            yield from _through(client, wanted, target)
-        return
-    with (
-        distributed.LocalCluster(
-            n_workers=jobs,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            # What Dask says when it is interrupted helps nobody; a worker's death is told by its cell.
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield from _through(client, wanted, target)
+    with ExitStack() as stack:
+        if scheduler is None:
+            cluster = distributed.LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                # What Dask says when it is interrupted helps nobody; a worker's death is told by its cell.
+                silence_logs=logging.CRITICAL,
+            )
+            client = distributed.Client(stack.enter_context(cluster), set_as_default=False)
+        else:
+            try:
+                client = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
+            except (OSError, ValueError) as error:
+                rule = "must be the address of a running Dask cluster"
+                raise invalid("scheduler", rule, repr(scheduler), remedy=str(error)) from error
+        yield from _through(stack.enter_context(client), waiting, target)
 
 
 def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
@@ -283,22 +254,11 @@ def _flight(
         item = under_way.pop(future.key)
         send()
         try:
-            found, why = future.result(), ""
+            packed, why = future.result(), ""
         except Exception as error:  # a cell's own errors come as results: this one is the cluster's
-            found, why = None, f"{type(error).__name__}: {error}"
-        yield item, found, why
+            packed, why = None, f"{type(error).__name__}: {error}"
+        yield item, packed, why
         future.release()
-
-
-def _compute(target: str, text: str) -> bytes:
-    return resolve(target)(text)
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except OSError:
-        return
 
 
 ENGINES: dict[str, Callable[..., Iterator[Done]]] = {"local": run_local, "dask": run_dask}

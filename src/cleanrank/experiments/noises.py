@@ -1,37 +1,52 @@
-"""The noise of a cell: from the clean labels of its training and validation data to the given ones.
+"""The noise of a cell: from the clean labels of its training and validation data to noisy ones.
 
-Beside the noise profiles, which are matrices, a recipe may ask for
+A recipe may ask for any noise profile, or for labels that come from clicks. Then nobody judges: a weak ranker
+that has seen the true labels of a few training queries orders every list, and users of a known kind click.
 
-* ``uneven``: errors fall off with the distance of the grades (rho = .5), and judges err up to three times as
-  often on high grades as on grade 0 (row weights 1 + 2 l / (C - 1)); ``rate`` is the mean over documents;
-* ``missed``: a relevant document, of any grade above 0, is given grade 0 with probability ``rate``;
-* ``clicks``: nobody judges, users click. A ranker trained on a few clean queries shows every list SESSIONS
-  times to users of the position-based model (Joachims et al. 2005), who click an examined document of grade 0
-  with probability ``rate``. A document with a click is given the top grade, any other grade 0. Such errors
-  depend on the rank shown, so no matrix describes them; the one reported is counted;
-* ``pbm``, ``ccm`` and others of ``click_noises``: one draw of clicks, flipped, as labels 0 and 1.
+* ``clicks``: every list is shown SESSIONS times to users of the position-based model (Joachims et al. 2005),
+  who click an examined document of grade 0 with probability ``rate``. A document with a click is given the
+  top grade, any other grade 0. Such errors depend on the rank shown, so no matrix describes them; the one
+  reported is counted.
+* ``pbm``, ``ccm`` and others of CLICK_NOISES: one draw of clicks, flipped, takes the place of the labels of
+  training *and* validation data, so that nothing that is chosen on validation data has seen a true label.
+
+Test data keep their labels.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cleanrank.experiments.clicked import CLICKED
-from cleanrank.noise.corrupt import corrupt
+from cleanrank.clicks import make_click_model, simulate_clicks, static_clicks
+from cleanrank.clicks.models import ClickModel
+from cleanrank.clicks.simulate import Flip
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
-from cleanrank.types import IntArray, RankingData
+from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import check_integer, check_number, one_of
+
+if TYPE_CHECKING:
+    from cleanrank.rankers.neural.ranker import NeuralRanker
 
 SPLITS = ("train", "validation")
 SESSIONS = 5
-SHOWN_BY = 0.05  # share of clean training queries that the ranker behind the lists has seen
-FEWEST = 5
-STREAM = 9051
+STREAM = 4519
+# The weak ranker behind clicks as labels: SVMRank with little regularisation, as c = 200 means.
+SVM_RANK: dict[str, Any] = {
+    "loss": "pairwise",
+    "binary": "hinge",
+    "network": "linear",
+    "epochs": 60,
+    "learning_rate": 0.01,
+    "weight_decay": 1e-4,
+    "batch_queries": 32,
+}
 
-Split = tuple[RankingData, RankingData]
+Split: TypeAlias = tuple[RankingData, RankingData]
 
 
-def give_labels(name: str, rate: float, clean: Split, on: Sequence[str], seed: int) -> Split:
+def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int) -> Split:
     """Training and validation data with the labels of a noise of NOISES.
 
     Draws depend on the seed and the split alone, so all methods of a seed learn from the same labels, and a
@@ -46,83 +61,252 @@ def give_labels(name: str, rate: float, clean: Split, on: Sequence[str], seed: i
     """
     if not rate:
         return clean
+    one_of("noise", name, NOISES)
     seeds = [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
-    given = NOISES[name](rate, clean, seeds)
-    train, validation = (g if split in on else c for split, g, c in zip(SPLITS, given, clean, strict=True))
+    if name in PROFILES:
+        # One matrix for both splits: judges do not know which documents will be used for what.
+        profile = _profile(name, rate, clean[0], _top_grade(clean) + 1)
+        noisy = tuple(profile.apply(data, draw).data for data, draw in zip(clean, seeds, strict=True))
+    elif name in CLICK_NOISES:
+        clicks = CLICK_NOISES[name]
+        data = click_data(
+            *clean,
+            clicks.model,
+            flip=clicks.flip(rate),
+            seed=seeds[0],
+            seeds=(seeds[0], seeds[1]),
+            options=clicks.options(rate),
+        )
+        noisy = data.train, data.validation
+    else:
+        noisy = _clicked_grades(rate, clean, seeds)
+    train, validation = (n if split in on else c for split, n, c in zip(SPLITS, noisy, clean, strict=True))
     return train, validation
 
 
-def profile_between(name: str, rate: float, clean: RankingData, given: RankingData, C: int) -> NoiseProfile:
+def noise_profile(name: str, rate: float, clean: RankingData, noisy: RankingData, C: int) -> NoiseProfile:
     """The noise of training labels as a matrix; counted where no matrix made them.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 1, 2], group=[4])
-    >>> profile_between("clicks", 0.1, data, data.with_labels([0, 2, 2, 2]), 3).matrix.tolist()
+    >>> noise_profile("clicks", 0.1, data, data.with_labels([0, 2, 2, 2]), 3).matrix.tolist()
     [[0.5, 0.0, 0.5], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
     """
-    if clean is given or not rate:
+    if clean is noisy or not rate:
         return NoiseProfile(np.eye(C), "none")
     if name in PROFILES:
-        return _matrix(name, rate, C, np.bincount(clean.y, minlength=C))
+        return _profile(name, rate, clean, C)
     counts = np.zeros((C, C))
-    np.add.at(counts, (clean.y, given.y), 1.0)
+    np.add.at(counts, (clean.y, noisy.y), 1.0)
     # A grade that does not occur has no errors to count.
     counts[counts.sum(axis=1) == 0] = np.eye(C)[counts.sum(axis=1) == 0]
     return NoiseProfile(counts / counts.sum(axis=1, keepdims=True), f"{name} {rate:g}, counted")
 
 
-def clicks(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
-    """Labels that users' clicks leave behind on lists shown by a weak ranker."""
-    from cleanrank.clicks import simulate_clicks
+def _profile(name: str, rate: float, clean: RankingData, C: int) -> NoiseProfile:
+    options = {"proportions": np.bincount(clean.y, minlength=C).tolist()} if name == "uneven" else {}
+    return make_profile(name, rate, C, options)
+
+
+def _top_grade(clean: Split) -> int:
+    return max(1, *(data.n_grades - 1 for data in clean))
+
+
+def _clicked_grades(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
+    """The top grade where one of a few sessions has a click, else grade 0."""
     from cleanrank.rankers.trees import TreeParams
 
-    train, top = clean[0], _scale(clean) - 1
-    n = min(train.n_queries, max(FEWEST, round(SHOWN_BY * train.n_queries)))
-    seen = np.random.default_rng([seeds[0], STREAM]).choice(train.n_queries, size=n, replace=False)
-    rows = np.isin(np.repeat(np.arange(train.n_queries), train.lengths), seen)
+    top = _top_grade(clean)
+    known = _sample_queries(clean[0], share=0.05, fewest=5, seeds=(seeds[0], 9051))
     settings = TreeParams(implementation="builtin", n_estimators=20, params={"num_leaves": 7}, seed=seeds[0])
-    shown_by = settings.train(train.select(rows))
+    ranker = settings.train(_select_queries(clean[0], known))
 
     def clicked(data: RankingData, seed: int) -> RankingData:
         log = simulate_clicks(
-            data, "pbm", scores=shown_by.predict(data.X), sessions=SESSIONS, seed=seed, top_grade=top,
+            data, "pbm", scores=ranker.predict(data.X), sessions=SESSIONS, seed=seed, top_grade=top,
             options={"noise": rate},
         )  # fmt: skip
         y = np.zeros(data.n_docs, dtype=np.int32)
         y[log.row[log.click > 0]] = top
         return data.with_labels(y)
 
-    return clicked(train, seeds[0]), clicked(clean[1], seeds[1])
+    return clicked(clean[0], seeds[0]), clicked(clean[1], seeds[1])
 
 
-def _by_profile(name: str, rate: float, clean: Split, seeds: Sequence[int]) -> Split:
-    train, validation = (
-        corrupt(data, name, rate, n_grades=_scale(clean), seed=seed).data
-        for data, seed in zip(clean, seeds, strict=True)
-    )
-    return train, validation
+@dataclass(frozen=True, eq=False)
+class ClickedData:
+    """Clicks in the place of labels.
+
+    Attributes:
+        train: training rows; ``y`` is 1 where a document was clicked, ``positions`` are the ranks shown.
+        validation: validation rows, likewise.
+        ranker: what ordered the lists.
+        seen: places of the training queries whose true labels it has seen.
+    """
+
+    train: RankingData
+    validation: RankingData
+    ranker: "NeuralRanker"
+    seen: IntArray
 
 
-def _by_matrix(name: str, rate: float, clean: Split, seeds: Sequence[int]) -> Split:
-    # One matrix for both splits: judges do not know which documents will be used for what.
-    profile = _matrix(name, rate, _scale(clean), np.bincount(clean[0].y, minlength=_scale(clean)))
-    train, validation = (
-        profile.apply(data, np.random.default_rng(seed)).data for data, seed in zip(clean, seeds, strict=True)
-    )
-    return train, validation
+def click_data(
+    train: RankingData,
+    validation: RankingData,
+    model: str | ClickModel = "pbm",
+    *,
+    flip: Flip = 0.05,
+    share: float = 0.01,
+    fewest: int = 1,
+    seed: int = 0,
+    seeds: tuple[int, int] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> ClickedData:
+    """Training and validation data with one draw of clicks per query in the place of labels.
+
+    Args:
+        train: judged rows.
+        validation: judged rows.
+        model: the users, as ``simulate_clicks`` takes them.
+        flip: every click and non-click is inverted with this probability, or a pair of them.
+        share: the part of the training queries whose true labels the ranker behind the lists sees.
+        fewest: queries that it sees at the least.
+        seed: for everything random.
+        seeds: seeds of the clicks on training and validation lists, where they must not follow from ``seed``.
+        options: of a named click model, such as {"way": "second"}.
+
+    >>> import cleanrank as cr
+    >>> whole = cr.make_ranking(60, 5, docs_per_query=10, seed=0)
+    >>> clicked = click_data(whole, whole, flip=0.05, seed=1)
+    >>> sorted(set(clicked.train.y.tolist())), int(clicked.train.positions.min()), len(clicked.seen)
+    ([0, 1], 1, 1)
+    """
+    top = _top_grade((train, validation))
+    ranker, seen = weak_ranker(train, share=share, fewest=fewest, seed=seed)
+    draws = seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)
+
+    def clicked(data: RankingData, draw: int) -> RankingData:
+        scores = ranker.predict(data.X)
+        return static_clicks(data, model, scores=scores, seed=draw, flip=flip, top_grade=top, options=options)
+
+    return ClickedData(clicked(train, int(draws[0])), clicked(validation, int(draws[1])), ranker, seen)
 
 
-def _scale(clean: Split) -> int:
-    return max(2, *(data.n_grades for data in clean))
+def weak_ranker(
+    train: RankingData, *, share: float = 0.01, fewest: int = 1, seed: int = 0
+) -> tuple["NeuralRanker", IntArray]:
+    """A linear ranker with the hinge loss on pairs, and the places of the queries it has seen."""
+    from cleanrank.rankers.neural.ranker import NeuralRanker
+
+    seen = np.sort(_sample_queries(train, share=share, fewest=fewest, seeds=(seed, STREAM)))
+    # On the processor with one thread: every machine then shows the same lists.
+    ranker = NeuralRanker(**SVM_RANK, random_state=seed % 2**31, device="cpu", n_jobs=1)
+    return ranker.fit_data(_select_queries(train, seen)), seen
 
 
-def _matrix(name: str, rate: float, n_grades: int, counts: IntArray) -> NoiseProfile:
-    return make_profile(name, rate, n_grades, {"proportions": counts.tolist()} if name == "uneven" else {})
+def _sample_queries(train: RankingData, *, share: float, fewest: int, seeds: Sequence[int]) -> IntArray:
+    """Places of the queries whose true labels a weak ranker may see."""
+    check_number("share", share, above=0, most=1)
+    n = min(train.n_queries, max(check_integer("fewest", fewest, least=1), round(share * train.n_queries)))
+    return np.random.default_rng(seeds).choice(train.n_queries, size=n, replace=False)
 
 
-NOISES: Mapping[str, Callable[[float, Split, Sequence[int]], Split]] = {
-    **{name: partial(_by_profile, name) for name in PROFILES},
-    "uneven": partial(_by_matrix, "uneven"),
-    "clicks": clicks,
-    **CLICKED,
+def _select_queries(data: RankingData, places: IntArray) -> RankingData:
+    return data.select(np.repeat(np.isin(np.arange(data.n_queries), places), data.lengths))
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """People who can be shown any lists: what a randomised trial on a live system gives.
+
+    Attributes:
+        data: judged rows; only clicks leave this object.
+        model: what users do.
+        flip: as in ``click_data``.
+        top_grade: the scale's highest grade.
+    """
+
+    data: RankingData
+    model: ClickModel
+    flip: Flip
+    top_grade: int
+
+    def click_rates(self, *, ranks: int = 10, sessions: int = 20, seed: int = 0) -> FloatArray:
+        """Clicks per showing at each rank of lists in random order; the last stands for all further ranks.
+
+        >>> import cleanrank as cr
+        >>> from cleanrank.clicks import make_click_model
+        >>> whole = cr.make_ranking(50, 3, docs_per_query=20, seed=0)
+        >>> rates = Users(whole, make_click_model("pbm"), 0.0, 4).click_rates(ranks=3, sessions=50)
+        >>> bool(rates[0] > rates[2])
+        True
+        """
+        showings, clicks = np.zeros(ranks), np.zeros(ranks)
+        for session in range(sessions):
+            rng = np.random.default_rng([seed, STREAM, session])
+            log = simulate_clicks(
+                self.data, self.model, scores=rng.random(self.data.n_docs), flip=self.flip,
+                seed=int(rng.integers(2**31)), top_grade=self.top_grade,
+            )  # fmt: skip
+            place = np.minimum(log.position, ranks) - 1
+            showings += np.bincount(place, minlength=ranks)
+            clicks += np.bincount(place, weights=log.click.astype(np.float64), minlength=ranks)
+        return np.divide(clicks, showings, out=np.zeros(ranks), where=showings > 0)
+
+
+@dataclass(frozen=True)
+class ClickNoise:
+    """Users and what is wrong with their clicks.
+
+    Attributes:
+        model: one of CLICK_MODELS.
+        lost: clicks lost, per ``rate``.
+        made_up: clicks made up, per ``rate``.
+        attraction: P(relevant | grade 0), per ``rate``.
+        about: one line for people.
+    """
+
+    model: str
+    lost: float
+    made_up: float
+    attraction: float
+    about: str
+
+    def flip(self, rate: float) -> tuple[float, float]:
+        """(P(a click is lost), P(a click is made up))."""
+        return min(1.0, self.lost * rate), min(1.0, self.made_up * rate)
+
+    def options(self, rate: float) -> dict[str, float]:
+        """Options of the click model."""
+        return {"noise": self.attraction * rate}
+
+    def profile(self, rate: float) -> NoiseProfile | None:
+        """The flips of clicks as a matrix, rows the click before; None for noise that flips none.
+
+        >>> CLICK_NOISES["pbm"].profile(0.05).matrix.round(2).tolist()
+        [[0.95, 0.05], [0.05, 0.95]]
+        """
+        lost, made_up = self.flip(rate)
+        matrix = np.array([[1 - made_up, made_up], [lost, 1 - lost]])
+        return NoiseProfile(matrix, f"flipped clicks {rate:g}") if lost else None
+
+    def users(self, rate: float, clean: Split) -> Users:
+        """The people behind the clicks, for methods that try lists in random order on them."""
+        model = make_click_model(self.model, self.options(rate))
+        return Users(clean[0], model, self.flip(rate), _top_grade(clean))
+
+
+QUOTED = (0.5037 / 0.05, 0.0373 / 0.05)
+CLICK_NOISES: Mapping[str, ClickNoise] = {
+    "pbm": ClickNoise("pbm", 1.0, 1.0, 0.0, "position-based users, clicks flipped (first way)"),
+    "ccm": ClickNoise("ccm", 1.0, 1.0, 0.0, "click chain users, clicks flipped (first way)"),
+    "pbm-quoted": ClickNoise("pbm", *QUOTED, 0.0, "as pbm, with the flip rates quoted for Yahoo"),
+    "pbm-attracted": ClickNoise(
+        "pbm", 0.0, 0.0, 1.0, "position-based users, all documents attract (second way)"
+    ),
+    "ccm-attracted": ClickNoise(
+        "ccm", 0.0, 0.0, 1.0, "click chain users, all documents attract (second way)"
+    ),
 }
+
+NOISES = (*PROFILES, "clicks", *CLICK_NOISES)

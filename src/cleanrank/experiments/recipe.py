@@ -17,20 +17,27 @@ A recipe opens with a comment that holds the command that runs it::
     method = "lambdarank"
     params = { norm = true }
     grid = { num_leaves = [7, 31] }
+
+Keys and types are those of the classes below; an error names the file, the key, the rule and the value.
 """
 
+import math
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from cleanrank.errors import BadFileError, CleanrankError, invalid
+import msgspec
+from msgspec import Meta
+
+from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, invalid
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import NOISES, SPLITS
-from cleanrank.experiments.sources import check_data
-from cleanrank.experiments.strict import Table
-from cleanrank.experiments.studies import STUDIES, contender
+from cleanrank.experiments.sources import source_of
+from cleanrank.experiments.studies import STUDIES, algorithm
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
@@ -38,67 +45,71 @@ from cleanrank.validation import one_of
 
 COMMAND = "cleanrank reproduce"
 LAST_SEED = 2**31 - 1  # LightGBM's
-TOP = (
-    "title",
-    "source",
-    "about",
-    "measures",
-    "show",
-    "select",
-    "seeds",
-    "baseline",
-    "data",
-    "noise",
-    "methods",
-    "quick",
-    "published",
-)
+SET_BY_READER = ("name", "command")
+# The types of msgspec's messages in words.
+WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "array": "a list",
+    "object": "a table",
+}
+
+NOT_EMPTY = Meta(min_length=1)
+LARGEST = 1.7e308
+Finite: TypeAlias = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+Names: TypeAlias = Annotated[tuple[str, ...], NOT_EMPTY]
+Folds: TypeAlias = Annotated[tuple[int, ...], NOT_EMPTY]
+Rates: TypeAlias = Annotated[tuple[Annotated[float, Meta(ge=0, le=1)], ...], NOT_EMPTY]
+Seeds: TypeAlias = Annotated[tuple[Annotated[int, Meta(ge=0, le=LAST_SEED)], ...], NOT_EMPTY]
 
 
 @dataclass(frozen=True)
 class Data:
-    """A data set of the grid: its name, the label it is shown under, its folds, options of made-up data.
+    """A data set of the grid: its name, the label it is shown under, its folds, options of generated data.
 
     ``derived`` names a derived set (merged grades, sampled queries) that is made of it.
     """
 
     name: str
-    label: str
-    folds: tuple[int, ...]
+    label: str = ""
+    folds: Folds = (1,)
     options: Mapping[str, Any] = field(default_factory=dict)
     derived: str | None = None
 
 
 @dataclass(frozen=True)
 class Noise:
-    """A noise profile, the rates to try, and the splits whose labels it changes (never test)."""
+    """A noise, the rates to try, and the splits whose labels it changes (never test)."""
 
     profile: str
-    rates: tuple[float, ...]
-    on: tuple[str, ...] = SPLITS
+    rates: Rates
+    on: Names = SPLITS
+
+    def level(self, rate: float) -> str:
+        """Noise and rate together, as in "uniform 0.2"."""
+        return f"{self.profile} {rate:g}"
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A method under a label: all its parameters, and the grid searched on validation data."""
+class RecipeMethod:
+    """A method or study under a label: all its parameters, and the grid searched on validation data."""
 
-    label: str
     method: str
-    params: Mapping[str, Any]
-    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    label: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Quick:
-    """What ``--quick`` puts in place of the whole; None leaves a part as it is.
+    """What ``--quick`` keeps of the whole (None: all); noise without one of the ``levels`` is left out."""
 
-    ``levels`` names noise and rate together, as in "uniform 0.2"; noise without a level is left out.
-    """
-
-    folds: tuple[int, ...] | None = None
-    seeds: tuple[int, ...] | None = None
-    rates: tuple[float, ...] | None = None
-    levels: tuple[str, ...] | None = None
+    folds: Folds | None = None
+    seeds: Seeds | None = None
+    rates: Rates | None = None
+    levels: Names | None = None
 
 
 @dataclass(frozen=True)
@@ -106,76 +117,68 @@ class Recipe:
     """Complete typed inputs of a grid.
 
     Attributes:
-        name: the path below ``recipes/`` without its ending.
-        command: what runs it.
         title: one line.
+        measures: canonical texts.
+        seeds: one run of every cell for each.
+        data: data sets and folds.
+        methods: what is compared.
         source: the paper or table behind it.
         about: a paragraph for the report.
-        data: data sets and folds.
         noise: none means labels as they are.
-        contenders: the methods.
-        measures: canonical texts.
         show: the measures a short table shows; all unless given.
         select: the measure that validation data are judged by.
-        seeds: one run of every cell for each.
         baseline: the label that others are tested against.
         quick: what ``--quick`` reduces.
         published: figures to set beside ours.
+        name: the path below ``recipes/`` without its ending.
+        command: what runs it.
     """
 
-    name: str
-    command: str
     title: str
-    source: str
-    about: str
-    data: tuple[Data, ...]
-    noise: tuple[Noise, ...]
-    contenders: tuple[Contender, ...]
-    measures: tuple[str, ...]
-    show: tuple[str, ...]
-    select: str
-    seeds: tuple[int, ...]
-    baseline: str | None
-    quick: Quick
-    published: tuple[Published, ...]
+    measures: Names
+    seeds: Seeds
+    data: Annotated[tuple[Data, ...], NOT_EMPTY]
+    methods: Annotated[tuple[RecipeMethod, ...], NOT_EMPTY]
+    source: str = ""
+    about: str = ""
+    noise: tuple[Noise, ...] = ()
+    show: Names = ()
+    select: str = "ndcg@10"
+    baseline: str | None = None
+    quick: Quick = field(default_factory=Quick)
+    published: tuple[Published, ...] = ()
+    name: str = ""
+    command: str = ""
 
-    def quickly(self) -> "Recipe":
+    def reduced(self) -> "Recipe":
         """The recipe that ``--quick`` runs; what it shares with the whole is computed once."""
-        q = self.quick
+        quick = self.quick
         return replace(
             self,
             title=f"{self.title} (quick)",
-            data=tuple(replace(d, folds=_kept(d.folds, q.folds)) for d in self.data),
-            noise=tuple(_quick_noise(n, q) for n in self.noise if _quick_noise(n, q).rates),
-            seeds=_kept(self.seeds, q.seeds),
+            data=tuple(replace(d, folds=_part(d.folds, quick.folds)) for d in self.data),
+            noise=tuple(n for n in map(self._reduced_noise, self.noise) if n.rates),
+            seeds=_part(self.seeds, quick.seeds),
         )
 
-
-def _quick_noise(noise: Noise, quick: Quick) -> Noise:
-    rates = _kept(noise.rates, quick.rates)
-    if quick.levels is not None:
-        rates = tuple(r for r in rates if _level(noise, r) in quick.levels)
-    return replace(noise, rates=rates)
+    def _reduced_noise(self, noise: Noise) -> Noise:
+        levels, rates = self.quick.levels, _part(noise.rates, self.quick.rates)
+        return replace(noise, rates=tuple(r for r in rates if levels is None or noise.level(r) in levels))
 
 
-def _level(noise: Noise, rate: float) -> str:
-    return f"{noise.profile} {rate:g}"
-
-
-def _kept(whole: tuple[Any, ...], wanted: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    return whole if wanted is None else tuple(v for v in whole if v in wanted) or whole[:1]
+def _part(whole: tuple[Any, ...], kept: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    return whole if kept is None else tuple(v for v in whole if v in kept) or whole[:1]
 
 
 def find_recipe(text: str, folder: str | Path = "recipes") -> Path:
     """The file a person means: a path, or a name below ``recipes/`` such as noise/quick."""
-    tried = [Path(text), Path(folder) / text, Path(folder) / f"{text}.toml"]
-    for path in tried:
+    for path in (Path(text), Path(folder) / text, Path(folder) / f"{text}.toml"):
         if path.is_file():
             return path
     names = [recipe_name(p) for p in all_recipes(folder)]
     if not names or Path(text).suffix == ".toml" or Path(text).is_dir():
-        known = f"Or a name: {', '.join(names)}." if names else ""
-        raise invalid("recipe", "must be a TOML file that exists", repr(text), remedy=known)
+        remedy = f"Or a name: {', '.join(names)}." if names else ""
+        raise invalid("recipe", "must be a TOML file that exists", repr(text), remedy=remedy)
     return Path(folder) / f"{one_of('recipe', text, names)}.toml"
 
 
@@ -196,7 +199,7 @@ def recipe_name(path: str | Path) -> str:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Reads a recipe; a mistake gives the key, its place, the known ones and the closest."""
+    """Reads a recipe; an error gives the key, its place, the known ones and the closest."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -211,187 +214,196 @@ def read_recipe(path: str | Path) -> Recipe:
             repr(first[:60]),
             remedy=f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml",
         )
-    return _recipe(Table(values, path.name, TOP), recipe_name(path), first)
+    _check_table(values, Recipe, f"{path.name}: ")
+    recipe: Recipe = _typed(values, Recipe, f"{path.name}: ")
+    return _checked(replace(recipe, name=recipe_name(path), command=first), f"{path.name}: ")
 
 
-def _recipe(top: Table, name: str, command: str) -> Recipe:
-    contenders = tuple(_contender(t) for t in _tables(top, "methods", ("label", "method", "params", "grid")))
-    own = _own_measures(top, contenders)
-    measures = tuple(_measure(top, "measures", m, own) for m in top.many("measures", str))
-    labels = [c.label for c in contenders]
-    _distinct(top, "methods", labels)
-    for i, c in enumerate(contenders):
-        for other in contenders[:i]:
-            if (c.method, c.params, c.grid) == (other.method, other.params, other.grid):
-                top.fail(f"methods[{i}]", f"must differ from {other.label!r}", f"the same under {c.label!r}")
-    data = tuple(_data(t) for t in _tables(top, "data", ("name", "label", "folds", "options", "derived")))
-    _distinct(top, "data", [d.label for d in data])
-    noise = tuple(_noise(t) for t in _tables(top, "noise", ("profile", "rates", "on"), needed=False))
-    _distinct(top, "noise", [n.profile for n in noise])
-    show = tuple(
-        top.known("show", "measure", _measure(top, "show", m, own), measures)
-        for m in top.many("show", str, ())
+def _check_table(table: Mapping[str, Any], kind: Any, place: str) -> None:
+    """Refuses unknown keys and repeated entries of lists, in tables within the table too."""
+    types = get_type_hints(kind)
+    if kind is Recipe:
+        types = {key: types[key] for key in types if key not in SET_BY_READER}
+    for key, value in table.items():
+        _known("key", key, types, place)
+        if isinstance(value, dict) and is_dataclass(types[key]):
+            _check_table(value, types[key], f"{place}{key}.")
+        if isinstance(value, list) and get_origin(types[key]) is tuple:
+            _check_distinct(value, f"{place}{key}")
+            for i, entry in enumerate(value):
+                if isinstance(entry, dict) and is_dataclass(inner := get_args(types[key])[0]):
+                    _check_table(entry, inner, f"{place}{key}[{i}].")
+
+
+def _check_distinct(values: Sequence[Any], place: str) -> None:
+    for i, value in enumerate(values):
+        if not isinstance(value, dict) and value in values[:i]:
+            raise invalid(place, "must not repeat an entry", repr(value))
+
+
+def _typed(value: Any, kind: Any, place: str) -> Any:
+    """A TOML value as a type; an error names the key, the rule and the value."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        rule, _, path = str(error).partition(" - at `$")
+    path = path.rstrip("`").removeprefix("." if place.endswith(": ") else "")
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", rule):
+        raise invalid(f"{place}{path}.{missing[1]}".replace(": .", ": "), "must be given")
+    if not rule.startswith("Expected "):
+        raise InvalidInputError(f"{place}{path}: {rule}")
+    for key, index in re.findall(r"(\w+)|\[(\d+)\]", path):
+        value = value[key] if key else value[int(index)]
+    rule = re.sub(r", got .*", "", rule).replace("Expected ", "must be ")
+    rule = re.sub(r"`(.*?)`", lambda types: " or ".join(WORDS.get(t, t) for t in types[1].split(" | ")), rule)
+    if isinstance(value, float) and not math.isfinite(value):
+        rule = "must be a finite number"
+    raise invalid(f"{place}{path}", rule.removesuffix(" or null"), repr(value))
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Puts the place in front of errors."""
+    try:
+        yield
+    except CleanrankError as error:
+        raise type(error)(f"{place.removesuffix('.').removesuffix(': ')}: {error}") from None
+
+
+def _known(kind: str, name: str, names: Iterable[str], place: str) -> str:
+    with _placed(place):
+        return one_of(kind, name, names)
+
+
+def _checked(recipe: Recipe, place: str) -> Recipe:
+    """The recipe with all defaults, after checks of names and of what must fit together."""
+    data = tuple(_data(d, f"{place}data[{i}]") for i, d in enumerate(recipe.data))
+    methods = tuple(_method(m, f"{place}methods[{i}]") for i, m in enumerate(recipe.methods))
+    for i, noise in enumerate(recipe.noise):
+        _known("noise profile", noise.profile, NOISES, f"{place}noise[{i}].profile")
+        for split in noise.on:
+            _known("split", split, SPLITS, f"{place}noise[{i}].on")
+    labels = [m.label for m in methods]
+    for key, names in (
+        ("data", [d.label for d in data]),
+        ("noise", [n.profile for n in recipe.noise]),
+        ("methods", labels),
+    ):
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise invalid(f"{place}{key}[{i}]", "must have a label of its own", repr(name))
+    for i, method in enumerate(methods):
+        for other in methods[:i]:
+            if replace(method, label=other.label) == other:
+                rule = f"must differ from {other.label!r}"
+                raise invalid(f"{place}methods[{i}]", rule, f"the same under {method.label!r}")
+    own = _study_measures(methods, place)
+    measures = tuple(dict.fromkeys(_measure(m, f"{place}measures", own) for m in recipe.measures))
+    show = tuple(_measure(m, f"{place}show", own) for m in recipe.show)
+    for measure in show:
+        _known("measure", measure, measures, f"{place}show")
+    if recipe.baseline is not None:
+        _known("method label", recipe.baseline, labels, f"{place}baseline")
+    select = _measure(recipe.select, f"{place}select")
+    recipe = replace(
+        recipe, data=data, methods=methods, measures=measures, show=show or measures, select=select
     )
-    seeds = _seeds(top)
-    baseline = top.get("baseline", str, None)
-    if baseline is not None:
-        top.known("baseline", "method label", baseline, labels)
-    return Recipe(
-        name=name,
-        command=command,
-        title=top.get("title", str),
-        source=top.get("source", str, ""),
-        about=top.get("about", str, ""),
-        data=data,
-        noise=noise,
-        contenders=contenders,
-        measures=tuple(dict.fromkeys(measures)),
-        show=show or tuple(dict.fromkeys(measures)),
-        select=_measure(top, "select", top.get("select", str, "ndcg@10")),
-        seeds=seeds,
-        baseline=baseline,
-        quick=_quick(top, data, noise, seeds),
-        published=tuple(
-            _published(top, i, measures, data, noise, labels, own) for i in range(_count(top, "published"))
-        ),
-    )
+    _check_quick(recipe, f"{place}quick")
+    figures = (_figure(f, recipe, own, f"{place}published[{i}]") for i, f in enumerate(recipe.published))
+    return replace(recipe, published=tuple(figures))
 
 
-def _seeds(top: Table) -> tuple[int, ...]:
-    seeds: tuple[int, ...] = top.many("seeds", int)
-    for seed in seeds:
-        if not 0 <= seed <= LAST_SEED:
-            top.fail("seeds", f"must lie in [0, {LAST_SEED}]", seed)
-    return seeds
+def _data(data: Data, place: str) -> Data:
+    """Data under the catalogue's name, checked whether they are on this machine or not."""
+    with _placed(f"{place}.name"):
+        source = source_of(data.name)
+    _params(data.options, source.options, f"{place}.options")
+    if data.options.get("relevant", 1) < 1:
+        raise invalid(f"{place}.options.relevant", "must be a grade >= 1", data.options["relevant"])
+    for fold in data.folds:
+        if source.folds is None and fold < 1:
+            raise invalid(f"{place}.folds", "must be >= 1", fold)
+        if source.folds is not None and fold not in source.folds:
+            raise invalid(f"{place}.folds", f"must be among {', '.join(map(str, source.folds))}", fold)
+    if data.derived is not None:
+        _known("derived set", data.derived, DERIVED, f"{place}.derived")
+    return replace(data, name=source.name, label=data.label or data.derived or source.name)
 
 
-def _tables(top: Table, key: str, keys: tuple[str, ...], *, needed: bool = True) -> list[Table]:
-    found = top.get(key, list, [] if not needed else ...)
-    if found is ... or (needed and not found):
-        top.fail(key, f"must be given at least once, as [[{key}]]", "nothing")
-    for i, each in enumerate(found):
-        if not isinstance(each, dict):
-            top.fail(f"{key}[{i}]", f"must be a table, as [[{key}]]", repr(each))
-    return [Table(each, f"{top.at(key)}[{i}]", keys) for i, each in enumerate(found)]
+def _method(entry: RecipeMethod, place: str) -> RecipeMethod:
+    _known("method", entry.method, (*METHODS, *STUDIES), f"{place}.method")
+    defaults = algorithm(entry.method).params
+    params = _params(entry.params, defaults, f"{place}.params")
+    grid = _params(entry.grid, defaults, f"{place}.grid", lists=True)
+    for key, values in grid.items():
+        _check_distinct(values, f"{place}.grid.{key}")
+        if key in params:
+            rule = "must not be given both in params and in grid"
+            raise invalid(f"{place}.grid.{key}", rule, repr(params[key]))
+    return replace(entry, label=entry.label or entry.method, params={**defaults, **params}, grid=grid)
 
 
-def _count(top: Table, key: str) -> int:
-    return len(top.get(key, list, []))
+def _params(
+    values: Mapping[str, Any], defaults: Mapping[str, Any], place: str, *, lists: bool = False
+) -> dict[str, Any]:
+    """The values of a table, or lists of them, in the types of the defaults."""
+    typed = {}
+    for key, value in values.items():
+        _known("key", key, defaults, place)
+        kind: Any = Finite if isinstance(defaults[key], float) else type(defaults[key])
+        kind = Annotated[tuple[kind, ...], NOT_EMPTY] if lists else kind
+        typed[key] = _typed(value, kind, f"{place}.{key}")
+    return typed
 
 
-def _distinct(top: Table, key: str, names: list[str]) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            top.fail(f"{key}[{i}]", "must have a label of its own", repr(name))
-
-
-def _own_measures(top: Table, contenders: Sequence[Contender]) -> tuple[str, ...] | None:
+def _study_measures(methods: Sequence[RecipeMethod], place: str) -> tuple[str, ...] | None:
     """The measures that all studies of a recipe bring; None where rankings are measured."""
-    studies = [STUDIES[c.method] for c in contenders if c.method in STUDIES]
+    studies = [STUDIES[m.method] for m in methods if m.method in STUDIES]
     if not studies:
         return None
-    if len(studies) < len(contenders):
-        top.fail(
-            "methods", "must all rank, or all be studies", f"{len(studies)} of {len(contenders)} studies"
-        )
+    if len(studies) < len(methods):
+        counts = f"{len(studies)} of {len(methods)} studies"
+        raise invalid(f"{place}methods", "must all rank, or all be studies", counts)
     return tuple(m for m in studies[0].measures if all(m in s.measures for s in studies))
 
 
-def _measure(table: Table, key: str, text: str, own: tuple[str, ...] | None = None) -> str:
-    if own is not None:
-        return table.known(key, "measure of this study", text, own)
-    try:
-        return str(Measure.parse(text))
-    except CleanrankError as error:
-        raise type(error)(f"{table.at(key)}: {error}") from None
+def _measure(text: str, place: str, own: tuple[str, ...] | None = None) -> str:
+    """The canonical text of a measure, which must be one of a study's ``own``."""
+    with _placed(place):
+        return str(Measure.parse(text)) if own is None else one_of("measure of this study", text, own)
 
 
-def _data(table: Table) -> Data:
-    name = table.get("name", str)
-    options = dict(table.get("options", dict, {}))
-    folds = table.many("folds", int, (1,))
-    name = check_data(table, name, folds, options)
-    derived = None if "derived" not in table else table.among("derived", "derived set", DERIVED)
-    return Data(name, table.get("label", str, derived or name), folds, options, derived)
-
-
-def _noise(table: Table) -> Noise:
-    rates = table.many("rates", float)
-    for rate in rates:
-        if not 0 <= rate <= 1:
-            table.fail("rates", "must lie in [0, 1]", rate)
-    on = table.many("on", str, SPLITS)
-    for split in on:
-        table.known("on", "split", split, SPLITS)
-    return Noise(table.among("profile", "noise profile", NOISES), rates, on)
-
-
-def _contender(table: Table) -> Contender:
-    name = table.among("method", "method", (*METHODS, *STUDIES))
-    defaults = contender(name).params
-    given = table.get("params", dict, {})
-    params = Table(given, table.at("params"), defaults)
-    chosen = {key: params.get(key, type(default), default) for key, default in defaults.items()}
-    grid = Table(table.get("grid", dict, {}), table.at("grid"), defaults)
-    for key in grid.values:
-        if key in given:
-            grid.fail(key, "must not be given both in params and in grid", repr(given[key]))
-    searched = {key: grid.many(key, type(defaults[key])) for key in grid.values}
-    return Contender(table.get("label", str, name), name, chosen, searched)
-
-
-def _quick(top: Table, data: Sequence[Data], noise: Sequence[Noise], seeds: Sequence[int]) -> Quick:
-    table = Table(top.get("quick", dict, {}), top.at("quick"), ("folds", "seeds", "rates", "levels"))
+def _check_quick(recipe: Recipe, place: str) -> None:
+    levels = [(rate, noise.level(rate)) for noise in recipe.noise for rate in noise.rates]
     whole: dict[str, set[Any]] = {
-        "folds": {fold for d in data for fold in d.folds},
-        "seeds": set(seeds),
-        "rates": {rate for n in noise for rate in n.rates},
-        "levels": {_level(n, rate) for n in noise for rate in n.rates},
+        "folds": {fold for data in recipe.data for fold in data.folds},
+        "seeds": set(recipe.seeds),
+        "rates": {rate for rate, _ in levels},
+        "levels": {level for _, level in levels},
     }
-    kinds: dict[str, type] = {"folds": int, "seeds": int, "rates": float, "levels": str}
-    chosen = {key: table.many(key, kind, None) for key, kind in kinds.items()}
-    for key, values in chosen.items():
-        for value in values or ():
-            if value not in whole[key]:
-                table.fail(key, "must be a part of the whole recipe's", value)
-    return Quick(**chosen)
+    for key, values in whole.items():
+        for value in getattr(recipe.quick, key) or ():
+            if value not in values:
+                raise invalid(f"{place}.{key}", "must be a part of the whole recipe's", value)
 
 
-def _published(
-    top: Table,
-    i: int,
-    measures: tuple[str, ...],
-    data: tuple[Data, ...],
-    noise: tuple[Noise, ...],
-    labels: list[str],
-    own: tuple[str, ...] | None,
-) -> Published:
-    keys = ("dataset", "method", "measure", "value", "source", "noise", "rate", "fold", "context", "decimals")
-    table = _tables(top, "published", keys)[i]
-    context = table.get("context", bool, False)
-    method = table.get("method", str)
-    if not context:
-        table.known("method", "method label", method, labels)
-    dataset = table.among("dataset", "data set of this recipe", [d.label for d in data])
-    measure = _measure(table, "measure", table.get("measure", str), own)
-    figure = Published(
-        dataset=dataset,
-        method=method,
-        measure=table.known("measure", "measure of this recipe", measure, measures),
-        value=table.get("value", float),
-        source=table.get("source", str),
-        noise=None if "noise" not in table else table.among("noise", "noise profile", NOISES),
-        rate=table.get("rate", float, None),
-        fold=table.get("fold", int, None),
-        context=context,
-        decimals=table.get("decimals", int, None),
-    )
+def _figure(figure: Published, recipe: Recipe, own: tuple[str, ...] | None, place: str) -> Published:
+    """A published figure that fits the recipe; one for context may name other methods and rates."""
+    measure = _measure(figure.measure, f"{place}.measure", own)
+    _known("measure of this recipe", measure, recipe.measures, f"{place}.measure")
+    _known("data set of this recipe", figure.dataset, [d.label for d in recipe.data], f"{place}.dataset")
+    if not figure.context:
+        _known("method label", figure.method, [m.label for m in recipe.methods], f"{place}.method")
+    if figure.noise is not None:
+        _known("noise profile", figure.noise, NOISES, f"{place}.noise")
     if figure.decimals is not None and figure.decimals < 0:
-        table.fail("decimals", "must not be negative", figure.decimals)
-    folds = next(d.folds for d in data if d.label == dataset)
+        raise invalid(f"{place}.decimals", "must not be negative", figure.decimals)
+    folds = next(d.folds for d in recipe.data if d.label == figure.dataset)
     if figure.fold is not None and figure.fold not in folds:
-        table.fail("fold", f"must be among the recipe's {', '.join(map(str, folds))}", figure.fold)
-    rates = {rate for n in noise if figure.noise in (None, n.profile) for rate in n.rates}
-    if figure.rate and figure.rate not in rates and not context:
-        table.fail("rate", "must be among the rates of the recipe's noise", figure.rate)
-    return figure
+        raise invalid(
+            f"{place}.fold", f"must be among the recipe's {', '.join(map(str, folds))}", figure.fold
+        )
+    rates = {rate for n in recipe.noise if figure.noise in (None, n.profile) for rate in n.rates}
+    if figure.rate and figure.rate not in rates and not figure.context:
+        raise invalid(f"{place}.rate", "must be among the rates of the recipe's noise", figure.rate)
+    return replace(figure, measure=measure)

@@ -1,26 +1,43 @@
-"""What computing a cell gives, and how it travels and rests: JSON and compressed float64, never pickle.
+"""What computing a cell gives, as bytes (JSON and compressed float64, never pickle) and as a flat table.
 
 Values are packed by zstd, by zlib on machines that have nothing but NumPy and torch; either is read anywhere.
+Rows of the table are in the order of their inputs, and figures are the same from run to run; only columns
+that end in ``_seconds`` or ``_at`` tell of the run itself.
 """
 
 import json
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from cleanrank.types import FloatArray
+from cleanrank.data.files import write_frame
+from cleanrank.types import FloatArray, RunRecord
 
 ZSTD = b"\x28\xb5\x2f\xfd"  # how every zstd frame begins; no zlib stream does
+# Noise of training labels: dNoise and pNoise as counted, the closed form for the queries at hand, and the
+# papers' for overall shares of grades.
+REALISED = ("train_dnoise", "train_pnoise", "expected_pnoise", "overall_pnoise")
+INPUTS = (
+    "dataset", "fold", "noise", "rate", "method", "algorithm", "version", "seed", "params", "grid", "select",
+)  # fmt: skip
+COLUMNS = (
+    "recipe", "key", *INPUTS, "measure", "status", "mean", "n_queries", *REALISED, "chosen", "error",
+    "versions", "wall_seconds", "started_at",
+)  # fmt: skip
+TYPES = dict.fromkeys(("fold", "version", "seed", "n_queries"), "Int64") | dict.fromkeys(
+    ("rate", "mean", "wall_seconds", *REALISED), "float64"
+)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What computing one cell gave, before it has a key; ``pack`` turns it into bytes for the way home."""
+    """What computing one cell gave, before it has a key; ``pack`` turns it into bytes."""
 
     status: Literal["done", "failed"]
     values: Mapping[str, FloatArray]
@@ -121,3 +138,51 @@ def _or_none(value: float) -> float | None:
 def or_nan(value: float | None) -> float:
     """JSON's null back to NaN."""
     return float("nan") if value is None else float(value)
+
+
+def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
+    """One row per cell and measure; a failed cell has its measures too, without a figure."""
+    rows = []
+    for record in records:
+        cell = record.cell
+        inputs = {name: _plain(cell.get(name)) for name in INPUTS}
+        for measure in cell.get("measures") or list(record.means):
+            values = record.values.get(measure)
+            rows.append(
+                {
+                    "recipe": record.recipe,
+                    "key": record.key,
+                    **inputs,
+                    "measure": measure,
+                    "status": record.status,
+                    "mean": _or_none(record.means.get(measure, np.nan)),
+                    "n_queries": None if values is None else int((~np.isnan(values)).sum()),
+                    **{name: record.chosen.get(name) for name in REALISED},
+                    "chosen": to_json(dict(record.chosen)),
+                    "error": record.error.strip().rpartition("\n")[2],
+                    "versions": to_json(dict(record.versions)),
+                    "wall_seconds": record.wall_seconds,
+                    "started_at": record.started_at,
+                }
+            )
+    return sorted(rows, key=_place)
+
+
+def export(records: Sequence[RunRecord], path: str | Path) -> int:
+    """Writes records as .parquet or .csv; returns the number of rows."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows_of(records), columns=COLUMNS)
+    write_frame(frame.astype({name: TYPES.get(name, "string") for name in COLUMNS}), path)
+    return len(frame)
+
+
+def _plain(value: Any) -> Any:
+    return to_json(value) if isinstance(value, dict | list) else value
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        row["recipe"], str(row["dataset"]), row["fold"] or 0, str(row["noise"]), row["rate"] or 0.0,
+        str(row["method"]), row["seed"] or 0, row["key"], row["measure"],
+    )  # fmt: skip

@@ -2,16 +2,15 @@
 
 A result belongs to a key, the hash of all inputs of its cell. A key has at most one result that is "done";
 whoever writes it first wins, so two runs at once cannot count a cell twice. Failures are kept as well, and
-a later success stands in front of them. Values per query travel and rest as zstd-compressed float64.
+a later success takes their place. Values per query are kept as zstd-compressed float64.
 """
 
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,8 @@ APPLICATION_ID = 0x636C7273
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 60.0
 
-SCHEMA = """
-CREATE TABLE results (
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS results (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,
   recipe TEXT NOT NULL,
@@ -41,30 +40,32 @@ CREATE TABLE results (
   stored_at TEXT NOT NULL,
   query_values BLOB NOT NULL
 );
-CREATE UNIQUE INDEX done_once ON results (key) WHERE status = 'done';
-CREATE INDEX by_key ON results (key);
-CREATE TRIGGER append_only BEFORE UPDATE ON results
+CREATE UNIQUE INDEX IF NOT EXISTS done_once ON results (key) WHERE status = 'done';
+CREATE INDEX IF NOT EXISTS by_key ON results (key);
+CREATE TRIGGER IF NOT EXISTS append_only BEFORE UPDATE ON results
 BEGIN SELECT RAISE(ABORT, 'results are only ever added'); END;
-CREATE TABLE asked (
+CREATE TABLE IF NOT EXISTS asked (
   recipe TEXT NOT NULL,
   key TEXT NOT NULL,
   cell TEXT NOT NULL,
   asked_at TEXT NOT NULL,
   PRIMARY KEY (recipe, key)
 ) WITHOUT ROWID;
-CREATE INDEX asked_by_key ON asked (key);
-CREATE TABLE files (
+CREATE INDEX IF NOT EXISTS asked_by_key ON asked (key);
+CREATE TABLE IF NOT EXISTS files (
   path TEXT NOT NULL,
   size INTEGER NOT NULL,
   modified_ns INTEGER NOT NULL,
   sha256 TEXT NOT NULL,
   PRIMARY KEY (path, size, modified_ns)
 ) WITHOUT ROWID;
-CREATE VIEW latest AS
+CREATE VIEW IF NOT EXISTS latest AS
   SELECT * FROM results WHERE id IN (
     SELECT COALESCE(MAX(CASE WHEN status = 'done' THEN id END), MAX(id)) FROM results GROUP BY key);
-CREATE VIEW figures AS
+CREATE VIEW IF NOT EXISTS figures AS
   SELECT l.key, l.recipe, l.status, m.key AS measure, m.value AS mean FROM latest l, json_each(l.means) m;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
@@ -79,12 +80,8 @@ class Store:
     def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
         self.path = Path(path)
         if not create and not self.path.is_file():
-            raise invalid(
-                "store",
-                "must be an existing file",
-                repr(str(self.path)),
-                remedy="Run a recipe or give --store.",
-            )
+            remedy = "Run a recipe or give --store."
+            raise invalid("store", "must be an existing file", repr(str(self.path)), remedy=remedy)
         with _worded(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             frozen = not create and _is_frozen(self.path)
@@ -96,6 +93,7 @@ class Store:
                 isolation_level=None,
                 check_same_thread=False,
             )
+        self._connection.row_factory = sqlite3.Row
         try:
             with _worded(self.path):
                 self._open()
@@ -110,40 +108,20 @@ class Store:
             self._check_kind()
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        if made:  # reading need not wait for a run that writes
-            return
-        with self._write():
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-                # executescript would commit the transaction that keeps a second creator out
-                for statement in _statements(SCHEMA):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._check_kind()
+        if not made:  # reading need not wait for a run that writes
+            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+            self._check_kind()
 
     def _check_kind(self) -> None:
         ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if ours != APPLICATION_ID:
-            raise BadFileError(
-                error_text(
-                    "store",
-                    "must be a file of runs",
-                    f"another program's SQLite file {str(self.path)!r}",
-                    remedy="Give another path.",
-                ),
-                str(self.path),
-            )
+            words = f"another program's SQLite file {str(self.path)!r}"
+            raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
         if version != SCHEMA_VERSION:
-            raise BadFileError(
-                error_text(
-                    "store",
-                    f"must have schema version {SCHEMA_VERSION}",
-                    f"version {version} in {str(self.path)!r}",
-                    remedy="Use the cleanrank that wrote it, or another path.",
-                ),
-                str(self.path),
-            )
+            rule = f"must have schema version {SCHEMA_VERSION}"
+            words = f"version {version} in {str(self.path)!r}"
+            raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
 
     def close(self) -> None:
         """Closes the file."""
@@ -152,9 +130,7 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @contextmanager
@@ -169,7 +145,11 @@ class Store:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def ask(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
+    def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        with _worded(self.path):
+            return self._connection.execute(query, arguments).fetchall()
+
+    def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
         with _worded(self.path), self._write():
             self._connection.executemany(
@@ -180,44 +160,32 @@ class Store:
     def add(self, key: str, recipe: str, cell: Mapping[str, Any], packed: bytes) -> bool:
         """Adds a packed result; False when the cell is done already, and nothing is written then."""
         header, blob = split(packed)
-        row = (
-            key,
-            recipe,
-            header["status"],
-            to_json(cell),
-            to_json(header["means"]),
-            to_json(header["chosen"]),
-            header["error"],
-            to_json(header["versions"]),
-            header["wall_seconds"],
-            header["started_at"],
-            now(),
-            blob,
-        )
+        row = {
+            "key": key,
+            "recipe": recipe,
+            "cell": to_json(cell),
+            **{name: header[name] for name in ("status", "error", "wall_seconds", "started_at")},
+            **{name: to_json(header[name]) for name in ("means", "chosen", "versions")},
+            "stored_at": now(),
+            "query_values": blob,
+        }
         with _worded(self.path), self._write():
             if self.is_done(key):
                 return False
             self._connection.execute(
                 "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)", (recipe, key, to_json(cell), now())
             )
-            marks = ", ".join("?" * len(row))
-            self._connection.execute(
-                "INSERT INTO results (key, recipe, status, cell, means, chosen, error, versions, "
-                f"wall_seconds, started_at, stored_at, query_values) VALUES ({marks})",
-                row,
-            )
+            marks = ", ".join(f":{name}" for name in row)
+            self._connection.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
         return True
 
     def is_done(self, key: str) -> bool:
         """Whether the cell has its figures."""
-        query = "SELECT 1 FROM results WHERE key = ? AND status = 'done'"
-        with _worded(self.path):
-            return self._connection.execute(query, (key,)).fetchone() is not None
+        return bool(self._rows("SELECT 1 FROM results WHERE key = ? AND status = 'done'", (key,)))
 
     def done_keys(self) -> set[str]:
         """The keys of all cells that have their figures."""
-        with _worded(self.path):
-            return {k for (k,) in self._connection.execute("SELECT key FROM results WHERE status = 'done'")}
+        return {key for (key,) in self._rows("SELECT key FROM results WHERE status = 'done'")}
 
     def records(
         self, *, recipe: str | None = None, keys: Iterable[str] | None = None, values: bool = True
@@ -241,64 +209,55 @@ class Store:
         if keys is not None:
             query += " WHERE l.key IN (SELECT value FROM json_each(?))"
             arguments += (to_json(list(keys)),)
-        with _worded(self.path):
-            cursor = self._connection.execute(f"{query} ORDER BY l.key", arguments)
-            names = [column[0] for column in cursor.description]
-            rows = (dict(zip(names, row, strict=True)) for row in cursor)
-            return [_record(row) for row in rows]
+        return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
         """Recipe -> (cells asked for, done, failed)."""
         query = """
             SELECT a.recipe, count(*), sum(l.status IS 'done'), sum(l.status IS 'failed')
             FROM asked a LEFT JOIN latest l ON l.key = a.key GROUP BY a.recipe ORDER BY a.recipe"""
-        with _worded(self.path):
-            return {r: (n, done, failed) for r, n, done, failed in self._connection.execute(query)}
+        return {recipe: (n, done, failed) for recipe, n, done, failed in self._rows(query)}
 
     def find(self, prefix: str) -> list[RunRecord]:
         """The records whose key starts with ``prefix``."""
         query = "SELECT DISTINCT key FROM results WHERE substr(key, 1, ?) = ?"
-        with _worded(self.path):
-            keys = [key for (key,) in self._connection.execute(query, (len(prefix), prefix))]
-        return self.records(keys=keys)
+        return self.records(keys=[key for (key,) in self._rows(query, (len(prefix), prefix))])
 
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
         """What a clean-up would remove: (row, why).
 
         Args:
             versions: method -> its present version; cells of other versions go.
-            failed: whether failures go even when nothing stands in front of them.
+            failed: whether failures go even when no success has taken their place.
         """
-        with _worded(self.path):
-            standing = {i for (i,) in self._connection.execute("SELECT id FROM latest")}
-            rows = self._connection.execute("SELECT id, status, cell FROM results ORDER BY id").fetchall()
-        found = []
-        for row, status, text in rows:
+        standing = {row for (row,) in self._rows("SELECT id FROM latest")}
+        removable = []
+        for row, status, text in self._rows("SELECT id, status, cell FROM results ORDER BY id"):
             cell = json.loads(text)
             name, version = cell.get("algorithm"), cell.get("version")
             if row not in standing:
-                found.append((row, "superseded failure"))
+                removable.append((row, "superseded failure"))
             elif versions.get(name) != version:
-                found.append((row, f"old version of {name}"))
+                removable.append((row, f"old version of {name}"))
             elif failed and status == "failed":
-                found.append((row, "failure"))
-        return found
+                removable.append((row, "failure"))
+        return removable
 
     def remove(self, rows: Iterable[int]) -> None:
         """Deletes results by row and gives the space back.
 
         Figures go only when their method has a new version: then no recipe asks for that cell any more.
         """
-        chosen = to_json(list(rows))
-        gone = "SELECT value FROM json_each(?)"
+        listed = to_json(list(rows))
+        chosen = "SELECT value FROM json_each(?)"
         with _worded(self.path):
             with self._write():
                 self._connection.execute(
                     "DELETE FROM asked WHERE key IN "
-                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({gone}))",
-                    (chosen,),
+                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({chosen}))",
+                    (listed,),
                 )
-                self._connection.execute(f"DELETE FROM results WHERE id IN ({gone})", (chosen,))
+                self._connection.execute(f"DELETE FROM results WHERE id IN ({chosen})", (listed,))
             # Beside another run the file keeps its size until the next clean-up.
             with suppress(sqlite3.OperationalError):
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -307,9 +266,7 @@ class Store:
     def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
         """The SHA-256 noted for a file of this size and time, if any."""
         query = "SELECT sha256 FROM files WHERE path = ? AND size = ? AND modified_ns = ?"
-        with _worded(self.path):
-            found = self._connection.execute(query, (path, size, modified_ns)).fetchone()
-        return str(found[0]) if found else None
+        return next((str(sha256) for (sha256,) in self._rows(query, (path, size, modified_ns))), None)
 
     def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
         """Notes the SHA-256 of a file."""
@@ -319,7 +276,7 @@ class Store:
             )
 
 
-def _record(row: Mapping[str, Any]) -> RunRecord:
+def _record(row: sqlite3.Row) -> RunRecord:
     values: Mapping[str, FloatArray] = {}
     query_ids = None
     if row["query_values"] is not None and row["status"] == "done":
@@ -341,15 +298,6 @@ def _record(row: Mapping[str, Any]) -> RunRecord:
     )
 
 
-def _statements(script: str) -> Iterator[str]:
-    part = ""
-    for line in script.splitlines():
-        part += line + "\n"
-        if sqlite3.complete_statement(part):
-            yield part
-            part = ""
-
-
 def _is_frozen(path: Path) -> bool:
     """Whether neither the file nor its folder can be written and no other process has changes under way."""
     writable = os.access(path, os.W_OK) or os.access(path.parent, os.W_OK)
@@ -358,7 +306,7 @@ def _is_frozen(path: Path) -> bool:
 
 REMEDIES = {
     "locked": "Another run holds it; try again when that one has finished.",
-    "full": "Make room on the disk; finished cells are stored, and the same command goes on from there.",
+    "full": "Free space on the disk; finished cells are stored, and the same command goes on from there.",
 }
 
 
@@ -372,16 +320,12 @@ def _worded(path: Path) -> Iterator[None]:
             (words for sign, words in REMEDIES.items() if sign in str(error)),
             "Check that the folder exists and can be written.",
         )
-        raise BadFileError(
-            error_text("store", "must be usable", f"{error} in {str(path)!r}", remedy=remedy), str(path)
-        ) from error
+        raise _bad_store(path, "must be usable", f"{error} in {str(path)!r}", remedy) from error
     except sqlite3.DatabaseError as error:
-        raise BadFileError(
-            error_text(
-                "store",
-                "must be an undamaged SQLite file",
-                f"{error} in {str(path)!r}",
-                remedy="Move it away, or give another path; what was exported before stays valid.",
-            ),
-            str(path),
-        ) from error
+        remedy = "Move it away, or give another path; what was exported before stays valid."
+        rule = "must be an undamaged SQLite file"
+        raise _bad_store(path, rule, f"{error} in {str(path)!r}", remedy) from error
+
+
+def _bad_store(path: Path, rule: str, words: str, remedy: str) -> BadFileError:
+    return BadFileError(error_text("store", rule, words, remedy=remedy), str(path))

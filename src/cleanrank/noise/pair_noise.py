@@ -244,6 +244,51 @@ def signal_left(pair_noise: float | PairNoise) -> float:
     return 1 - 2 * float(pair_noise)
 
 
+_BLOCK = 1 << 20
+
+
+def composition(counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Pairs of equal grade (C,) and of grades l < j (C, C, upper triangle) from grade counts (Q, C).
+
+    >>> same, other = composition(np.array([[2, 1], [0, 3]]))
+    >>> same.tolist(), other.tolist()
+    ([1.0, 3.0], [[0.0, 2.0], [0.0, 0.0]])
+    """
+    n = counts.astype(np.float64)
+    return (n * (n - 1) / 2).sum(axis=0), np.triu(n.T @ n, 1)
+
+
+def pooled_pnoise(
+    matrix: npt.ArrayLike, same: FloatArray, other: FloatArray, *, new_weight: float = 0.5
+) -> float:
+    """Expected wrong pairs over expected pairs, summed over queries of a given composition."""
+    G, A = _orders(np.asarray(matrix, dtype=np.float64))
+    new = float(same @ np.diag(A))
+    pairs = new + float((other * A).sum())
+    return (new_weight * new + float((other * G).sum())) / pairs if pairs > 0 else float("nan")
+
+
+def query_pnoise(matrix: npt.ArrayLike, counts: IntArray, *, new_weight: float = 0.5) -> FloatArray:
+    """The same ratio for every query alone; NaN where a query expects no pair of different given grades."""
+    G, A = _orders(np.asarray(matrix, dtype=np.float64))
+    own = np.diag(A)
+    ratios = np.empty(len(counts))
+    rows = max(1, _BLOCK // counts.shape[1] ** 2)
+    for start in range(0, len(counts), rows):
+        n = counts[start : start + rows].astype(np.float64)
+        new = (n * (n - 1) / 2) @ own
+        wrong = np.einsum("ql,lj,qj->q", n, np.triu(G, 1), n)
+        every = new + np.einsum("ql,lj,qj->q", n, np.triu(A, 1), n)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratios[start : start + rows] = (new_weight * new + wrong) / every
+    return ratios
+
+
+def _orders(T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    G = T @ np.tril(np.ones_like(T), -1) @ T.T
+    return G, G + G.T
+
+
 def new_come_share(
     scores: npt.ArrayLike,
     true: npt.ArrayLike,

@@ -8,7 +8,7 @@ from torch.nn import functional
 import cleanrank as cr
 from cleanrank.clicks import pbm, static_clicks
 from cleanrank.errors import CleanrankError
-from cleanrank.experiments.clicked import Users
+from cleanrank.experiments.noises import Users
 from cleanrank.losses.torch import ranking_loss
 from cleanrank.rankers.neural.debias import (
     DEBIASING,

@@ -1,0 +1,258 @@
+"""From a recipe to its report: read, expand, compute what is not stored yet, collect, render."""
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from cleanrank.errors import MissingDataError, invalid
+from cleanrank.experiments.cells import CellSpec, expand, filter_cells
+from cleanrank.experiments.engines import CELL, ENGINES
+from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, read_recipe
+from cleanrank.experiments.results import split
+from cleanrank.experiments.sources import identity_of
+from cleanrank.experiments.store import DEFAULT_STORE, Store
+from cleanrank.report.published import MatrixRow, matrix_row
+from cleanrank.report.summaries import Summary, summarise
+from cleanrank.types import RunRecord
+from cleanrank.validation import check_integer, one_of
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How far a run is.
+
+    Attributes:
+        total: cells of the run.
+        stored: cells that were there before, or that another run finished meanwhile.
+        done: cells computed now.
+        failed: cells that failed now.
+        seconds: time since the start.
+        latest: the cell that came last, in words.
+    """
+
+    total: int
+    stored: int = 0
+    done: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    latest: str = ""
+
+    @property
+    def finished(self) -> int:
+        """Cells that need nothing more in this run."""
+        return self.stored + self.done + self.failed
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate of the time left, from the pace so far; None before the first cell."""
+        computed = self.done + self.failed
+        return (self.total - self.finished) * self.seconds / computed if computed else None
+
+
+Watch: TypeAlias = Callable[[Tally], None]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of a recipe.
+
+    Attributes:
+        recipe: what was run, reduced with ``--quick``.
+        cells: its cells.
+        records: their standing records, in the same order.
+        tally: what this run did.
+        command: what runs it again.
+    """
+
+    recipe: Recipe
+    cells: tuple[CellSpec, ...]
+    records: tuple[RunRecord, ...]
+    tally: Tally
+    command: str = ""
+
+    @property
+    def failed(self) -> tuple[RunRecord, ...]:
+        """Records of cells without figures."""
+        return tuple(r for r in self.records if r.status != "done")
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of the measures that the recipe shows."""
+        return summarise(
+            self.records,
+            measures=self.recipe.show,
+            baseline=self.recipe.baseline,
+            expected=[c.inputs for c in self.cells],
+        )
+
+
+def reproduce(
+    recipe: str | Path | Recipe,
+    *,
+    store: str | Path = DEFAULT_STORE,
+    jobs: int | None = None,
+    only: Sequence[str] = (),
+    quick: bool = False,
+    engine: str = "local",
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+) -> Reproduction:
+    """Runs a recipe: computes the cells that are not stored yet and returns all of them.
+
+    Args:
+        recipe: a path, a name below ``recipes/``, or a recipe.
+        store: the file of runs.
+        jobs: processes; one per core unless given.
+        only: filters such as ``dataset=mq2008``; all must hold.
+        quick: the reduced grid that the recipe describes.
+        engine: ``local`` or ``dask``.
+        scheduler: address of a Dask cluster; a local one unless given.
+        watch: called after every cell.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)))
+    recipe = recipe.reduced() if quick else recipe
+    with Store(store) as runs:
+        cells = plan(recipe, runs, only=only)
+        tally = run_cells(
+            cells, runs, recipe.name, jobs=jobs, engine=engine, scheduler=scheduler, watch=watch
+        )
+        records = collect(cells, runs, recipe.name)
+    filters = [f"--only {shlex.quote(text)}" for text in only]
+    command = " ".join([recipe.command, *(["--quick"] if quick else []), *filters])
+    return Reproduction(recipe, tuple(cells), records, tally, command)
+
+
+def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[CellSpec]:
+    """The cells to compute; files are hashed once and the hashes noted in the store."""
+
+    def identity(name: str, fold: int, options: Mapping[str, Any]) -> str:
+        return identity_of(name, fold, options, hashes=store)
+
+    cells = filter_cells(expand(recipe, identity), only)
+    if not cells:
+        raise invalid("--only", "must leave at least one cell", "none", at=" ".join(only))
+    return cells
+
+
+def run_cells(
+    cells: Sequence[CellSpec],
+    store: Store,
+    recipe: str,
+    *,
+    jobs: int | None = None,
+    engine: str = "local",
+    scheduler: str | None = None,
+    watch: Watch | None = None,
+    target: str = CELL,
+) -> Tally:
+    """Computes the cells that have no figures yet; cells that failed before are tried again.
+
+    Interrupted or killed at any moment, it leaves whole cells only, and the next call goes on from there.
+
+    Args:
+        cells: what to compute.
+        store: where results go.
+        recipe: the name of the recipe they belong to.
+        jobs: processes; one per core unless given.
+        engine: a key of ENGINES.
+        scheduler: address of a Dask cluster.
+        watch: called at the start and after every cell.
+        target: ``module:function`` that computes a cell.
+    """
+    compute = ENGINES[one_of("engine", engine, ENGINES)]
+    processes = default_jobs() if jobs is None else check_integer("jobs", jobs, least=1)
+    by_key = {c.key: c for c in cells}
+    store.add_recipe(recipe, {c.key: c.inputs for c in cells})
+    stored = store.done_keys() & set(by_key)
+    pending = [c for c in by_key.values() if c.key not in stored]
+    start = time.monotonic()
+    tally = Tally(len(by_key), len(stored))
+
+    def count(latest: str = "", **counts: int) -> None:
+        nonlocal tally
+        sums = {name: getattr(tally, name) + n for name, n in counts.items()}
+        tally = replace(tally, **sums, seconds=time.monotonic() - start, latest=latest)
+
+    def items() -> Iterator[tuple[str, str]]:
+        for cell in pending:
+            # Another run may have stored it since this one began.
+            if store.is_done(cell.key):
+                count(stored=1)
+            else:
+                yield cell.key, cell.text
+
+    watch = watch or (lambda _: None)
+    watch(tally)
+    results = compute(items(), jobs=min(processes, max(1, len(pending))), scheduler=scheduler, target=target)
+    with closing(cast(Any, results)):
+        for key, packed in results:
+            cell = by_key[key]
+            is_new = store.add(key, recipe, cell.inputs, packed)
+            count(str(cell), **{split(packed)[0]["status"] if is_new else "stored": 1})
+            watch(tally)
+    count()
+    return tally
+
+
+def default_jobs() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def collect(cells: Sequence[CellSpec], store: Store, recipe: str) -> tuple[RunRecord, ...]:
+    """The standing records of cells, in their order, under the labels of this recipe."""
+    by_key = {r.key: r for r in store.records(keys=[c.key for c in cells])}
+    return tuple(replace(by_key[c.key], recipe=recipe, cell=c.inputs) for c in cells if c.key in by_key)
+
+
+def write_run_report(run: Reproduction, path: str | Path) -> None:
+    """One HTML page with the tables and curves of a recipe."""
+    from cleanrank.report.html import write_report
+
+    recipe = run.recipe
+    write_report(
+        run.records,
+        path,
+        title=recipe.title,
+        command=run.command,
+        published=recipe.published,
+        notes=[n for n in (recipe.about, recipe.source) if n],
+        summary=run.summary,
+    )
+
+
+def matrix(folder: str | Path, store: str | Path, path: str | Path) -> list[MatrixRow]:
+    """One page with every recipe below a folder: its command, expected and observed figures, its status."""
+    from cleanrank.report.matrix import write_matrix
+
+    recipes = [read_recipe(p) for p in all_recipes(folder)]
+    if not recipes:
+        raise invalid("recipes", "must be found as TOML files", "none", at=repr(str(folder)))
+    with Store(store) as runs:
+        rows = [_row(recipe, runs) for recipe in recipes]
+    write_matrix(rows, path)
+    return rows
+
+
+def _row(recipe: Recipe, store: Store) -> MatrixRow:
+    """A recipe whose data are not on this machine has not run here."""
+    try:
+        cells: Sequence[CellSpec] = plan(recipe, store)
+    except MissingDataError:
+        cells = ()
+    return matrix_row(
+        collect(cells, store, recipe.name),
+        recipe=recipe.name,
+        title=recipe.title,
+        command=recipe.command,
+        group=recipe.name.rpartition("/")[0],
+        published=recipe.published,
+        expected=[c.inputs for c in cells],
+        measures=recipe.show,
+    )

@@ -1,0 +1,256 @@
+"""The methods that recipes compare: each maps a task to scores, and has a version and parameters.
+
+A method never sees a test label, by construction: its task holds training and validation data with labels
+(noisy where the experiment says so), and of the test data only features and queries. The registry names
+functions as text and imports them when they run, so that reading a recipe stays fast.
+"""
+
+import itertools
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
+
+if TYPE_CHECKING:
+    from cleanrank.experiments.noises import Users
+    from cleanrank.noise.profiles import NoiseProfile
+
+# The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
+BUDGET = "gold"
+# The parameter that says where a method has the noise from, and its value for a method that gets the truth.
+NOISE, TRUE_NOISE = "noise", "true"
+
+
+@dataclass(frozen=True, eq=False)
+class Unjudged:
+    """Documents to be scored: features and queries, no labels."""
+
+    X: Features
+    indptr: IntArray
+
+    @property
+    def n_docs(self) -> int:
+        """The number of documents."""
+        return int(self.X.shape[0])
+
+
+class Judge:
+    """A perfect judge: gives the true grades of training rows, up to a budget, and counts the rows.
+
+    >>> judge = Judge([2, 0, 1], budget=2)
+    >>> judge([0, 2]).tolist(), judge([0]).tolist(), judge.n_judged
+    ([2, 1], [2], 2)
+    """
+
+    def __init__(self, truth: npt.ArrayLike, budget: int) -> None:
+        self._truth = np.asarray(truth)
+        self._judged = np.zeros(len(self._truth), dtype=np.bool_)
+        self.budget = len(self._truth) if budget < 0 else budget
+
+    def __call__(self, rows: npt.ArrayLike) -> Array:
+        """The true grades of rows, by their places in the training data; a row is paid for once."""
+        places = np.asarray(rows, dtype=np.int64)
+        judged = self._judged.copy()
+        judged[places] = True
+        if judged.sum() > self.budget:
+            raise invalid("rows to judge", f"must be {self.budget:,} at the most", int(judged.sum()))
+        self._judged = judged
+        return self._truth[places].copy()
+
+    @property
+    def n_judged(self) -> int:
+        """The number of rows that were judged."""
+        return int(self._judged.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class MethodTask:
+    """What a method gets.
+
+    Attributes:
+        train: rows to learn from.
+        validation: rows to choose by.
+        test: rows to score.
+        params: one value for every parameter of the method.
+        grid: parameter -> values among which validation data choose.
+        select: the measure of that choice.
+        seed: for everything random.
+        n_jobs: threads.
+        judge: gives true grades of training rows; its budget is the parameter ``gold``.
+        profile: the noise of the labels, for methods that may know it (``noise = "true"``).
+        users: where labels are clicks, the people who can be shown lists in random order.
+    """
+
+    train: RankingData
+    validation: RankingData
+    test: Unjudged
+    params: Mapping[str, Any]
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    select: str = "ndcg@10"
+    seed: int = 0
+    n_jobs: int = 1
+    judge: Judge = field(default_factory=lambda: Judge((), 0))
+    profile: "NoiseProfile | None" = None
+    users: "Users | None" = None
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid, in its order; one empty one without a grid."""
+        for values in itertools.product(*self.grid.values()):
+            yield dict(zip(self.grid, values, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class MethodResult:
+    """A score per test document, and what was chosen on validation data."""
+
+    scores: FloatArray
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of the registry.
+
+    Attributes:
+        version: goes up by one whenever the figures it gives may change; stored cells of older versions are
+            computed anew.
+        function: ``module:function`` from MethodTask to MethodResult.
+        params: parameter -> default; the default's type is the parameter's.
+        about: one line for people.
+    """
+
+    version: int
+    function: str
+    params: Mapping[str, Any]
+    about: str
+
+    def run(self, task: MethodTask) -> MethodResult:
+        """Imports the function and calls it."""
+        result: MethodResult = pkgutil.resolve_name(self.function)(task)
+        return result
+
+
+TREES: dict[str, Any] = {
+    "rounds": 300,
+    "early_stopping_rounds": 50,
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "min_data_in_leaf": 20,
+    "min_sum_hessian_in_leaf": 0.0,
+    "feature_fraction": 1.0,
+    "bagging_fraction": 1.0,
+    "bagging_freq": 0,
+    "lambda_l2": 0.0,
+    "max_bin": 255,
+}
+
+LAMBDARANK: dict[str, Any] = {"norm": True, **TREES, "lambdarank_truncation_level": 30}
+
+SOUR: dict[str, Any] = {
+    "start": 0,
+    "end": 0,
+    "kind": "neg",
+    "rule": "paper",
+    "cutoff": 10,
+    "min_frequency": 1.0,
+    "variant": "sour",
+    "patience": 50,
+    "folds": 0,
+    "alpha": 0.0,
+    "objective": "builtin",
+    **LAMBDARANK,
+}
+
+BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
+
+NEURAL: dict[str, Any] = {
+    "loss": "ranknet",
+    "binary": "logistic",
+    "pairs": "strict",
+    "weighting": "",
+    "robust": "",
+    "options": {},
+    "alpha": 0.1,
+    "peers": "expected",
+    NOISE: "",
+    "debias": "",
+    "forget": 0.0,
+    "ramp": 15,
+    "bins": 0,
+    "network": "mlp",
+    "hidden": [512, 256, 128],
+    "epochs": 50,
+    "early_stopping_rounds": 10,
+    "last": False,
+    "optimizer": "adam",
+    "learning_rate": 0.001,
+    "weight_decay": 0.0,
+    "batch_queries": 64,
+    "scaling": "zscore",
+}
+
+
+def _method(version: int, function: str, params: Mapping[str, Any], about: str) -> Method:
+    return Method(version, f"{__name__}.{function}", params, about)
+
+
+METHODS: dict[str, Method] = {
+    "lambdarank": _method(1, "trees:lambdarank", LAMBDARANK, "LightGBM's lambdarank"),
+    "gbdt": _method(1, "trees:gbdt", TREES, "LightGBM's least-squares trees on the grade"),
+    "linear": _method(
+        1,
+        "linear:linear",
+        {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False},
+        "linear scores by one loss; step and decay by the same loss on validation data",
+    ),
+    "one_feature": _method(1, "trees:one_feature", {}, "the feature that ranks validation data best"),
+    "random": _method(1, "trees:random_order", {}, "random order"),
+    "sour": _method(
+        1,
+        "cleaning:sour",
+        SOUR,
+        "lambdarank without the consistent outliers of a base model (end 0: as many trees as rounds)",
+    ),
+    "isolation": _method(
+        1,
+        "cleaning:isolation",
+        {"kind": "all", "contamination": 0.0, **LAMBDARANK},
+        "lambdarank without documents that an isolation forest isolates (contamination 0: by score)",
+    ),
+    "peer": _method(
+        1,
+        "cleaning:peer",
+        {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK},
+        "lambdarank minus the gradients of permuted labels",
+    ),
+    "corrected": _method(
+        1,
+        "cleaning:corrected",
+        BOUGHT | LAMBDARANK,
+        "lambdarank after true grades of some training rows were bought (gold; -1: of all)",
+    ),
+    "cleaned": _method(
+        1,
+        "cleaning:cleaned",
+        {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT, **LAMBDARANK},
+        "lambdarank on what a detector and a cleaner leave; noise: true, or gold to estimate it",
+    ),
+    "robust": _method(
+        1,
+        "cleaning:robust",
+        {NOISE: "", **BOUGHT, **LAMBDARANK},
+        "RobustRanker with bought true grades (gold), the true noise (noise = true), or the data alone",
+    ),
+    "neural": _method(
+        1,
+        "neural:neural",
+        NEURAL,
+        "NeuralRanker: any loss, robust form, co-teaching (forget), reweighting (bins) or debiasing",
+    ),
+}
