@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.errors import CleanrankError
-from cleanrank.report.collapse import collapse, falling_r2
+from cleanrank.report.collapse import collapse, falling_r2, kept
 from cleanrank.report.summaries import summarise
-from cleanrank.report.traces import kept
 
 from .grids import record
 

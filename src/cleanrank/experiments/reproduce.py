@@ -107,7 +107,7 @@ def collect(cells: Sequence[Cell], store: Store, recipe: str) -> tuple[RunRecord
 
 def write_run_report(found: Reproduction, path: str | Path) -> None:
     """One HTML page with the tables and curves of a recipe."""
-    from cleanrank.report.html import write_report
+    from cleanrank.report.pages import write_report
 
     recipe = found.recipe
     write_report(
@@ -123,7 +123,7 @@ def write_run_report(found: Reproduction, path: str | Path) -> None:
 
 def matrix(folder: str | Path, store: str | Path, path: str | Path) -> list[MatrixRow]:
     """One page with every recipe below a folder: its command, expected and observed figures, its status."""
-    from cleanrank.report.matrix import write_matrix
+    from cleanrank.report.pages import write_matrix
 
     recipes = [read_recipe(p) for p in all_recipes(folder)]
     if not recipes:
