@@ -123,20 +123,12 @@ def panel(recipe: Recipe, records: Sequence[RunRecord], measure: str) -> Panel:
     points = []
     for (method, x), table_ in sorted(places.items(), key=lambda item: item[0][1]):
         low, high = crossed_interval(table_)
-        points.append(Point(method, x, float(table_.mean()), low, high, True, ""))
+        points.append(Point(method, x, float(table_.mean()), low, high))
     methods = tuple(dict.fromkeys(m for m, _ in places))
     xs = tuple(sorted({x for _, x in places}))
     dataset = found[0][0][0]
-    return Panel(
-        "curves",
-        dataset,
-        measure,
-        f"{dataset}, over {x_title.split(' (')[0]}",
-        x_title,
-        methods,
-        xs,
-        tuple(points),
-    )
+    named = {"title": f"{dataset}, over {x_title.split(' (')[0]}", "measure": measure, "x_title": x_title}
+    return Panel("curves", methods, xs, tuple(points), **named)
 
 
 def main() -> None:

@@ -22,9 +22,8 @@ def panel(row, scorers):
     fit = tuple(Point(scorers, x, float(np.polyval(line, x))) for x in ends)
     title = f"{row.name}\n{row.verdict}, slope {row.slope:.2f}, tau {row.tau:.3f}"
     xs = tuple(sorted({p.x for p in (*points, *fit)}))
-    return Panel(
-        "traces", "", "noisy", title, "clean", (scorers,), xs, points, lines=fit, x_domain=tuple(ends)
-    )
+    titles = {"title": title, "measure": "noisy", "x_title": "clean"}
+    return Panel("traces", (scorers,), xs, points, lines=fit, **titles, x_domain=tuple(ends))
 
 
 def main(out="haddad-figure1.svg", draws=200):

@@ -21,9 +21,9 @@ def shares_panel(card: Card) -> Panel:
         for a in averages
         for part, e in zip(parts, (a.share or a.pooled, a.pooled), strict=True)
     )
-    x_title = "recovered share: 0 is noisy-trained, 1 is clean-trained"
-    return Panel("dots", "", SHARE, "", x_title, tuple(a.method for a in averages), parts, points,
-                 rules=ENDS, x_domain=SHOWN, colours=(1, 0))  # fmt: skip
+    named = {"measure": SHARE, "x_title": "recovered share: 0 is noisy-trained, 1 is clean-trained"}
+    methods = tuple(a.method for a in averages)
+    return Panel("dots", methods, parts, points, **named, rules=ENDS, x_domain=SHOWN, colours=(1, 0))
 
 
 def settings_panel(card: Card) -> Panel:
@@ -40,7 +40,7 @@ def settings_panel(card: Card) -> Panel:
             share = row.share.value
             text = f"{share:.1f}".replace("0.", ".")
             points.append(Point(m, x, share, difference=share, strength=min(1.0, abs(share)), text=text))
-    return Panel("heat", "", "", "", "", methods, tuple(names.values()), tuple(points), tuple(gaps))
+    return Panel("heat", methods, tuple(names.values()), tuple(points), tuple(gaps))
 
 
 def cost_panels(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> list[Panel]:
@@ -60,11 +60,9 @@ def cost_panels(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> l
             if (share := _share(card, s, method)) is not None
         )
         title = f"{s.dataset}, {s.level.label}"
+        named = {"title": title, "measure": SHARE, "x_title": "training rows judged again"}
         xs = tuple(f"{n:,}" for n in rows)
-        panels.append(
-            Panel("traces", s.dataset, SHARE, title, "training rows judged again", tuple(lines), xs, points,
-                  rules=ENDS, y_domain=SHOWN)
-        )  # fmt: skip
+        panels.append(Panel("traces", tuple(lines), xs, points, **named, rules=ENDS, y_domain=SHOWN))
     return panels
 
 
@@ -72,8 +70,8 @@ def detection_panel(card: Detection, measures: Sequence[str]) -> Panel:
     """Averages of detectors over settings, a colour per measure."""
     points = tuple(_point(d.name, m, d.means[m]) for d in card.detectors for m in measures)
     names = tuple(d.name for d in card.detectors)
-    return Panel("dots", "", "", "", "mean over settings", names, tuple(measures), points,
-                 x_domain=(0, 1), colours=tuple(range(1, len(measures) + 1)))  # fmt: skip
+    looks = {"x_domain": (0, 1), "colours": tuple(range(1, len(measures) + 1))}
+    return Panel("dots", names, tuple(measures), points, x_title="mean over settings", **looks)
 
 
 def _point(method: str, x: str, e: Estimate) -> Point:

@@ -122,7 +122,7 @@ def test_bars_start_at_zero(summary):
 
 def test_rules_and_their_names_are_drawn_beside_the_lines():
     points = tuple(panels.Point("a", x, x) for x in (0.1, 0.2))
-    panel = panels.Panel("traces", "", "y", "t", "x", ("a",), (0.1, 0.2), points, rules=((0.15, "here"),))
+    panel = panels.Panel("traces", ("a",), (0.1, 0.2), points, rules=((0.15, "here"),))
     svg = drawn_by_vega(panel)
     assert ">here</text>" in svg
     assert "mark-rule" in svg
@@ -130,15 +130,13 @@ def test_rules_and_their_names_are_drawn_beside_the_lines():
 
 def test_places_that_are_words_stand_at_equal_steps():
     points = tuple(panels.Point("a", x, 0.5) for x in ("0", "30", "1,000"))
-    svg = drawn_by_vega(panels.Panel("traces", "", "y", "t", "rows", ("a",), ("0", "30", "1,000"), points))
+    svg = drawn_by_vega(panels.Panel("traces", ("a",), ("0", "30", "1,000"), points))
     assert re.findall(r">(0|30|1,000)</text>", svg) == ["0", "30", "1,000"]
 
 
 def test_parts_of_dots_stand_above_one_another_with_a_legend():
     points = tuple(panels.Point(m, x, 0.5, 0.4, 0.6) for m in "ab" for x in ("one", "two"))
-    svg = drawn_by_vega(
-        panels.Panel("dots", "", "v", "", "v", ("a", "b"), ("one", "two"), points, colours=(1, 0))
-    )
+    svg = drawn_by_vega(panels.Panel("dots", ("a", "b"), ("one", "two"), points, colours=(1, 0)))
     assert svg.count('aria-roledescription="point"') == 4
     assert "mark-rule" in svg
     assert ">two</text>" in svg
@@ -146,7 +144,7 @@ def test_parts_of_dots_stand_above_one_another_with_a_legend():
 
 def test_parts_of_bars_are_stacked():
     points = tuple(panels.Point("a", x, v) for x, v in (("floor", 0.1), ("errors", 0.2)))
-    panel = panels.Panel("bars", "", "v", "", "v", ("a",), ("floor", "errors"), points, colours=(0, 2))
+    panel = panels.Panel("bars", ("a",), ("floor", "errors"), points, colours=(0, 2))
     svg = drawn_by_vega(panel)
     assert svg.count('aria-roledescription="bar"') == 2
     assert ">errors</text>" in svg

@@ -1,8 +1,8 @@
 import itertools
 import re
 
-from cleanrank.report.charts import BASELINE, LOOKS, looks
-from cleanrank.report.images import asset, colours
+from cleanrank.report.charts import BASELINE, LOOKS, asset, looks
+from cleanrank.report.images import colours
 
 
 def luminance(colour):

@@ -73,7 +73,7 @@ def test_four_panels_are_two_rows_of_two(summary):
 def test_curves_over_any_axis_have_every_panel_and_one_legend(tmp_path):
     def panel(axis, methods):
         points = tuple(panels.Point(m, x, 0.5 + x, 0.4 + x, 0.6 + x) for m in methods for x in (0.1, 0.2))
-        return panels.Panel("curves", "data", "ndcg@10", f"over {axis}", axis, methods, (0.1, 0.2), points)
+        return panels.Panel("curves", methods, (0.1, 0.2), points, title=f"over {axis}", x_title=axis)
 
     drawn = [panel("alpha", ("a", "b")), panel("epochs", ("b", "c"))]
     texts = words(save_picture(drawn, tmp_path / "a.svg", baseline="b"))

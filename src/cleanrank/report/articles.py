@@ -62,22 +62,12 @@ def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
 def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
     """Writes the page of a demo; the same values give the same bytes."""
     means = {s["name"]: s["mean"] for s in values["systems"]}
-    systems = [
-        {
-            **s,
-            "interval": None
-            if s["low"] is None
-            else f"{s['low']:+.4f} to {s['high']:+.4f}".replace("-", "−"),
-        }
-        for s in values["systems"]
-    ]
     return write_page(
         path,
         "demo.html",
         "Label noise, from finding it to surviving it",
         drawn=demo_charts(values),
         demo=values,
-        systems=systems,
         lost=means[values["ceiling"]] - means[values["baseline"]],
         wrong=["wrong" if w["given"] != w["truth"] else "" for w in values["worst"]],
     )
@@ -220,11 +210,26 @@ def changes_table(changes: Sequence[Values], first: str, caption: str) -> Table:
 
 def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
     """Curves, curves of published sets, shares of grades, lengths."""
-    grades, lengths = values["grades"], values["lengths"]
+    made = [chart(_grades(values["grades"]), "grade-shares"), chart(_lengths(values["lengths"]), "lengths")]
+    if not values["curves"]:
+        return made
+    first = values["curves"][0]
+    by_kind = {c["profile"]: c["pnoise"] for c in values["curves"]}
+    by_set = {OWN: first["overall"], **{k["dataset"]: k["pnoise"] for k in values["known"]}}
+    title = f"Beside published data sets ({first['profile']} errors, overall shares)"
+    curves = _pnoise(first, by_kind, "pNoise of these data, by kind of error", "Errors")
+    return [chart(curves, "curves"), chart(_pnoise(first, by_set, title, "Data set"), "known"), *made]
+
+
+def _grades(grades: Values) -> Panel:
     names = tuple(str(g) for g in range(len(grades["shares"])))
-    shares = tuple(
-        Point(g, "share", s, text=f"{s:.1%}") for g, s in zip(names, grades["shares"], strict=True)
-    )
+    shares = zip(names, grades["shares"], strict=True)
+    points = tuple(Point(g, "share", s, text=f"{s:.1%}") for g, s in shares)
+    named: Values = {"title": "Documents by grade", "measure": "share", "series": "Grade"}
+    return Panel("bars", names, ("share",), points, **named, x_form=".0%", colours=(1,) * len(names))
+
+
+def _lengths(lengths: Values) -> Panel:
     edges = tuple(float(e) for e in lengths["edges"])
     bins = tuple(
         Point("", low, n, text=f"{low:g}" if high - low <= 1 else f"{low:g} to {high - 1:g}")
@@ -232,39 +237,33 @@ def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
     )
     q = lengths["quantiles"]
     said = f"Documents per query: {q['0']:g} to {q['100']:g}, half of the queries have at most {q['50']:g}."
-    bars = Panel("bars", "", "share", "Documents by grade", "", names, ("share",), shares, series="Grade",
-                 x_form=".0%", colours=(1,) * len(names))  # fmt: skip
-    histogram = Panel("histogram", "", "queries", "Queries by length", "documents per query", ("",), edges,
-                      bins, description=said)  # fmt: skip
-    made = [chart(bars, "grade-shares"), chart(histogram, "lengths")]
-    if not values["curves"]:
-        return made
-    first = values["curves"][0]
-    own = {"dataset": OWN, "pnoise": first["overall"]}
-    by_kind = {c["profile"]: c["pnoise"] for c in values["curves"]}
-    by_set = {k["dataset"]: k["pnoise"] for k in (own, *values["known"])}
-    title = f"Beside published data sets ({first['profile']} errors, overall shares)"
-    return [
-        chart(_pnoise(first, by_kind, "pNoise of these data, by kind of error", "Errors"), "curves"),
-        chart(_pnoise(first, by_set, title, "Data set"), "known"),
-        *made,
-    ]
+    named: Values = {"title": "Queries by length", "measure": "queries", "x_title": "documents per query"}
+    return Panel("histogram", ("",), edges, bins, **named, description=said)
 
 
 def _pnoise(first: Values, lines: Mapping[str, Sequence[float | None]], title: str, series: str) -> Panel:
     """Lines over the error rate, the turning point as a rule."""
+    rates = tuple(first["rates"])
     points = tuple(
         Point(name, rate, value)
-        for name, values in lines.items()
-        for rate, value in zip(first["rates"], values, strict=True)
+        for name, along in lines.items()
+        for rate, value in zip(rates, along, strict=True)
         if value is not None
     )
-    own = OWN in lines
     return Panel(
-        "traces", "", "pNoise", title, "label error rate", tuple(lines), tuple(first["rates"]), points,
-        rules=((first["limits"]["at"], "turning point"),), series=series, x_form=".0%", y_domain=(0, 0.5),
-        colours=(INK, *(1 + i % 7 for i in range(len(lines) - 1))) if own else (),
-    )  # fmt: skip
+        "traces",
+        tuple(lines),
+        rates,
+        points,
+        title=title,
+        measure="pNoise",
+        x_title="label error rate",
+        series=series,
+        rules=((first["limits"]["at"], "turning point"),),
+        x_form=".0%",
+        y_domain=(0, 0.5),
+        colours=(INK, *(1 + i % 7 for i in range(len(lines) - 1))) if OWN in lines else (),
+    )
 
 
 def plan_charts(values: Values) -> list[dict[str, Any]]:
@@ -282,64 +281,82 @@ def plan_charts(values: Values) -> list[dict[str, Any]]:
         for o in options
         for part, key in parts.items()
     )
-    return [
-        chart(
-            Panel(
-                "bars", "", "effective pairs", "What each way is worth", "effective pairs", names, ("",),
-                worth, series="Way", x_form="~s",
-                colours=tuple(3 if n == values["recommended"] else 1 for n in names),
-            ),
-            "worth",
-        ),
-        chart(
-            Panel(
-                "bars", "", "pNoise", "Where wrong pairs come from", "pNoise", names, tuple(parts), wrong,
-                series="Way", colours=(0, 2),
-            ),
-            "wrong",
-        ),
-    ]  # fmt: skip
+    recommended = tuple(3 if name == values["recommended"] else 1 for name in names)
+    pairs: Values = {"measure": "effective pairs", "x_title": "effective pairs", "colours": recommended}
+    noise: Values = {"measure": "pNoise", "x_title": "pNoise", "colours": (0, 2)}
+    title = "What each way is worth"
+    bars = Panel("bars", names, ("",), worth, title=title, series="Way", x_form="~s", **pairs)
+    title = "Where wrong pairs come from"
+    stacks = Panel("bars", names, tuple(parts), wrong, title=title, series="Way", **noise)
+    return [chart(bars, "worth"), chart(stacks, "wrong")]
 
 
 def demo_charts(values: Values) -> list[dict[str, Any]]:
     """The quality of rankers, precision over recall of detectors, doubt against the truth."""
-    systems, detectors = values["systems"], values["detectors"]
-    ends = (values["baseline"], values["ceiling"])
+    shares: Values = {"x_form": ".0%", "y_form": ".0%", "x_domain": (0, 1), "y_domain": (0, 1)}
+    return [
+        chart(_quality(values), "quality", wide=True),
+        chart(_finding(values["detectors"], shares), "finding"),
+        chart(_reliability(values["detectors"][0]["name"], values["reliability"], shares), "reliability"),
+    ]
+
+
+def _quality(values: Values) -> Panel:
+    systems, ends = values["systems"], (values["baseline"], values["ceiling"])
     means = tuple(
         Point(s["name"], "", s["mean"], s["mean_low"], s["mean_high"], text=f"{s['mean']:.4f}")
         for s in systems
     )
-    quality = Panel(
-        "dots", "", "NDCG@10", "NDCG@10 on clean test labels, with 95 % intervals over queries", "NDCG@10",
-        tuple(s["name"] for s in systems), ("",), means, series="Trained on",
-        colours=tuple(0 if s["name"] in ends else 1 for s in systems),
-    )  # fmt: skip
+    names = tuple(s["name"] for s in systems)
+    colours = tuple(0 if name in ends else 1 for name in names)
+    title = "NDCG@10 on clean test labels, with 95 % intervals over queries"
+    named: Values = {"title": title, "measure": "NDCG@10", "x_title": "NDCG@10", "series": "Trained on"}
+    return Panel("dots", names, ("",), means, **named, colours=colours)
+
+
+def _finding(detectors: Sequence[Values], shares: Values) -> Panel:
     lines = tuple(
         Point(d["name"], recall, precision)
         for d in detectors
         for recall, precision in zip(d["curve"]["recall"], d["curve"]["precision"], strict=True)
     )
-    said = "Precision over recall. " + " ".join(
-        f"{d['name']}: average precision {d['average_precision']:.2f}." for d in detectors
+    precisions = [f"{d['name']}: average precision {d['average_precision']:.2f}." for d in detectors]
+    names, xs = tuple(d["name"] for d in detectors), tuple(sorted({p.x for p in lines}))
+    return Panel(
+        "traces",
+        names,
+        xs,
+        (),
+        lines=lines,
+        title="Finding wrong labels: precision over recall",
+        measure="share of them that are wrong",
+        x_title="share of the wrong labels found",
+        description=" ".join(["Precision over recall.", *precisions]),
+        **shares,
     )
-    finding = Panel(
-        "traces", "", "share of them that are wrong", "Finding wrong labels: precision over recall",
-        "share of the wrong labels found", tuple(d["name"] for d in detectors),
-        tuple(sorted({p.x for p in lines})), (), lines=lines, x_form=".0%", y_form=".0%", x_domain=(0, 1),
-        y_domain=(0, 1), description=said,
-    )  # fmt: skip
-    name, ideal = detectors[0]["name"], "doubt = share wrong"
-    bins = tuple(Point(name, b["said"], b["wrong"], text=f"{b['wrong']:.1%} of {b['rows']:,}")
-                 for b in values["reliability"] if b["rows"])  # fmt: skip
-    diagonal = (Point(ideal, 0.0, 0.0), Point(ideal, 1.0, 1.0))
-    said = "Share of wrong labels by doubt. " + " ".join(f"Doubt {p.x:.0%}: {p.text} rows." for p in bins)
-    reliability = Panel(
-        "traces", "", "share that is wrong", f"Doubt against the truth ({name})", "doubt", (name, ideal),
-        tuple(sorted({p.x for p in (*bins, *diagonal)})), bins, lines=(*bins, *diagonal), series="Detector",
-        x_form=".0%", y_form=".0%", x_domain=(0, 1), y_domain=(0, 1), colours=(1, 0), description=said,
-    )  # fmt: skip
-    return [
-        chart(quality, "quality", wide=True),
-        chart(finding, "finding"),
-        chart(reliability, "reliability"),
-    ]
+
+
+def _reliability(name: str, bins: Sequence[Values], shares: Values) -> Panel:
+    points = tuple(
+        Point(name, b["said"], b["wrong"], text=f"{b['wrong']:.1%} of {b['rows']:,}")
+        for b in bins
+        if b["rows"]
+    )
+    ideal = "doubt = share wrong"
+    lines = (*points, Point(ideal, 0.0, 0.0), Point(ideal, 1.0, 1.0))
+    said = "Share of wrong labels by doubt. " + " ".join(f"Doubt {p.x:.0%}: {p.text} rows." for p in points)
+    xs = tuple(sorted({p.x for p in lines}))
+    return Panel(
+        "traces",
+        (name, ideal),
+        xs,
+        points,
+        lines=lines,
+        title=f"Doubt against the truth ({name})",
+        measure="share that is wrong",
+        x_title="doubt",
+        series="Detector",
+        colours=(1, 0),
+        description=said,
+        **shares,
+    )

@@ -8,49 +8,21 @@ Shapes and dashes tell the methods apart in greyscale.
 
 import json
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any, NamedTuple
 
 from cleanrank.report.panels import Panel, Point
 
 Spec = dict[str, Any]
-INK, MUTED = "var(--ink)", "var(--muted)"
-CONFIG: Spec = {
-    "background": None,
-    "font": 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
-    "view": {"stroke": None},
-    "title": {"anchor": "start", "color": INK, "fontSize": 12.5, "subtitleColor": MUTED, "offset": 8},
-    "axis": {
-        "labelColor": MUTED,
-        "titleColor": MUTED,
-        "gridColor": "var(--line)",
-        "domainColor": "var(--line-strong)",
-        "tickColor": "var(--line-strong)",
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-        "labelPadding": 4,
-        "tickSize": 4,
-    },
-    "legend": {
-        "orient": "top",
-        "title": None,
-        "labelColor": INK,
-        "labelFontSize": 11,
-        "labelLimit": 240,
-        "columnPadding": 22,
-        "symbolSize": 64,
-        "symbolOpacity": 1,
-    },
-}
 
 
-POINT: Spec = {"type": "point", "size": 60, "opacity": 1, "strokeWidth": 1.75}
-# Where there is no interval, it begins and ends at the mean.
-SPAN = [
-    {"calculate": f"isValid(datum.{end}) ? datum.{end} : datum.mean", "as": name}
-    for end, name in (("low", "from"), ("high", "to"))
-]
+def asset(name: str) -> str:
+    """The text of one of the files beside this module."""
+    return resources.files("cleanrank.report").joinpath(f"assets/{name}").read_text("utf-8")
+
+
+# What never changes: the configuration, marks, axes of words, and where an interval begins and ends.
+STATIC: Spec = json.loads(asset("charts.json"))
 
 
 class Look(NamedTuple):
@@ -110,7 +82,7 @@ def specification(
     looked = looks(methods or panel.methods, baseline)
     drawn = DRAWN[panel.kind](panel, looked, panel.kind != "curves" if legend is None else legend)
     height = {} if (row := step(panel)) is None else {"height": row * max(1, len(panel.methods))}
-    return {"width": "container", **height, "config": CONFIG, **drawn}
+    return {"width": "container", **height, "config": STATIC["config"], **drawn}
 
 
 def chart(panel: Panel, name: str, *, wide: bool = False) -> dict[str, Any]:
@@ -177,12 +149,24 @@ def _tooltip(panel: Panel, *, place: bool = True) -> list[dict[str, str]]:
     return fields
 
 
-def _scale(domain: tuple[float, float] | None, **otherwise: Any) -> Spec:
-    return {"domain": list(domain), "nice": False} if domain else otherwise
+def _layer(mark: str, transform: Sequence[Spec] = (), **encoding: Any) -> Spec:
+    return {"mark": dict(STATIC["marks"][mark]), "transform": list(transform), "encoding": encoding}
 
 
-def _axis(form: str, **options: Any) -> Spec:
-    return {**options, "format": form} if form else options
+def _figures(
+    title: str | None,
+    ticks: int | Sequence[Any],
+    form: str = "",
+    domain: tuple[float, float] | None = None,
+    *,
+    grid: bool = True,
+    **scale: Any,
+) -> Spec:
+    """An axis of numbers: with a grid and no line of its own, or the other way round."""
+    axis: Spec = {"grid": grid, "tickCount" if isinstance(ticks, int) else "values": ticks}
+    axis |= ({"domain": False} if grid else {}) | ({"format": form} if form else {})
+    scale = {"domain": list(domain), "nice": False} if domain else scale
+    return {"type": "quantitative", "title": title, "axis": axis, "scale": scale}
 
 
 def _by_name(names: Sequence[Any], values: Sequence[Any], legend: Spec | None, field: str = "method") -> Spec:
@@ -191,11 +175,7 @@ def _by_name(names: Sequence[Any], values: Sequence[Any], legend: Spec | None, f
 
 
 def _variables(numbers: Sequence[int]) -> list[str]:
-    return [f"var(--c{i})" if i >= 0 else INK for i in numbers]
-
-
-def _colours(panel: Panel, looked: dict[str, Look]) -> list[str]:
-    return _variables(panel.colours or [looked[m].colour for m in panel.methods])
+    return [f"var(--c{i})" if i >= 0 else "var(--ink)" for i in numbers]
 
 
 def _legend(names: Sequence[Any], **options: Any) -> Spec:
@@ -206,36 +186,24 @@ def _rules(panel: Panel, axis: str, channel: Spec) -> list[Spec]:
     """A broken line and its name at each rule: at the left of horizontal lines, on top of vertical ones."""
     layers = []
     for place, name in panel.rules:
-        at = {axis: {**channel, "datum": place}}
-        mark = {"type": "rule", "strokeDash": [3, 3], "color": MUTED, "tooltip": False}
-        layers.append({"data": {"values": [{}]}, "mark": mark, "encoding": at})
-        if name:
-            mark = {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "color": MUTED,
-                    "fontSize": 10.5, "text": name, "tooltip": False}  # fmt: skip
-            start = {"x": {"value": 0}} if axis == "y" else {"y": {"value": 0}}
-            layers.append({"data": {"values": [{}]}, "mark": mark, "encoding": {**at, **start}})
-    return layers
+        at: Spec = {axis: {**channel, "datum": place}}
+        start: Spec = {**at, "x" if axis == "y" else "y": {"value": 0}}
+        layers += [_layer("rule", **at), _layer("rule name", **start, text={"value": name})]
+    return [{"data": {"values": [{}]}, **layer} for layer in layers]
 
 
 def _lines(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     """Lines with points, bands where there are intervals, hollow points where a row is incomplete."""
     names, over_rates = tuple(looked), panel.kind == "curves"
-    x: Spec = {"field": "x", "title": panel.x_title}
     if isinstance(panel.xs[0], str):
-        x |= {"type": "ordinal", "sort": list(panel.xs), "axis": {"grid": False, "labelAngle": 0}}
+        axis = {"grid": False, "labelAngle": 0}
+        x: Spec = {"type": "ordinal", "title": panel.x_title, "sort": list(panel.xs), "axis": axis}
     else:
-        ticks: Spec = {"values": list(panel.xs)} if over_rates else {"tickCount": 6}
-        x |= {
-            "type": "quantitative",
-            "axis": _axis(panel.x_form or ("~g" if over_rates else ""), grid=False, **ticks),
-            "scale": _scale(panel.x_domain, nice=False, zero=not over_rates, padding=12),
-        }
-    y = {
-        "type": "quantitative",
-        "title": panel.measure if legend else None,
-        "scale": _scale(panel.y_domain, zero=False),
-        "axis": _axis(panel.y_form, tickCount=5, domain=False, grid=True),
-    }
+        form, ticks = panel.x_form or ("~g" if over_rates else ""), list(panel.xs) if over_rates else 6
+        near: Spec = {"nice": False, "zero": not over_rates, "padding": 12}
+        x = _figures(panel.x_title, ticks, form, panel.x_domain, grid=False, **near)
+    x["field"] = "x"
+    y = _figures(panel.measure if legend else None, 5, panel.y_form, panel.y_domain, zero=False)
     grey = json.dumps([m for m in names if looked[m] is BASELINE])
     baseline = f"datum.label + (indexof({grey}, datum.label) < 0 ? '' : ' (baseline)')"
     # a shape has no dashed edge; without shapes, a piece of the line
@@ -246,104 +214,73 @@ def _lines(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     shape = _by_name(names, [looked[m].shape for m in names], named)
     layers = _rules(panel, "y", y)
     if over_rates or any(p.low is not None for p in panel.points):
-        opacity = 0.13 if len(names) <= 4 else 0.06  # many bands would turn to mud
-        band = {"x": x, "y": {**y, "field": "from"}, "y2": {"field": "to"}, "color": colour}
-        mark = {"type": "area", "opacity": opacity, "tooltip": False}
-        layers.append({"mark": mark, "transform": SPAN, "encoding": band})
-    line = {
-        "x": x,
-        "y": {**y, "field": "line" if panel.lines else "mean"},
-        "color": colour,
-        "strokeDash": dash,
-    }
+        ends = {"y": {**y, "field": "from"}, "y2": {"field": "to"}}
+        layers.append(_layer("band", STATIC["span"], x=x, **ends, color=colour))
+        layers[-1]["mark"]["opacity"] = 0.13 if len(names) <= 4 else 0.06  # many would turn to mud
+    joined = "line" if panel.lines else "mean"
     drawn = [{"filter": "isValid(datum.line)"}] if panel.lines else []
-    mark = {"type": "line", "strokeWidth": 2, "tooltip": False}
-    layers.append({"mark": mark, "transform": drawn, "encoding": line})
-    dots = {"x": x, "y": {**y, "field": "mean"}, "color": colour, "shape": shape, "tooltip": _tooltip(panel)}
+    layers.append(_layer("line", drawn, x=x, y={**y, "field": joined}, color=colour, strokeDash=dash))
     if panel.points:
-        hollow = {"test": "!datum.complete", "value": "var(--paper)"}
-        dots["fill"] = {"condition": hollow, **colour}
-        size = 60 if len(panel.points) < 40 * len(panel.methods) else 14
-        known = [{"filter": "isValid(datum.mean)"}]
-        layers.append({"mark": {**POINT, "size": size}, "transform": known, "encoding": dots})
+        fill = {"condition": {"test": "!datum.complete", "value": "var(--paper)"}, **colour}
+        dots = {"x": x, "y": {**y, "field": "mean"}, "color": colour, "fill": fill, "shape": shape}
+        drawn = [{"filter": "isValid(datum.mean)"}]
+        layers.append(_layer("point", drawn, **dots, tooltip=_tooltip(panel)))
+        if len(panel.points) > 40 * len(panel.methods):
+            layers[-1]["mark"]["size"] = 14
     return {"height": 250 if over_rates else 270, "layer": layers}
 
 
 def _rows(panel: Panel) -> Spec:
-    axis = {"domain": False, "ticks": False, "labelLimit": 240, "labelFontSize": 11.5, "labelColor": INK}
-    return {"field": "method", "type": "nominal", "title": None, "sort": list(panel.methods), "axis": axis}
+    names = {"sort": list(panel.methods), "axis": STATIC["row axis"]}
+    return {"field": "method", "type": "nominal", "title": None, **names}
 
 
 def _bars(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     """Bars from 0 with their figures behind them; several parts are stacked and named in a legend."""
-    x = {
-        "type": "quantitative",
-        "title": panel.x_title or None,
-        "axis": _axis(panel.x_form, tickCount=5, domain=False),
-        "scale": {"zero": True},
-    }
-    mean = {**x, "field": "mean"}
-    bar = {"type": "bar", "height": {"band": 0.64}, "cornerRadiusEnd": 2}
-    y = _rows(panel)
+    x = _figures(panel.x_title or None, 5, panel.x_form, zero=True)
+    mean, y = {**x, "field": "mean"}, _rows(panel)
     if len(panel.xs) > 1:
-        parts = _legend(panel.xs, symbolType="square")
-        colour = _by_name(panel.xs, _variables(panel.colours), parts, "x")
+        named = _legend(panel.xs, symbolType="square")
+        colour = _by_name(panel.xs, _variables(panel.colours), named, "x")
         order = {"field": "x", "type": "nominal", "sort": "descending"}
-        encoding = {"y": y, "x": mean, "color": colour, "order": order, "tooltip": _tooltip(panel)}
-        return {"mark": {**bar, "fillOpacity": 0.9}, "encoding": encoding}
+        return _layer("bar", y=y, x=mean, color=colour, order=order, tooltip=_tooltip(panel))
     faint = {"condition": {"test": "!datum.complete", "value": 0.35}, "value": 0.9}
-    colour = _by_name(panel.methods, _colours(panel, looked), None)
-    text = {"type": "text", "align": "left", "dx": 7, "fontSize": 11.5, "color": INK}
-    end = {"calculate": "datum.gap ? 0 : datum.to", "as": "end"}
+    colours = panel.colours or [looked[m].colour for m in panel.methods]
+    colour = _by_name(panel.methods, _variables(colours), None)
     return {
         "padding": {"left": 8, "top": 4, "bottom": 0, "right": 78},  # paper sets text wider than a screen
-        "transform": SPAN,
+        "transform": STATIC["span"],
         "encoding": {"y": y, "tooltip": _tooltip(panel, place=False)},
         "layer": [
-            {"mark": bar, "encoding": {"x": mean, "color": colour, "fillOpacity": faint}},
-            {
-                "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK},
-                "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
-            },
-            {
-                "mark": text,
-                "transform": [end],
-                "encoding": {"x": {**x, "field": "end"}, "text": {"field": "shown"}},
-            },
+            _layer("bar", x=mean, color=colour, fillOpacity=faint),
+            _layer("whisker", x={**x, "field": "from"}, x2={"field": "to"}),
+            _layer("figure", x={**x, "field": "end"}, text={"field": "shown"}),
         ],
     }
 
 
 def _dots(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     """Means with their intervals, a row per method; several parts stand above one another."""
-    x = {
-        "type": "quantitative",
-        "title": panel.x_title,
-        "scale": _scale(panel.x_domain, zero=False, padding=12),
-        "axis": _axis(panel.x_form, tickCount=6, domain=False, grid=True),
-    }
-    y: Spec = {"y": _rows(panel)}
-    colour = _by_name(panel.methods, _colours(panel, looked), None)
+    x = _figures(panel.x_title, 6, panel.x_form, panel.x_domain, zero=False, padding=12)
+    several = len(panel.xs) > 1
+    shared: Spec = {"y": _rows(panel)}
     shape: Spec = {}
-    if len(panel.xs) > 1:
-        y["yOffset"] = {"field": "x", "type": "nominal", "sort": list(panel.xs), "scale": {"padding": 0.6}}
-        named = _legend(panel.xs)
-        parts = [BASELINE, *LOOKS]
+    if several:
+        parts, named = [BASELINE, *LOOKS], _legend(panel.xs)
+        offset = {"field": "x", "type": "nominal", "sort": list(panel.xs), "scale": {"padding": 0.6}}
         colour = _by_name(panel.xs, _variables(panel.colours), named, "x")
+        shared |= {"yOffset": offset, "color": colour}
         shape = {"shape": _by_name(panel.xs, [parts[i].shape for i in panel.colours], named, "x")}
-    span = {"x": {**x, "field": "from"}, "x2": {"field": "to"}, "color": colour}
-    dot = {
-        "x": {**x, "field": "mean"},
-        "color": colour,
-        **shape,
-        "tooltip": _tooltip(panel, place=bool(shape)),
-    }
+    else:
+        colours = panel.colours or [looked[m].colour for m in panel.methods]
+        shared["color"] = _by_name(panel.methods, _variables(colours), None)
+    tooltip = _tooltip(panel, place=several)
     return {
-        "transform": SPAN,
+        "transform": STATIC["span"],
         "layer": [
             *_rules(panel, "x", x),
-            {"mark": {"type": "rule", "strokeWidth": 2, "clip": True}, "encoding": {**y, **span}},
-            {"mark": {**POINT, "filled": True, "clip": True}, "encoding": {**y, **dot}},
+            _layer("interval", **shared, x={**x, "field": "from"}, x2={"field": "to"}),
+            _layer("dot", **shared, **shape, x={**x, "field": "mean"}, tooltip=tooltip),
         ],
     }
 
@@ -355,73 +292,29 @@ def _heat(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     """
     history = panel.kind == "history"
     angled = history or max(len(str(x)) for x in panel.xs) > 16
-    label = {"domain": False, "ticks": False, "labelLimit": 240, "labelFontSize": 11}
-    places = {"labelAngle": -40} if angled else {"labelAngle": 0, "orient": "top"}
-    x = {
-        "field": "x",
-        "type": "nominal",
-        "title": panel.x_title or None,
-        "sort": None if history else list(panel.xs),
-        "axis": {**label, **places},
-        "scale": {"paddingInner": 0.04, **({} if history else {"domain": list(panel.xs)})},
-    }
-    y = {
-        "field": "method",
-        "type": "nominal",
-        "title": panel.series if history else None,
-        "sort": None if history else list(panel.methods),
-        "axis": {**label, "labelColor": INK},
-        "scale": {"paddingInner": 0.08},
-    }
-    worse = {"condition": {"test": "datum.difference < 0", "value": "var(--worse)"}, "value": "var(--better)"}
-    strength = {
-        "field": "strength",
-        "type": "quantitative",
-        "legend": None,
-        "scale": {"domain": [0, 1], "range": [0.06, 0.7]},
-    }
-    text = {
-        "condition": {"test": "bandwidth('x') < 76 && !datum.gap", "field": "short"},
-        "field": "shown",
-    }
-    faint = {"condition": {"test": "datum.gap", "value": MUTED}, "value": INK}
-    size = "bandwidth('x') < 20 ? 0 : bandwidth('x') < 60 ? 9.5 : 11.5"
+    axis: Spec = {"domain": False, "ticks": False, "labelLimit": 240}
+    axis |= {"labelAngle": -40} if angled else {"labelAngle": 0, "orient": "top"}
+    x: Spec = {"field": "x", "type": "nominal", "title": panel.x_title or None, "axis": axis}
+    y = {**_rows(panel), "title": panel.series if history else None, "scale": {"paddingInner": 0.08}}
+    if history:
+        x |= {"sort": None, "scale": {"paddingInner": 0.04}}
+        y["sort"] = None
+    else:
+        x |= {"sort": list(panel.xs), "scale": {"paddingInner": 0.04, "domain": list(panel.xs)}}
     return {
         "encoding": {"x": x, "y": y, "tooltip": _tooltip(panel)},
         "layer": [
-            {
-                "mark": {"type": "rect", "cornerRadius": 3},
-                "transform": [{"filter": "!datum.gap"}],
-                "encoding": {"fill": worse, "fillOpacity": strength},
-            },
-            {
-                "mark": {"type": "text", "fontSize": {"expr": size}},
-                "encoding": {"text": text, "color": faint},
-            },
+            _layer("cell", [{"filter": "!datum.gap"}], **STATIC["cell colours"]),
+            _layer("cell text", **STATIC["cell words"]),
         ],
     }
 
 
 def _histogram(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "bin": {"binned": True},
-        "title": panel.x_title,
-        "axis": {"grid": False, "tickCount": 8, "format": "d"},
-    }
-    y = {
-        "field": "mean",
-        "type": "quantitative",
-        "title": panel.measure,
-        "axis": {"tickCount": 4, "domain": False, "format": "~s"},
-    }
+    x = {**_figures(panel.x_title, 8, "d", grid=False), "field": "x", "bin": {"binned": True}}
+    y = {**_figures(panel.measure, 4, "~s"), "field": "mean"}
     tooltip = [{"field": "shown", "title": panel.x_title}, {"field": "mean", "title": panel.measure}]
-    return {
-        "height": 170,
-        "mark": {"type": "bar", "color": "var(--c1)", "fillOpacity": 0.9, "binSpacing": 1},
-        "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "tooltip": tooltip},
-    }
+    return {"height": 170, **_layer("bin", x=x, x2={"field": "end"}, y=y, tooltip=tooltip)}
 
 
 DRAWN = {

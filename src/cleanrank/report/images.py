@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingExtraError, invalid
 from cleanrank.report import panels
-from cleanrank.report.charts import data, specification
+from cleanrank.report.charts import asset, data, specification
 from cleanrank.report.panels import Panel
 from cleanrank.report.summaries import Summary
 from cleanrank.validation import one_of
@@ -27,11 +26,6 @@ FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 WIDTH = 360  # of a panel unless it has columns, in pixels
 ACROSS = 1150  # the most that panels take side by side
 SCALE = 2.0  # of PNG
-
-
-def asset(name: str) -> str:
-    """The text of one of the files beside this module."""
-    return resources.files("cleanrank.report").joinpath(f"assets/{name}").read_text("utf-8")
 
 
 def _vl_convert() -> ModuleType:
@@ -112,7 +106,7 @@ def _title(panel: Panel) -> Any:
     if panel.kind == "history":
         return {"text": panel.title, "subtitle": "in the cells: % of a band's documents that are flagged"}
     if panel.kind != "heat" or not panel.measure:
-        return panel.title.split("\n")
+        return panel.title.split("\n") if panel.title else None
     compared = any(p.difference is not None for p in panel.points)
     return f"{panel.title}: {'difference of ' if compared else ''}{panel.measure}"
 

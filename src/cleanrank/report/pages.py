@@ -19,7 +19,7 @@ from cleanrank import __version__
 from cleanrank.data.files import written_whole
 from cleanrank.report import charts, grid_tables, panels
 from cleanrank.report.collapse import AXES, SOURCES
-from cleanrank.report.images import asset, library
+from cleanrank.report.images import library
 from cleanrank.report.published import RULE, STATUSES, MatrixRow, Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.report.table import Table, templates
@@ -46,8 +46,8 @@ def write_page(
         drawn: the charts that its script draws.
         values: what the template shows.
     """
-    style = asset("report.css")
-    scripts = [*([library()] if drawn else []), asset("report.js")]
+    style = charts.asset("report.css")
+    scripts = [*([library()] if drawn else []), charts.asset("report.js")]
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"

@@ -55,38 +55,35 @@ class Panel:
     Attributes:
         kind: "curves" (over rates, one line per method), "traces" (lines over any axis with a legend of their
             own), "bars", "dots" (means with intervals), "heat", "history" (of outliers) or "histogram".
-        dataset: whose.
-        measure: what the figures are.
-        title: above the picture.
-        x_title: of the horizontal axis.
         methods: the series or rows.
         xs: places of the horizontal axis; of bars and dots, their parts; of a histogram, its edges.
         points: the figures.
         gaps: places without one.
         lines: of traces, what is drawn instead of joining the points.
-        rules: (place, name) of lines across a picture with lines, or down one with dots.
+        title: above the picture.
+        measure: what the figures are.
+        x_title: of the horizontal axis.
+        dataset: whose.
         series: what one of the methods is called.
-        x_form: how figures of the horizontal axis are written, in the notation of d3.
-        y_form: the same of the vertical axis.
-        x_domain: where the horizontal axis begins and ends.
-        y_domain: the same of the vertical axis.
-        colours: numbers of the palette in place of the usual ones, for each method (part, where there are
-            several).
+        rules: (place, name) of lines across a picture with lines, or down one with dots.
+        x_form, y_form: how figures of an axis are written, in the notation of d3.
+        x_domain, y_domain: where an axis begins and ends.
+        colours: numbers of the palette in place of the usual ones, for each method or part.
         description: the picture in words where those made from the points would not do.
     """
 
     kind: str
-    dataset: str
-    measure: str
-    title: str
-    x_title: str
     methods: tuple[str, ...]
     xs: tuple[float | str, ...]
     points: tuple[Point, ...]
     gaps: tuple[Gap, ...] = ()
     lines: tuple[Point, ...] = ()
-    rules: tuple[tuple[float, str], ...] = ()
+    title: str = ""
+    measure: str = ""
+    x_title: str = ""
+    dataset: str = ""
     series: str = "Method"
+    rules: tuple[tuple[float, str], ...] = ()
     x_form: str = ""
     y_form: str = ""
     x_domain: tuple[float, float] | None = None
@@ -136,15 +133,17 @@ def curves(summary: Summary, measure: str) -> tuple[Panel, ...]:
             own_clean = any(r.level == Level(kind, 0.0) for r in every)
             start = Level(kind, 0.0) if own_clean else Level("none", 0.0)
             rows = [r for r in every if r.level == start or (r.level.noise == kind and not r.level.clean)]
-            rates = tuple(sorted({r.level.rate for r in rows}))
+            rows.sort(key=lambda r: r.level.rate)
+            rates = tuple(dict.fromkeys(r.level.rate for r in rows))
             if len(rates) > 1:
-                title = f"{dataset}, {kind} noise" if len(kinds) > 1 else dataset
-                rows.sort(key=lambda r: r.level.rate)
                 figures = _figures(rows, {r.level: r.level.rate for r in rows})
-                x_title = f"rate of {kind} noise"
-                panels.append(
-                    Panel("curves", dataset, measure, title, x_title, summary.methods, rates, *figures)
-                )
+                title = f"{dataset}, {kind} noise" if len(kinds) > 1 else dataset
+                named: dict[str, Any] = {
+                    "title": title,
+                    "measure": measure,
+                    "x_title": f"rate of {kind} noise",
+                }
+                panels.append(Panel("curves", summary.methods, rates, *figures, **named, dataset=dataset))
     return tuple(panels)
 
 
@@ -155,9 +154,14 @@ def bars(summary: Summary, measure: str, level: Level) -> tuple[Panel, ...]:
         rows = [r for r in _rows(summary, dataset, measure) if r.level == level]
         if rows:
             title = f"{dataset}, {level.label}" if len(summary.levels) > 1 else dataset
-            methods = tuple(m for m in summary.methods if any(r.method == m for r in rows))
+            named: dict[str, Any] = {
+                "title": title,
+                "measure": measure,
+                "x_title": measure,
+                "dataset": dataset,
+            }
             figures = _figures(rows, {level: measure})
-            panels.append(Panel("bars", dataset, measure, title, measure, methods, (measure,), *figures))
+            panels.append(Panel("bars", _methods(summary, rows), (measure,), *figures, **named))
     return tuple(panels)
 
 
@@ -168,15 +172,24 @@ def heat(summary: Summary, measure: str) -> tuple[Panel, ...]:
     for dataset in summary.datasets:
         rows = [r for r in _rows(summary, dataset, measure) if r.method != summary.baseline]
         levels = [v for v in summary.levels if any(r.level == v for r in rows)]
-        methods = tuple(m for m in summary.methods if any(r.method == m for r in rows))
-        if len(levels) > 1 and methods:
+        if len(levels) > 1:
             kinds = {v.noise for v in levels if not v.clean}
             one = f"rate of {min(kinds)} noise" if len(kinds) == 1 else ""
             names = {v: f"{v.rate:g}" if one and v.noise != "none" else v.label for v in levels}
             xs = tuple(dict.fromkeys(names.values()))
+            named: dict[str, Any] = {
+                "title": dataset,
+                "measure": measure,
+                "x_title": one or "noise",
+                "dataset": dataset,
+            }
             figures = _figures(rows, names, strength)
-            panels.append(Panel("heat", dataset, measure, dataset, one or "noise", methods, xs, *figures))
+            panels.append(Panel("heat", _methods(summary, rows), xs, *figures, **named))
     return tuple(panels)
+
+
+def _methods(summary: Summary, rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(m for m in summary.methods if any(r.method == m for r in rows))
 
 
 def _rows(summary: Summary, dataset: str, measure: str) -> list[Row]:
@@ -278,8 +291,8 @@ def _traces(
 ) -> Panel:
     methods = tuple(dict.fromkeys(p.method for p in points))
     xs = tuple(sorted({float(p.x) for p in (*points, *lines)}))
-    return Panel("traces", "", measure, title, x_title, methods, xs, tuple(points), lines=tuple(lines),
-                 series="Data set")  # fmt: skip
+    named: dict[str, Any] = {"title": title, "measure": measure, "x_title": x_title, "series": "Data set"}
+    return Panel("traces", methods, xs, tuple(points), lines=tuple(lines), **named)
 
 
 def history_panels(summary: Summary) -> list[tuple[str, Panel]]:
@@ -333,8 +346,9 @@ def history_panel(
     ]
     points = tuple(Point(band, x, share, strength=share) for band, x, share in cells if share == share)
     gaps = tuple(Gap(band, x, "") for band, x, share in cells if share != share)
-    return Panel("history", "", "share flagged", title, "trees of the model", tuple(bands[::-1]),
-                 tuple(columns), points, gaps, series="flagged by … of the models (documents)")  # fmt: skip
+    named: dict[str, Any] = {"title": title, "measure": "share flagged", "x_title": "trees of the model"}
+    series = "flagged by … of the models (documents)"
+    return Panel("history", tuple(bands[::-1]), tuple(columns), points, gaps, **named, series=series)
 
 
 def stretches(first: int, last: int, steps: int) -> list[str]:

@@ -244,10 +244,7 @@ def _weighs_its_own_way(record: RunRecord, measure: str) -> bool:
 
 
 def _row(
-    group: tuple[str, Level, str],
-    measure: str,
-    cells: Sequence[CellId],
-    records: Mapping[CellId, RunRecord],
+    group: tuple[str, Level, str], measure: str, cells: Sequence[CellId], records: Mapping[CellId, RunRecord]
 ) -> Row:
     ran = {c: records[c] for c in cells if c in records}
     done = {c: r for c, r in ran.items() if r.status == "done" and measure in r.values}

@@ -103,8 +103,8 @@ class Table:
         Args:
             records: one per row.
             columns: (heading, key, format, explanation, text for None) each, of which the last three may be
-                left out; a key such as "limits.bend" leads into a nested record; columns without a format
-                are words.
+                left out; "limits.bend" leads into a nested record, "low..high" shows two values; columns
+                without a format are words.
             options: further fields of the table.
 
         >>> print(Table.of([{"x": {"y": 0.25}, "n": "b"}], [("name", "n"), ("share", "x.y", ".0%")]))
@@ -112,7 +112,7 @@ class Table:
         b       25%
         """
         columns = [(*c, *("", "", "", ABSENT)[len(c) - 1 :]) for c in columns]
-        rows = [[_cell(_value(r, key), form, absent) for _, key, form, _, absent in columns] for r in records]
+        rows = [[_cell(r, key, form, absent) for _, key, form, _, absent in columns] for r in records]
         return cls(
             [c[0] for c in columns],
             rows,
@@ -177,17 +177,16 @@ class Table:
     __html__ = html  # so that {{ table }} in a template is its markup
 
 
-def _value(record: Mapping[str, Any], key: str) -> Any:
+def _cell(record: Mapping[str, Any], key: str, form: str, absent: str) -> Cell:
+    if ".." in key:
+        low, high = (_cell(record, part, form, absent) for part in key.split(".."))
+        return low if low.value is None else Cell(f"{low.text} to {high.text}", low.value)
     value: Any = record
     for part in key.split("."):
         value = value[part]
-    return value
-
-
-def _cell(value: Any, form: str, absent: str) -> Cell:
-    if value is None or not form or isinstance(value, str):
-        return Cell(absent if value is None else str(value))
-    return number(value, form, absent=absent)
+    if form:
+        return number(value, form, absent=absent)
+    return Cell(absent if value is None else str(value))
 
 
 def _replaced(text: str, signs: Mapping[str, str]) -> str:
@@ -206,11 +205,7 @@ def templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.policies["json.dumps_kwargs"] = {
-        "allow_nan": False,
-        "ensure_ascii": False,
-        "separators": (",", ":"),
-    }
+    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     made.globals["table"] = Table.of
     made.filters["number"] = lambda value, form=".4f", absent=ABSENT: number(value, form, absent=absent).text
     made.filters["many"] = many
