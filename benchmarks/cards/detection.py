@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cleanrank.errors import invalid
+from cleanrank.report.collapse import Estimate
 from cleanrank.report.grid import Level, by_cell, in_order
 from cleanrank.types import FloatArray, IntArray, RunRecord
 from cleanrank.validation import one_of
 
-from .recovery import Estimate, Place
+from .recovery import Place, estimate
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def detection_card(
     drawn = rng.integers(len(places), size=(resamples, len(places)))
     times = rng.multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=(resamples, len(places)))
 
-    def estimate(values: FloatArray) -> Estimate:
+    def average(values: FloatArray) -> Estimate:
         return _average(values, drawn, times, confidence)
 
     detectors = []
@@ -101,11 +102,11 @@ def detection_card(
         ahead = {}
         if reference is not None and name != reference:
             for m in measures:
-                ahead[m] = estimate(
+                ahead[m] = average(
                     np.array([means[place, reference, m] - means[place, name, m] for place in places])
                 )
         whole = int(np.isfinite(table[measures[0]]).all(axis=1).sum())
-        detectors.append(Detector(name, {m: estimate(v) for m, v in table.items()}, ahead, whole))
+        detectors.append(Detector(name, {m: average(v) for m, v in table.items()}, ahead, whole))
     values = {key: float(v.mean()) for key, v in means.items() if np.isfinite(v).all()}
     return Detection(tuple(detectors), values, places, tuple(measures), reference)
 
@@ -137,4 +138,4 @@ def _average(values: FloatArray, drawn: IntArray, times: IntArray, confidence: f
     counted = whole[drawn]
     sums, counts = (each * counted).sum(axis=1), counted.sum(axis=1)
     draws = sums[counts > 0] / counts[counts > 0]
-    return Estimate.of(values[whole].mean(), draws, confidence)
+    return estimate(values[whole].mean(), draws, confidence)

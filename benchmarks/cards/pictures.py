@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from cleanrank.report.collapse import Estimate
 from cleanrank.report.panels import Gap, Panel, Point
 
 from .detection import Detection
-from .recovery import Card, Estimate, Setting
+from .recovery import Card, Setting
 
 SHOWN = (-1.0, 1.2)  # of shares; what lies beyond is cut off
 ENDS = ((0.0, ""), (1.0, ""))

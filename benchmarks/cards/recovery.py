@@ -21,30 +21,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cleanrank.errors import invalid
+from cleanrank.report.collapse import Estimate
 from cleanrank.report.grid import CellId, Level, by_cell, in_order
 from cleanrank.types import FloatArray, RunRecord
 from cleanrank.validation import one_of
 
 Place = tuple[str, Level]
 JUDGEMENTS = "judgements"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A figure and its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, value: float, draws: FloatArray, confidence: float) -> "Estimate":
-        """A figure with the percentile interval of its draws."""
-        low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-        return cls(float(value), float(low), float(high))
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
 
 
 @dataclass(frozen=True)
@@ -336,4 +319,10 @@ def _average(
 
 def _estimate(draws: FloatArray, confidence: float) -> Estimate:
     """The first entry is the figure of the data, the others are the bootstrap's."""
-    return Estimate.of(draws[0], draws[1:], confidence)
+    return estimate(draws[0], draws[1:], confidence)
+
+
+def estimate(value: float, draws: FloatArray, confidence: float) -> Estimate:
+    """A figure with the percentile interval of its draws."""
+    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Estimate(float(value), float(low), float(high))

@@ -1,10 +1,11 @@
 """The tables of the report card."""
 
+from cleanrank.report.collapse import Estimate
 from cleanrank.report.grid import Level
 from cleanrank.report.table import Table
 
 from .detection import Detection
-from .recovery import Card, Estimate, Recovered, Setting
+from .recovery import Card, Recovered, Setting
 
 NOTHING = "nothing to recover"
 

@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.diagnosis import diagnose
-from cleanrank.diagnosis.diagnose import WIDTH, spark
+from cleanrank.report.articles import WIDTH, spark
 
 from .sets import plain, repeated
 

@@ -200,4 +200,5 @@ def test_collapse_is_a_line_with_intervals():
     found = collapse(kept(summarise(records, resamples=50, permutations=50), "map", "m"), resamples=20)
     line = markdown_collapse({"m, map": found}).splitlines()[2]
     assert line.startswith("| m, map | 4 | 2 | ")
-    assert f"| {found.pnoise.r2:.2f} [{found.pnoise.r2_low:.2f}, {found.pnoise.r2_high:.2f}] |" in line
+    r2 = found.pnoise.r2
+    assert f"| {r2.value:.2f} [{r2.low:.2f}, {r2.high:.2f}] |" in line

@@ -2,7 +2,6 @@
 
 import json
 import os
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,7 +40,7 @@ from cleanrank.diagnosis.profile import (
 )
 from cleanrank.errors import invalid
 from cleanrank.report import articles
-from cleanrank.report.table import Table, plain
+from cleanrank.report.table import plain
 from cleanrank.types import RankingData
 from cleanrank.validation import check_number, one_of
 
@@ -102,7 +101,7 @@ class Diagnosis:
         return float(np.interp(rate, self.curves[0].rates, known.pnoise))
 
     def __repr__(self) -> str:
-        return report(self)
+        return articles.diagnosis_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; what is not a finite number becomes None."""
@@ -183,109 +182,3 @@ def _check(
         check_number("rates", each, least=0, most=1)
     check_number("new_weight", new_weight, least=0, most=1)
     check_number("turning_point", turning_point, above=0, most=0.5)
-
-
-WIDTH = 100
-BAR = 24
-MARKS = {"act": "!", "know": "-", "fine": "+"}
-SHOWN_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
-BLOCKS = "▁▂▃▄▅▆▇█"
-
-
-def report(diagnosis: Diagnosis) -> str:
-    """The whole report."""
-    values = diagnosis.to_dict()
-    parts = [
-        _head(diagnosis),
-        _grades(diagnosis, values),
-        *_curves(diagnosis, values),
-        _repeats(diagnosis, values),
-    ]
-    return "\n\n".join([*parts, "\n".join(filled(a.text, MARKS[a.kind]) for a in diagnosis.advice)])
-
-
-def filled(text: str, mark: str = "-") -> str:
-    """A paragraph of an item in a list."""
-    return textwrap.fill(text, WIDTH, initial_indent=f"{mark} ", subsequent_indent="  ")
-
-
-def _head(diagnosis: Diagnosis) -> str:
-    q, idle, columns = diagnosis.lengths.quantiles, diagnosis.idle.queries, diagnosis.columns
-    lines = [
-        f"{diagnosis.name or 'data'}: {diagnosis.queries:,} queries, {diagnosis.documents:,} documents, "
-        f"{diagnosis.features:,} features",
-        f"documents per query  {q['0']:g} to {q['100']:g}, median {q['50']:g}, mean "
-        f"{diagnosis.lengths.mean:.1f}   {spark(diagnosis.lengths.queries)}",
-        f"pairs in queries     {diagnosis.pairs.all:,}, of different grades {diagnosis.pairs.different:,}",
-        f"queries with pairs   {diagnosis.queries - idle:,}; {idle:,} hold one grade or one document",
-    ]
-    if columns.constant or columns.constant_in_queries or columns.missing or columns.infinite:
-        lines.append(
-            f"columns              {len(columns.constant):,} constant, "
-            f"{len(columns.constant_in_queries):,} constant in every query, {columns.missing:,} values "
-            f"missing, {columns.infinite:,} infinite"
-        )
-    return "\n".join(lines)
-
-
-def _grades(diagnosis: Diagnosis, values: dict[str, Any]) -> str:
-    grades, table = diagnosis.grades, articles.grades_table(values)
-    most = max(grades.shares)
-    bars = [
-        "█" * max(round(BAR * s / most), 1 if n else 0)
-        for n, s in zip(grades.documents, grades.shares, strict=True)
-    ]
-    rows = [[*row, bar] for row, bar in zip(table.rows, bars, strict=True)]
-    note = f"as varied as {grades.effective:.2f} equally frequent grades"
-    return Table([*table.head, ""], rows, align=f"{table.align}l", notes=[note]).text()
-
-
-def _curves(diagnosis: Diagnosis, values: dict[str, Any]) -> list[str]:
-    """The pNoise by kind of error, and beside published data sets."""
-    if not diagnosis.curves:
-        return []
-    first = diagnosis.curves[0]
-    rates = [r for r in SHOWN_RATES if r in first.rates] or list(first.rates)
-    every = {"these data": (diagnosis.grades.shares, first.overall)}
-    every |= {k.dataset: (k.shares, k.pnoise) for k in diagnosis.known}
-    rows = [
-        [
-            name,
-            " : ".join(f"{100 * s:.3g}" for s in shares),
-            *(f"{np.interp(r, first.rates, pnoise):.3f}" for r in rates),
-        ]
-        for name, (shares, pnoise) in every.items()
-    ]
-    rows.sort(key=lambda row: float(row[2]))
-    head = [f"pNoise, {first.profile}, overall shares", "Shares in %", *(f"{r:.0%}" for r in rates)]
-    notes = [
-        f"knee: the error rate at which pNoise reaches {first.limits.at:g}, beyond which rankers fell fast",
-        "AUC signal left: 1 - 2 pNoise, the share that is left of AUC's distance from a coin toss",
-    ]
-    curves = replace(articles.curves_table(values, rates, differing=True), notes=notes)
-    return [curves.text(), Table(head, rows, headed=2).text()]
-
-
-def _repeats(diagnosis: Diagnosis, values: dict[str, Any]) -> str:
-    table = articles.repeats_table(values)
-    if not table.rows:
-        return "no identical rows"
-    examples = [
-        f"  query {', '.join(e.queries)}: rows {_some(e.rows)} have grades {_some(e.grades)}"
-        for e in diagnosis.duplicates.within.examples[:3]
-    ]
-    return replace(table, notes=examples).text()
-
-
-def _some(numbers: Sequence[int]) -> str:
-    return ", ".join(str(n) for n in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
-
-
-def spark(values: Sequence[float]) -> str:
-    """A histogram of one line.
-
-    >>> spark([0, 1, 4, 8])
-    ' ▁▄█'
-    """
-    most = max(values, default=0) or 1
-    return "".join(" " if not v else BLOCKS[max(0, round(len(BLOCKS) * v / most) - 1)] for v in values)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.diagnosis.advice import Advice
-from cleanrank.diagnosis.diagnose import filled
 from cleanrank.diagnosis.fragility import FAMILIES, TURNING_POINT
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
@@ -65,7 +64,7 @@ class Plan:
         return self.options[names.index(one_of("option", name, names))]
 
     def __repr__(self) -> str:
-        return report(self)
+        return articles.plan_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -264,19 +263,3 @@ def _with_error(order: Order, error: float) -> Order:
 def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
     relevant = [p / times for p in proportions[1:]]
     return (1 - sum(relevant), *relevant)
-
-
-def report(plan: Plan) -> str:
-    """The whole report."""
-    values = plan.to_dict()
-    note = "judgements, cost and pairs are per query; effective pairs = all pairs x signal left squared"
-    head = f"Recommended: {plan.recommended}" if plan.recommended else "Nothing to recommend"
-    changes = articles.changes_table(values["changes"], "If", "")
-    by_error = articles.changes_table(values["by_error"], "Error per step", "")
-    parts = [
-        replace(articles.options_table(values), notes=[note]).text(),
-        "\n".join([head, *(filled(r.text) for r in plan.reasons)]),
-        *(table.without("Effective pairs").text() for table in (changes, by_error) if table.rows),
-        "\n".join(["Assumptions:", *(filled(c) for c in plan.caveats)]),
-    ]
-    return "\n\n".join(parts)

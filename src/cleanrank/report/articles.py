@@ -1,17 +1,17 @@
-"""The pages of a diagnosis, a plan and the demo, and their tables and pictures, from plain values alone.
+"""The pages of a diagnosis, a plan and the demo and their texts for the terminal, from plain values alone.
 
 ``values`` is what ``to_dict`` of a Diagnosis, a Plan or a Demo gives; templates hold the words.
 """
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cleanrank.report.charts import chart
+from cleanrank.report.article_charts import OWN, demo_charts, diagnosis_charts, plan_charts
 from cleanrank.report.pages import write_page
-from cleanrank.report.panels import Panel, Point
-from cleanrank.report.table import Cell, Line, Table, number
+from cleanrank.report.table import Cell, Line, Table, number, templates
 
 Values = Mapping[str, Any]
 REPEATED = {
@@ -20,8 +20,17 @@ REPEATED = {
     "across": "identical rows across queries",
     "doc_ids": "document ids twice in a query",
 }
-OWN = "these data"
-INK = -1  # one's own data stand out: full ink, and others in colours
+SHOWN_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
+WIDTH, BAR, BLOCKS = 100, 24, "▁▂▃▄▅▆▇█"  # of texts
+
+
+def diagnosis_text(values: Values) -> str:
+    """A diagnosis as text."""
+    rates = values["curves"][0]["rates"] if values["curves"] else []
+    shown = [r for r in SHOWN_RATES if r in rates] or rates
+    return _text(
+        "diagnosis.txt", d=values, known=known_table(values, shown), **_diagnosis(values, shown, bars=True)
+    )
 
 
 def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
@@ -34,13 +43,24 @@ def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
         title,
         drawn=diagnosis_charts(values),
         d=values,
-        grades=grades_table(values),
-        curves=curves_table(values, rates),
-        repeats=repeats_table(values),
         examples=_examples(values),
         merges=merges_table(values),
         missing=[f"{name} ({n:,})" for name, n in values["columns"]["missing_columns"].items()],
+        **_diagnosis(values, rates),
     )
+
+
+def _diagnosis(values: Values, rates: Sequence[float], *, bars: bool = False) -> dict[str, Table]:
+    return {
+        "grades": grades_table(values, bars=bars),
+        "curves": curves_table(values, rates, differing=bars),
+        "repeats": repeats_table(values),
+    }
+
+
+def plan_text(values: Values) -> str:
+    """A plan as text."""
+    return _text("plan.txt", plan=values, **_plan(values))
 
 
 def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
@@ -52,11 +72,17 @@ def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
         drawn=plan_charts(values),
         plan=values,
         best=next((o for o in values["options"] if o["name"] == values["recommended"]), None),
-        options=options_table(values).without("Of best"),
-        changes=changes_table(values["changes"], "If", "One thing otherwise"),
-        by_error=changes_table(values["by_error"], "Error per step", "Along the judges' error rate"),
         scales=sorted({o["grades"]: o["scale"] for o in values["options"] if o["grades"]}.items()),
+        **_plan(values),
     )
+
+
+def _plan(values: Values) -> dict[str, Table]:
+    return {
+        "options": options_table(values),
+        "changes": changes_table(values["changes"], "If", "One thing otherwise"),
+        "by_error": changes_table(values["by_error"], "Error per step", "Along the judges' error rate"),
+    }
 
 
 def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
@@ -73,17 +99,79 @@ def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
     )
 
 
-def grades_table(values: Values) -> Table:
-    """How the grades are spread."""
+def _text(template: str, **values: Any) -> str:
+    text = templates(escaped=False).get_template(template)
+    return text.render(values, item=item, some=some, spark=spark).rstrip("\n")
+
+
+def item(text: str, mark: str = "-") -> str:
+    """A paragraph of a list, for a terminal."""
+    return textwrap.fill(text, WIDTH, initial_indent=f"{mark} ", subsequent_indent="  ")
+
+
+def some(values: Sequence[object], most: int = 8) -> str:
+    """The first of many.
+
+    >>> some([3, 1, 2], 2)
+    '3, 1, ...'
+    """
+    return ", ".join(str(v) for v in values[:most]) + (", ..." if len(values) > most else "")
+
+
+def split(shares: Sequence[float]) -> str:
+    """Shares in percent.
+
+    >>> split([0.517, 0.483])
+    '51.7 : 48.3'
+    """
+    return " : ".join(f"{100 * s:.3g}" for s in shares)
+
+
+def spark(values: Sequence[float]) -> str:
+    """A histogram of one line.
+
+    >>> spark([0, 1, 4, 8])
+    ' ▁▄█'
+    """
+    most = max(values, default=0) or 1
+    return "".join(" " if not v else BLOCKS[max(0, round(len(BLOCKS) * v / most) - 1)] for v in values)
+
+
+def grades_table(values: Values, *, bars: bool = False) -> Table:
+    """How the grades are spread, with bars for a terminal."""
     grades = values["grades"]
     keys = ("documents", "shares", "query_shares", "queries")
-    every = zip(*(grades[k] for k in keys), strict=True)
+    columns = list(zip(*(grades[k] for k in keys), strict=True))
     rows: list[Line] = [
         [str(g), number(n, ",.0f"), number(s, ".1%"), number(m, ".1%"), number(q, ",.0f")]
-        for g, (n, s, m, q) in enumerate(every)
+        for g, (n, s, m, q) in enumerate(columns)
     ]
     head = ["Grade", "Documents", "Share", "Mean share in a query", "Queries with it"]
-    return Table(head, rows, caption="Grades")
+    if not bars:
+        return Table(head, rows, caption="Grades")
+    most = max(grades["shares"])
+    for row, (n, s, _, _) in zip(rows, columns, strict=True):
+        row.append("█" * max(round(BAR * s / most), 1 if n else 0))
+    return Table([*head, ""], rows, align="lrrrrl")
+
+
+def known_table(values: Values, rates: Sequence[float]) -> Table | None:
+    """The pNoise of published data sets beside that of these data, the most robust first."""
+    if not values["curves"]:
+        return None
+    first = values["curves"][0]
+    own = {"dataset": OWN, "shares": values["grades"]["shares"], "pnoise": first["overall"]}
+    places = [first["rates"].index(r) for r in rates]
+    rows: list[Line] = [
+        [
+            k["dataset"],
+            " : ".join(f"{100 * s:.3g}" for s in k["shares"]),
+            *(f"{k['pnoise'][i]:.3f}" for i in places),
+        ]
+        for k in (own, *values["known"])
+    ]
+    head = [f"pNoise, {first['profile']}, overall shares", "Shares in %", *(f"{r:.0%}" for r in rates)]
+    return Table(head, sorted(rows, key=lambda row: float(str(row[2]))), headed=2)
 
 
 def curves_table(values: Values, rates: Sequence[float], *, differing: bool = False) -> Table:
@@ -135,11 +223,8 @@ def repeats_table(values: Values) -> Table:
 
 
 def _examples(values: Values) -> Table:
-    def some(numbers: Sequence[int]) -> str:
-        return ", ".join(str(n) for n in numbers[:12]) + (", …" if len(numbers) > 12 else "")
-
     rows = [
-        [name, ", ".join(e["queries"][:4]), some(e["rows"]), some(e["grades"])]
+        [name, ", ".join(e["queries"][:4]), some(e["rows"], 12), some(e["grades"], 12)]
         for key, name in REPEATED.items()
         if key != "across" and values["duplicates"][key]
         for e in values["duplicates"][key]["examples"]
@@ -152,7 +237,7 @@ def merges_table(values: Values) -> Table | None:
     """The pNoise of coarser scales."""
     if not values["merges"]:
         return None
-    records = [{**m, "split": " : ".join(f"{100 * s:.3g}" for s in m["shares"])} for m in values["merges"]]
+    records = [{**m, "split": split(m["shares"])} for m in values["merges"]]
     columns = [
         ("Scale", "name", "", "grades that go together"),
         ("Shares", "split"),
@@ -206,157 +291,3 @@ def changes_table(changes: Sequence[Values], first: str, caption: str) -> Table:
         ("Effective pairs", "effective_pairs", ",.0f"),
     ]
     return Table.of(records, columns, caption=caption)
-
-
-def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
-    """Curves, curves of published sets, shares of grades, lengths."""
-    made = [chart(_grades(values["grades"]), "grade-shares"), chart(_lengths(values["lengths"]), "lengths")]
-    if not values["curves"]:
-        return made
-    first = values["curves"][0]
-    by_kind = {c["profile"]: c["pnoise"] for c in values["curves"]}
-    by_set = {OWN: first["overall"], **{k["dataset"]: k["pnoise"] for k in values["known"]}}
-    title = f"Beside published data sets ({first['profile']} errors, overall shares)"
-    curves = _pnoise(first, by_kind, "pNoise of these data, by kind of error", "Errors")
-    return [chart(curves, "curves"), chart(_pnoise(first, by_set, title, "Data set"), "known"), *made]
-
-
-def _grades(grades: Values) -> Panel:
-    names = tuple(str(g) for g in range(len(grades["shares"])))
-    shares = zip(names, grades["shares"], strict=True)
-    points = tuple(Point(g, "share", s, text=f"{s:.1%}") for g, s in shares)
-    named: Values = {"title": "Documents by grade", "measure": "share", "series": "Grade"}
-    return Panel("bars", names, ("share",), points, **named, x_form=".0%", colours=(1,) * len(names))
-
-
-def _lengths(lengths: Values) -> Panel:
-    edges = tuple(float(e) for e in lengths["edges"])
-    bins = tuple(
-        Point("", low, n, text=f"{low:g}" if high - low <= 1 else f"{low:g} to {high - 1:g}")
-        for low, high, n in zip(edges, edges[1:], lengths["queries"], strict=False)
-    )
-    q = lengths["quantiles"]
-    said = f"Documents per query: {q['0']:g} to {q['100']:g}, half of the queries have at most {q['50']:g}."
-    named: Values = {"title": "Queries by length", "measure": "queries", "x_title": "documents per query"}
-    return Panel("histogram", ("",), edges, bins, **named, description=said)
-
-
-def _pnoise(first: Values, lines: Mapping[str, Sequence[float | None]], title: str, series: str) -> Panel:
-    """Lines over the error rate, the turning point as a rule."""
-    rates = tuple(first["rates"])
-    points = tuple(
-        Point(name, rate, value)
-        for name, along in lines.items()
-        for rate, value in zip(rates, along, strict=True)
-        if value is not None
-    )
-    return Panel(
-        "traces",
-        tuple(lines),
-        rates,
-        points,
-        title=title,
-        measure="pNoise",
-        x_title="label error rate",
-        series=series,
-        rules=((first["limits"]["at"], "turning point"),),
-        x_form=".0%",
-        y_domain=(0, 0.5),
-        colours=(INK, *(1 + i % 7 for i in range(len(lines) - 1))) if OWN in lines else (),
-    )
-
-
-def plan_charts(values: Values) -> list[dict[str, Any]]:
-    """What every way is worth, and how its wrong pairs come about."""
-    options = [o for o in values["options"] if not o["problem"]]
-    if not options:
-        return []
-    names = tuple(o["name"] for o in options)
-    worth = tuple(
-        Point(o["name"], "", o["effective_pairs"], text=f"{o['effective_pairs']:,.0f}") for o in options
-    )
-    parts = {"floor of a perfect judge": "floor", "added by errors": "excess"}
-    wrong = tuple(
-        Point(o["name"], part, max(0.0, o[key]), text=f"{o[key]:.3f}")
-        for o in options
-        for part, key in parts.items()
-    )
-    recommended = tuple(3 if name == values["recommended"] else 1 for name in names)
-    pairs: Values = {"measure": "effective pairs", "x_title": "effective pairs", "colours": recommended}
-    noise: Values = {"measure": "pNoise", "x_title": "pNoise", "colours": (0, 2)}
-    title = "What each way is worth"
-    bars = Panel("bars", names, ("",), worth, title=title, series="Way", x_form="~s", **pairs)
-    title = "Where wrong pairs come from"
-    stacks = Panel("bars", names, tuple(parts), wrong, title=title, series="Way", **noise)
-    return [chart(bars, "worth"), chart(stacks, "wrong")]
-
-
-def demo_charts(values: Values) -> list[dict[str, Any]]:
-    """The quality of rankers, precision over recall of detectors, doubt against the truth."""
-    shares: Values = {"x_form": ".0%", "y_form": ".0%", "x_domain": (0, 1), "y_domain": (0, 1)}
-    return [
-        chart(_quality(values), "quality", wide=True),
-        chart(_finding(values["detectors"], shares), "finding"),
-        chart(_reliability(values["detectors"][0]["name"], values["reliability"], shares), "reliability"),
-    ]
-
-
-def _quality(values: Values) -> Panel:
-    systems, ends = values["systems"], (values["baseline"], values["ceiling"])
-    means = tuple(
-        Point(s["name"], "", s["mean"], s["mean_low"], s["mean_high"], text=f"{s['mean']:.4f}")
-        for s in systems
-    )
-    names = tuple(s["name"] for s in systems)
-    colours = tuple(0 if name in ends else 1 for name in names)
-    title = "NDCG@10 on clean test labels, with 95 % intervals over queries"
-    named: Values = {"title": title, "measure": "NDCG@10", "x_title": "NDCG@10", "series": "Trained on"}
-    return Panel("dots", names, ("",), means, **named, colours=colours)
-
-
-def _finding(detectors: Sequence[Values], shares: Values) -> Panel:
-    lines = tuple(
-        Point(d["name"], recall, precision)
-        for d in detectors
-        for recall, precision in zip(d["curve"]["recall"], d["curve"]["precision"], strict=True)
-    )
-    precisions = [f"{d['name']}: average precision {d['average_precision']:.2f}." for d in detectors]
-    names, xs = tuple(d["name"] for d in detectors), tuple(sorted({p.x for p in lines}))
-    return Panel(
-        "traces",
-        names,
-        xs,
-        (),
-        lines=lines,
-        title="Finding wrong labels: precision over recall",
-        measure="share of them that are wrong",
-        x_title="share of the wrong labels found",
-        description=" ".join(["Precision over recall.", *precisions]),
-        **shares,
-    )
-
-
-def _reliability(name: str, bins: Sequence[Values], shares: Values) -> Panel:
-    points = tuple(
-        Point(name, b["said"], b["wrong"], text=f"{b['wrong']:.1%} of {b['rows']:,}")
-        for b in bins
-        if b["rows"]
-    )
-    ideal = "doubt = share wrong"
-    lines = (*points, Point(ideal, 0.0, 0.0), Point(ideal, 1.0, 1.0))
-    said = "Share of wrong labels by doubt. " + " ".join(f"Doubt {p.x:.0%}: {p.text} rows." for p in points)
-    xs = tuple(sorted({p.x for p in lines}))
-    return Panel(
-        "traces",
-        (name, ideal),
-        xs,
-        points,
-        lines=lines,
-        title=f"Doubt against the truth ({name})",
-        measure="share that is wrong",
-        x_title="doubt",
-        series="Detector",
-        colours=(1, 0),
-        description=said,
-        **shares,
-    )

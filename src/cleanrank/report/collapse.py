@@ -106,15 +106,23 @@ def _complete(summary: Summary, measure: str, method: str, dataset: str | None =
 
 
 @dataclass(frozen=True)
-class Explained:
-    """R^2 of a falling curve and the rank correlation with the loss, with intervals."""
+class Estimate:
+    """A figure and its interval."""
 
-    r2: float
-    r2_low: float
-    r2_high: float
-    spearman: float
-    spearman_low: float
-    spearman_high: float
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """R^2 of a falling curve and the rank correlation with the loss."""
+
+    r2: Estimate
+    spearman: Estimate
 
 
 @dataclass(frozen=True)
@@ -125,9 +133,7 @@ class Collapse:
     datasets: int
     dnoise: Explained
     pnoise: Explained
-    gain: float
-    gain_low: float
-    gain_high: float
+    gain: Estimate
 
 
 def collapse(
@@ -150,9 +156,9 @@ def collapse(
         draws.append(_figures([axes[i] for i in redrawn], y))
     point = _figures(axes, [np.array([k.share for k in g]) for g in groups])
     tail = 50 * (1 - confidence)
-    low, high = np.nanpercentile(draws, [tail, 100 - tail], axis=0).tolist()
-    d, p = (Explained(point[i], low[i], high[i], point[i + 1], low[i + 1], high[i + 1]) for i in (0, 2))
-    return Collapse(len(noisy), len(sets), d, p, point[4], low[4], high[4])
+    ends = np.nanpercentile(draws, [tail, 100 - tail], axis=0)
+    figures = [Estimate(*three) for three in zip(point, *ends.tolist(), strict=True)]
+    return Collapse(len(noisy), len(sets), Explained(*figures[:2]), Explained(*figures[2:4]), figures[4])
 
 
 def falling_r2(x: FloatArray, y: FloatArray) -> float:

@@ -334,21 +334,10 @@ def markdown_pair_noise(summary: Summary) -> str:
 
 def markdown_collapse(collapses: Mapping[str, Collapse]) -> str:
     """How much of the loss dNoise and pNoise explain, a line for each of several comparisons."""
-
-    def between(value: float, low: float, high: float) -> str:
-        return f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-    rows: list[Line] = [
-        [
-            name,
-            str(c.points),
-            str(c.datasets),
-            *(between(e.r2, e.r2_low, e.r2_high) for e in (c.dnoise, c.pnoise)),
-            between(c.gain, c.gain_low, c.gain_high),
-            *(between(e.spearman, e.spearman_low, e.spearman_high) for e in (c.dnoise, c.pnoise)),
-        ]
-        for name, c in collapses.items()
-    ]
+    rows = []
+    for name, c in collapses.items():
+        r2, rho = [c.dnoise.r2, c.pnoise.r2, c.gain], [c.dnoise.spearman, c.pnoise.spearman]
+        rows.append([name, str(c.points), str(c.datasets), *(str(e) for e in (*r2, *rho))])
     head = [
         "",
         "Levels",

@@ -194,13 +194,13 @@ def _replaced(text: str, signs: Mapping[str, str]) -> str:
 
 
 @cache
-def templates() -> "Environment":
-    """The templates of pages; whatever is not markup already is escaped."""
+def templates(*, escaped: bool = True) -> "Environment":
+    """The templates of pages, in which whatever is not markup already is escaped, or those of texts."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
         loader=PackageLoader("cleanrank.report"),
-        autoescape=True,
+        autoescape=escaped,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
