@@ -72,11 +72,8 @@ def _noted(cell: Cell, what: str) -> float | None:
 def kept(summary: Summary, measure: str, method: str, *, floor: str | None = None) -> tuple[Kept, ...]:
     """What a method keeps at every complete level, clean ones included.
 
-    Args:
-        summary: a grid whose cells note the noise of their training labels.
-        measure: of the rankings.
-        method: whose.
-        floor: a method that learns nothing, such as random order; None takes 0 as the floor.
+    The cells must note the noise of their training labels. ``floor`` is a method that learns nothing, such as
+    random order; None takes 0 as the floor.
     """
     one_of("measure", measure, summary.measures)
     for name in [method, *([floor] if floor else [])]:

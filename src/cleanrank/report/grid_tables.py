@@ -69,11 +69,7 @@ def level_value(level: Level) -> str:
 def results_table(summary: Summary, measures: Sequence[str] | None = None) -> Table:
     """Means with half-intervals and marks: a row per data set, noise and method, a column per measure.
 
-    Where nothing ran the table has a word, not a number.
-
-    Args:
-        summary: what ``summarise`` gave.
-        measures: the columns; all measures unless given.
+    Where nothing ran the table has a word, not a number. All measures are shown unless given.
     """
     measures = tuple(measures or summary.measures)
     groups: dict[tuple[str, Level], dict[str, None]] = {}

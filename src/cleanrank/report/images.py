@@ -55,13 +55,9 @@ def colours() -> dict[str, str]:
 def save_picture(
     shown: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
 ) -> Path:
-    """Draws panels side by side into a file, whole or not at all; its ending says whether PNG or SVG.
+    """Draws panels of one kind side by side into a file; its ending says whether PNG or SVG.
 
-    Args:
-        shown: panels of one kind.
-        path: the file.
-        baseline: the method in grey.
-        width: of a panel without columns of its own, in pixels.
+    The baseline is grey; ``width`` is that of a panel without columns of its own, in pixels.
     """
     form = one_of("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
     spec = picture(shown, baseline, width)

@@ -37,15 +37,7 @@ def write_page(
     drawn: Sequence[Mapping[str, Any]] = (),
     **values: Any,
 ) -> Path:
-    """Writes a page whole or not at all; the same values give the same bytes.
-
-    Args:
-        path: the file.
-        template: the name of its template.
-        title: of the page.
-        drawn: the charts that its script draws.
-        values: what the template shows.
-    """
+    """Writes a page whole or not at all, with charts for its script to draw; same values, same bytes."""
     style = charts.asset("report.css")
     scripts = [*([library()] if drawn else []), charts.asset("report.js")]
     policy = (

@@ -204,19 +204,13 @@ def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
     against = summary.baseline is not None
 
     def size(row: Row) -> float | None:
-        if against:
-            return None if row.difference is None else abs(row.difference)
-        return row.mean
+        figure = row.difference if against else row.mean
+        return None if figure is None else abs(figure) if against else figure
 
     sizes = [s for r in summary.rows if r.measure == measure and (s := size(r)) is not None]
     low = 0.0 if against else min(sizes, default=0.0)
     span = max(sizes, default=0.0) - low
-
-    def strength(row: Row) -> float | None:
-        own = size(row)
-        return None if own is None else (own - low) / span if span > 0 else 0.0
-
-    return strength
+    return lambda row: None if (own := size(row)) is None else (own - low) / span if span > 0 else 0.0
 
 
 def _figures(
@@ -270,9 +264,7 @@ def kept_panel(shares: Sequence[Kept], axis: str, measure: str, title: str) -> P
 def pair_noise_panels(summary: Summary, theory: str = "expected") -> tuple[Panel, ...]:
     """A panel per kind of noise: pNoise against the rate, counted as points and in closed form as lines.
 
-    Args:
-        summary: a grid whose cells note the noise of their training labels.
-        theory: "expected" for the queries as they are, "overall" for the overall shares of grades.
+    ``theory`` is "expected" for the queries as they are, "overall" for the overall shares of grades.
     """
     counted, closed = realised(summary, "pnoise"), realised(summary, theory)
     panels = []
@@ -319,16 +311,10 @@ def history_panel(
 ) -> Panel:
     """The heat map of outliers by iteration (Figure 6 of Marcuzzi et al. 2022).
 
-    Rows are bands: documents flagged by that share of the models, the most frequent on top. Columns are
-    stretches of the training. A cell is the share of the band's documents that a model of the stretch flags,
-    on average.
-
-    Args:
-        shares: (bands, steps), as ``outlier_history`` gives them; NaN is a gap.
-        sizes: (bands,), the documents of each band.
-        first: trees of the first model looked at.
-        last: trees of the last one.
-        title: above the picture.
+    Rows are bands: documents flagged by that share of the models, the most frequent on top; ``sizes`` counts
+    them. Columns are stretches of the training, from ``first`` to ``last`` trees. A cell of ``shares``
+    (bands, steps) is the share of the band's documents that a model of the stretch flags, on average; NaN is
+    a gap.
 
     >>> history_panel([[0.1, 0.3], [1.0, 0.9]], [40, 2], last=100).methods
     ('50–100 % (2)', '0–50 % (40)')

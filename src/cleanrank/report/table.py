@@ -293,11 +293,10 @@ def _figure(value: float, digits: int) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def table_of(result: Evaluation | Comparison, digits: int = 4) -> Table:
-    """The table of an evaluation or a comparison."""
-    if isinstance(result, Evaluation):
-        return evaluation_table(result, digits)
-    return comparison_table(result, digits)
+def _results(result: Evaluation | Comparison, digits: int) -> Table:
+    make: Any = evaluation_table if isinstance(result, Evaluation) else comparison_table
+    table: Table = make(result, digits)
+    return table
 
 
 def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
@@ -307,7 +306,7 @@ def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
     >>> print(to_markdown(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[2])
     | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
     """
-    return table_of(result, digits).markdown()
+    return _results(result, digits).markdown()
 
 
 def to_latex(result: Evaluation | Comparison, digits: int = 4) -> str:
@@ -317,15 +316,11 @@ def to_latex(result: Evaluation | Comparison, digits: int = 4) -> str:
     >>> print(to_latex(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[0])
     \begin{tabular}{lrrr}
     """
-    return table_of(result, digits).latex()
+    return _results(result, digits).latex()
 
 
 def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:
-    """JSON with means, intervals and tests; NaN becomes null.
-
-    Args:
-        result: what to write.
-        per_query: whether to add the values of every query.
+    """JSON with means, intervals and tests, and with the values of every query if asked; NaN becomes null.
 
     >>> from cleanrank.metrics import evaluate_arrays
     >>> json.loads(to_json(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")))["means"]
