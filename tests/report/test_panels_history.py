@@ -30,6 +30,11 @@ def test_the_same_table_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
+def test_a_history_without_outliers_is_a_picture_too(tmp_path):
+    blank = history_panel(np.full((2, 3), np.nan), [0, 0], last=30)
+    assert save_picture([blank], tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_sizes_of_other_bands_are_refused():
     with pytest.raises(CleanrankError, match="one number per band"):
         history_panel(SHARES, [1, 2, 3])

@@ -75,7 +75,7 @@ def save_picture(
 
 def picture(shown: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
     """The Vega-Lite specification of panels side by side, with colours in the place of variables."""
-    if not any(panel.points or panel.lines for panel in shown):
+    if not any(panel.points or panel.lines or panel.gaps for panel in shown):
         raise invalid("the picture", "needs points", 0)
     methods = list(dict.fromkeys(m for panel in shown for m in panel.methods))
     width = max(_width(panel, width) for panel in shown)
@@ -134,7 +134,7 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
     return [
         save_picture(shown, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
         for stem, shown in every.items()
-        if any(panel.points for panel in shown)
+        if any(panel.points or panel.kind == "history" for panel in shown)
         for form in FORMATS
     ]
 

@@ -128,6 +128,12 @@ class Summary:
         """The row of these four, if the grid has it."""
         return self._index.get((dataset, level, method, measure))
 
+    def only(self, measures: Sequence[str]) -> "Summary":
+        """The same figures of some of the measures, so that one summary serves several pages."""
+        names = tuple(one_of("measure", canonical(name), self.measures) for name in measures)
+        rows = tuple(r for name in names for r in self.rows if r.measure == name)
+        return replace(self, rows=rows, measures=names)
+
     @property
     def gaps(self) -> tuple[Cell, ...]:
         """The cells that failed or are missing."""
