@@ -15,13 +15,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from cards.gains import RULE, Gain, crossed_interval, gains
 
 from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import Recipe, read_recipe
 from cleanrank.experiments.store import Store
-from cleanrank.report.gains import RULE, Gain, crossed_interval, gains
+from cleanrank.report.images import save_picture
 from cleanrank.report.panels import Panel, Point
-from cleanrank.report.plots import draw_curves, save_figure
+from cleanrank.report.table import Table
 from cleanrank.types import FloatArray, RunRecord
 
 ALL = ", all pairs"
@@ -70,17 +71,15 @@ def table(values: Mapping[str, FloatArray], records: Sequence[RunRecord], versus
     """A line per method."""
     against = {label: (versus,) if versus else bases(label) for label in values}
     compared = gains(values, against)
-    heads = [f"against {versus}"] if versus else ["against strict pairs", "against all pairs"]
-    lines = [f"| method | mean (sd over seeds) | {' | '.join(heads)} | epochs |"]
-    lines.append("| :-- | :-- |" + " :-- |" * (len(heads) + 1))
-    for label, found in values.items():
-        means = found.mean(axis=1)
+    columns = [f"against {versus}"] if versus else ["against strict pairs", "against all pairs"]
+    head = ["method", "mean (sd over seeds)", *columns, "epochs"]
+    rows = []
+    for label, table_ in values.items():
+        means = table_.mean(axis=1)
         spread = f" ({means.std(ddof=1):.4f})" if len(means) > 1 else ""
         cells = [words(compared.get((label, base))) for base in against[label]]
-        lines.append(
-            f"| {label} | {means.mean():.4f}{spread} | {' | '.join(cells)} | {chosen(records, label)} |"
-        )
-    return "\n".join(lines)
+        rows.append([label, f"{means.mean():.4f}{spread}", *cells, chosen(records, label)])
+    return Table(head, rows, align="l" * len(head)).markdown()
 
 
 def words(found: Gain | None) -> str:
@@ -124,20 +123,12 @@ def panel(recipe: Recipe, records: Sequence[RunRecord], measure: str) -> Panel:
     points = []
     for (method, x), table_ in sorted(places.items(), key=lambda item: item[0][1]):
         low, high = crossed_interval(table_)
-        points.append(Point(method, x, float(table_.mean()), low, high, True, ""))
+        points.append(Point(method, x, float(table_.mean()), low, high))
     methods = tuple(dict.fromkeys(m for m, _ in places))
     xs = tuple(sorted({x for _, x in places}))
     dataset = found[0][0][0]
-    return Panel(
-        "curves",
-        dataset,
-        measure,
-        f"{dataset}, over {x_title.split(' (')[0]}",
-        x_title,
-        methods,
-        xs,
-        tuple(points),
-    )
+    named = {"title": f"{dataset}, over {x_title.split(' (')[0]}", "measure": measure, "x_title": x_title}
+    return Panel("curves", methods, xs, tuple(points), **named)
 
 
 def main() -> None:
@@ -162,9 +153,9 @@ def main() -> None:
         print(f"## {recipe.title}\n\n{RULE}\n")
         for measure in recipe.show:
             for (data, noise, rate), values, here in levels(recipe, records, measure):
-                print(f"**{data}, {noise} {rate:g}**, {measure}\n\n{table(values, here, given.versus)}\n")
+                print(f"**{data}, {noise} {rate:g}**, {measure}\n\n{table(values, here, given.versus)}")
     if given.picture:
-        print(save_figure(draw_curves(drawn, STRICT), given.picture))
+        print(save_picture(drawn, given.picture, baseline=STRICT))
         print(*(each.words for each in drawn), sep="\n")
 
 

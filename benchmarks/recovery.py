@@ -1,4 +1,4 @@
-"""The report card: how much of what label noise takes each method wins back, and what it costs.
+"""The report card: how much of what label noise costs each method recovers, and what that takes.
 
 Runs the recipes of recipes/recovery (the card, detection, what judgements buy), which a store remembers, so
 that a run that is stopped goes on where it was. Prints the tables; ``--write`` makes docs/results/recovery.md
@@ -18,25 +18,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from timing import write_result
-
-from cleanrank.data.files import written_whole
-from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
-from cleanrank.experiments.recipe import read_recipe
-from cleanrank.experiments.store import Store
-from cleanrank.report.detected import Detection, detection_card
-from cleanrank.report.plots import save_figure
-from cleanrank.report.recovery import Card, Setting, recovery_card
-from cleanrank.report.recovery_plots import plot_cost, plot_detection, plot_settings, plot_shares
-from cleanrank.report.recovery_tables import (
+from cards.detection import Detection, detection_card
+from cards.pictures import cost_panels, detection_panel, settings_panel, shares_panel
+from cards.recovery import Card, Setting, recovery_card
+from cards.tables import (
     averages_table,
     detection_by_setting,
     detection_table,
     losses_table,
     settings_table,
     shares_table,
-    table,
 )
+from timing import write_result
+
+from cleanrank.data.files import written_whole
+from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
+from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.store import Store
+from cleanrank.report.images import save_picture
+from cleanrank.report.table import Table
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("card", "detection", "cost")
@@ -122,10 +122,10 @@ def of_store(path: Path, quick: bool, store: str, only: Sequence[str]) -> Reprod
 def card_sections(found: Reproduction) -> list[str]:
     """Shares over all settings, the goals, what there was to lose, shares by setting."""
     card = recovery_card(found.records)
-    parts = ["## Recovered share", averages_table(card), goals(card)]
-    parts += ["## What noise takes", settings_table(card)]
+    parts = ["## Recovered share", averages_table(card).markdown(), goals(card)]
+    parts += ["## What noise costs", settings_table(card).markdown()]
     for level in dict.fromkeys(s.level for s in card.settings):
-        parts += [f"## {level.label}", shares_table(card, level)]
+        parts += [f"## {level.label}", shares_table(card, level).markdown()]
     if card.missing:
         parts += ["## Cells that are missing", "\n".join(f"* {gap}" for gap in card.missing[:40])]
     return parts
@@ -133,18 +133,18 @@ def card_sections(found: Reproduction) -> list[str]:
 
 def goals(card: Card) -> str:
     """What RobustRanker was meant to reach beside what it reached, and what the same rows buy otherwise."""
-    there = {a.method: a for a in card.averages}
+    averages = {a.method: a for a in card.averages}
     lines = [
         [
             method,
             f"{goal:.2f}",
-            "–" if there[method].share is None else f"{there[method].share}",
-            f"{there[method].pooled}",
-            "; ".join(f"{r.dataset}, {r.level.label}: {r.share}" for r in there[method].below) or "none",
+            "–" if averages[method].share is None else f"{averages[method].share}",
+            f"{averages[method].pooled}",
+            "; ".join(f"{r.dataset}, {r.level.label}: {r.share}" for r in averages[method].below) or "none",
             f"{card.difference(method, RIVALS[method])}",
         ]
         for method, goal in GOALS.items()
-        if method in there and RIVALS[method] in there
+        if method in averages and RIVALS[method] in averages
     ]
     head = [
         "method",
@@ -154,7 +154,7 @@ def goals(card: Card) -> str:
         "settings below -.05 beyond the interval",
         "pooled share ahead of the same rows corrected",
     ]
-    return table(head, lines, left=1) if lines else ""
+    return Table(head, lines).markdown() if lines else ""
 
 
 def detection_sections(found: Reproduction) -> list[str]:
@@ -162,11 +162,11 @@ def detection_sections(found: Reproduction) -> list[str]:
     card = detection(found)
     return [
         "## Detection",
-        detection_table(card),
+        detection_table(card).markdown(),
         "## Average precision by setting",
-        detection_by_setting(card, DETECTED[0]),
+        detection_by_setting(card, DETECTED[0]).markdown(),
         "## Average precision within grades by setting",
-        detection_by_setting(card, DETECTED[1]),
+        detection_by_setting(card, DETECTED[1]).markdown(),
     ]
 
 
@@ -188,7 +188,7 @@ def cost_sections(found: Reproduction) -> list[str]:
         ]
         parts += [
             f"### {s.dataset}, {s.level.label}: loss {s.loss.value:.4f}; {what}",
-            table(["rows", *LINES], lines, left=1),
+            Table(["rows", *LINES], lines).markdown(),
         ]
     return parts
 
@@ -218,18 +218,18 @@ def write(
     result: dict[str, Any] = {"quick": quick}
     if "card" in found:
         card = recovery_card(found["card"].records)
-        save_figure(plot_shares(card), images / "recovery-shares.svg")
-        save_figure(plot_settings(card), images / "recovery-settings.svg")
+        save_picture([shares_panel(card)], images / "recovery-shares.svg")
+        save_picture([settings_panel(card)], images / "recovery-settings.svg")
         result["averages"] = [plain(a) for a in card.averages]
         result["settings"] = [plain(s) for s in card.settings]
         result["shares"] = [plain(r) for r in card.rows]
     if "detection" in found:
         detected = detection(found["detection"])
-        save_figure(plot_detection(detected, DETECTED[:2]), images / "recovery-detection.svg")
+        save_picture([detection_panel(detected, DETECTED[:2])], images / "recovery-detection.svg")
         result["detectors"] = [plain(d) for d in detected.detectors]
     if "cost" in found:
         cost = recovery_card(found["cost"].records)
-        save_figure(plot_cost(cost, LINES), images / "recovery-cost.svg")
+        save_picture(cost_panels(cost, LINES), images / "recovery-cost.svg")
         result["cost"] = [plain(r) for r in cost.rows]
     result["minutes"] = {
         part: round(sum(r.wall_seconds for r in each.records) / 60, 1) for part, each in found.items()
@@ -251,12 +251,12 @@ def summaries(found: Mapping[str, Reproduction]) -> dict[str, str]:
         nothing = sum(not s.clear for s in card.settings)
         few = (
             f"{len(card.settings)} settings, {ran(found['card'])}; in {nothing} of them the loss is not "
-            "clearly above 0: nothing to win back."
+            "clearly above 0: nothing to recover."
         )
-        parts["card"] = f"{few}\n\n{averages_table(card)}\n{goals(card)}"
-        parts["losses"] = losses_table(card)
+        parts["card"] = f"{few}\n\n{averages_table(card).markdown()}\n{goals(card)}"
+        parts["losses"] = losses_table(card).markdown()
     if "detection" in found:
-        parts["detection"] = detection_table(detection(found["detection"]))
+        parts["detection"] = detection_table(detection(found["detection"])).markdown()
     if "cost" in found:
         parts["cost"] = "\n\n".join(cost_sections(found["cost"])[1:])
     return parts
@@ -309,11 +309,11 @@ def plain(value: Any) -> Any:
 
 READING = """\
 NDCG@10 (exponential gain, queries without relevant documents count 1) on clean test data. Recovered share =
-(method - noisy-trained) / (clean-trained - noisy-trained): 1 is all that noise took, 0 nothing, below 0
+(method - noisy-trained) / (clean-trained - noisy-trained): 1 is all that noise costs, 0 nothing, below 0
 harm. In brackets 95 % of a bootstrap over test queries and seeds. A setting whose loss is not clearly above
-0 (its interval reaches 0) has nothing to win back, and no share. *Mean of settings* averages the shares of
+0 (its interval includes 0) has nothing to recover, and no share. *Mean of settings* averages the shares of
 the settings that have one; *pooled* is the sum of all gains over the sum of all losses. Every row is tuned
-with the same grid (7 or 31 leaves, at least 20 or 200 documents a leaf, up to 150 rounds by early stopping)
+with the same grid (7 or 31 leaves, at least 20 or 200 documents a leaf, up to 150 trees by early stopping)
 on noisy validation data. *Judgements* are training rows judged again; nothing else is paid for.
 
 Noise: *uniform* moves a grade to any other with the rate as probability; *uneven* errs to near grades, and

@@ -10,10 +10,9 @@ from pathlib import Path
 from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.store import Store
-from cleanrank.report.collapse import collapse
-from cleanrank.report.markdown import markdown_collapse
+from cleanrank.report.collapse import collapse, kept
+from cleanrank.report.grid_tables import markdown_collapse
 from cleanrank.report.summaries import Summary, summarise
-from cleanrank.report.traces import kept
 
 RECIPES = Path(__file__).parent.parent / "recipes" / "niu"
 ONLY = ("rate=0,0.1,0.2,0.3,0.4,0.5", "seed=1,2,3")

@@ -1,4 +1,4 @@
-"""The whole job on a made-up data set whose truth is known: diagnose, find issues, clean, train, compare.
+"""The whole workflow on synthetic data whose truth is known: diagnose, find issues, clean, train, compare.
 
 Every step can be checked, since the clean labels are kept aside: a tenth of the training and validation
 labels is changed at random, detectors are compared with what was changed, and rankers on clean test labels.
@@ -30,6 +30,8 @@ from cleanrank.noise.pair_noise import PairNoise, pnoise, pnoise_expected
 from cleanrank.noise.profiles import Corruption
 from cleanrank.rankers.boosted import BoostedRanker
 from cleanrank.rankers.trees import TreeParams
+from cleanrank.report.articles import write_demo
+from cleanrank.report.table import plain
 from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import FloatArray, Progress, RankingData
 
@@ -51,7 +53,7 @@ Report = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo made and found.
+    """The data, models and figures of the demo.
 
     Attributes:
         clean: train, validation and test data before noise.
@@ -59,7 +61,7 @@ class Demo:
         diagnosis: of the noisy training data.
         pair_noise: measured on the training data.
         estimate: the noise as 100 rows judged again show it.
-        tables: detector -> what it found in the training data.
+        tables: detector -> its issues in the training data.
         cleaned: the training data with expected gains.
         scores: ranker -> a score per test document.
         comparison: of the rankers on clean test labels.
@@ -88,15 +90,15 @@ class Demo:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the page shows, as plain values."""
-        from cleanrank.report.tables import plain
-
         recovered = self.recovered
         methods = {k: v for k, v in recovered.items() if k not in (BASELINE, CEILING)}
-        best = max(methods, key=lambda name: methods[name]) if methods else None
-        found: dict[str, Any] = plain(
+        best = max(methods, key=lambda name: methods[name], default=None)
+        parts = {name: getattr(self.clean, name) for name in PARTS}
+        low, high = self.estimate.rate_interval
+        values: dict[str, Any] = plain(
             {
-                "queries": {n: getattr(self.clean, n).n_queries for n in PARTS},
-                "documents": {n: getattr(self.clean, n).n_docs for n in PARTS},
+                "queries": {name: part.n_queries for name, part in parts.items()},
+                "documents": {name: part.n_docs for name, part in parts.items()},
                 "features": self.clean.train.n_features,
                 "rate": RATE,
                 "seed": self.seed,
@@ -104,7 +106,7 @@ class Demo:
                 "pnoise": float(self.pair_noise),
                 "pnoise_expected": pnoise_expected(self.noisy.profile, np.bincount(self.noisy.true_labels)),
                 "signal_left": 1 - 2 * float(self.pair_noise),
-                "gold": _gold(self.estimate),
+                "gold": {"rows": self.estimate.n, "rate": self.estimate.rate, "low": low, "high": high},
                 "grades": _grades(self.noisy),
                 "detectors": [_detector(n, t, self.noisy.changed) for n, t in self.tables.items()],
                 "reliability": _reliability(next(iter(self.tables.values())), self.noisy.changed),
@@ -115,21 +117,19 @@ class Demo:
                 "best": best,
                 "recovered": methods[best] if best else None,
                 "steps": [{"step": k, "seconds": v} for k, v in self.seconds.items()],
-                "command": f"cleanrank demo --queries {sum(getattr(self.clean, n).n_queries for n in PARTS)} "
+                "command": f"cleanrank demo --queries {sum(part.n_queries for part in parts.values())} "
                 f"--seed {self.seed}",
             }
         )
-        return found
+        return values
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the story as one page that needs no network."""
-        from cleanrank.report.story import write_story
-
-        return write_story(self.to_dict(), path)
+        """Writes everything as one page that needs no network."""
+        return write_demo(self.to_dict(), path)
 
 
 class _Clock:
-    """Says which step runs, and keeps how long each took."""
+    """Reports which step runs, and keeps how long each took."""
 
     def __init__(self, report: Report | None) -> None:
         self.report = report or (lambda step, done, total: None)
@@ -144,10 +144,10 @@ class _Clock:
 
 
 def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: Report | None = None) -> Demo:
-    """Runs the whole job.
+    """Runs the whole workflow.
 
     Args:
-        n_queries: queries of the made-up set, of which half train, 20 % validate and 30 % test.
+        n_queries: queries of the synthetic set, of which half train, 20 % validate and 30 % test.
         seed: for everything random.
         n_jobs: threads.
         progress: called with (step, done, total); total is 0 where it is not known.
@@ -171,19 +171,8 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
     scores = _train(truth, train, cleaned.data, validation, clock, seed, n_jobs)
     with clock.step("comparing"):
         comparison = compare(scores, truth.test, MEASURES, baseline=BASELINE, seed=seed)
-    return Demo(
-        truth,
-        noisy,
-        diagnosis,
-        pair_noise,
-        estimate,
-        tables,
-        cleaned,
-        scores,
-        comparison,
-        clock.seconds,
-        seed,
-    )
+    results = (tables, cleaned, scores, comparison)
+    return Demo(truth, noisy, diagnosis, pair_noise, estimate, *results, clock.seconds, seed)
 
 
 def _find(
@@ -213,18 +202,18 @@ def _train(
     seed: int,
     n_jobs: int,
 ) -> dict[str, FloatArray]:
-    """Scores of the test documents by forests of the same parameters."""
+    """Scores of the test documents by models of the same parameters."""
     X = truth.test.X
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs, "params": PARAMS}
     trees: dict[str, Any] = {"n_estimators": ROUNDS, "early_stopping_rounds": PATIENCE}
 
-    def forest(rows: RankingData, held: RankingData, tick: Progress) -> FloatArray:
+    def trained_on(rows: RankingData, tick: Progress) -> FloatArray:
         settings = TreeParams(params=PARAMS, seed=seed, n_jobs=n_jobs, **trees)
-        return settings.train(rows, held, progress=tick).predict(X)
+        return settings.train(rows, validation, progress=tick).predict(X)
 
     scores: dict[str, FloatArray] = {}
     with clock.step(f"training on {BASELINE}") as tick:
-        scores[BASELINE] = forest(train, validation, tick)
+        scores[BASELINE] = trained_on(train, tick)
     with clock.step("training SOUR") as tick:
         sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
         scores["SOUR"] = sour.fit_data(train, validation, progress=tick).predict(X)
@@ -232,15 +221,10 @@ def _train(
         peers = BoostedRanker(robust="peer", peers="expected", **trees, **shared)
         scores["peers"] = peers.fit_data(train, validation, progress=tick).predict(X)
     with clock.step(f"training on {CLEANED}") as tick:
-        scores[CLEANED] = forest(cleaned, validation, tick)
+        scores[CLEANED] = trained_on(cleaned, tick)
     with clock.step(f"training on {CEILING}") as tick:
-        scores[CEILING] = forest(truth.train, validation, tick)
+        scores[CEILING] = trained_on(truth.train, tick)
     return scores
-
-
-def _gold(estimate: NoiseEstimate) -> dict[str, Any]:
-    low, high = estimate.rate_interval
-    return {"rows": estimate.n, "rate": estimate.rate, "low": low, "high": high}
 
 
 def _grades(noisy: Corruption) -> list[dict[str, Any]]:
@@ -257,14 +241,14 @@ def _grades(noisy: Corruption) -> list[dict[str, Any]]:
 
 
 def _detector(name: str, table: LabelIssues, wrong: Any) -> dict[str, Any]:
-    found = agreement(table, wrong)
+    figures = agreement(table, wrong)
     return {
         "name": name,
         "issues": table.n_issues,
-        "precision": found["precision"],
-        "recall": found["recall"],
-        "average_precision": found["average precision"],
-        "within_grades": found["average precision within grades"],
+        "precision": figures["precision"],
+        "recall": figures["recall"],
+        "average_precision": figures["average precision"],
+        "within_grades": figures["average precision within grades"],
         "curve": _curve(table.doubt, wrong),
     }
 
@@ -274,8 +258,8 @@ def _curve(doubt: FloatArray, wrong: Any, points: int = 60) -> dict[str, list[fl
     order = np.argsort(-doubt, kind="stable")
     hits = np.cumsum(wrong[order])
     recall, precision = hits / max(1, hits[-1]), hits / np.arange(1, len(hits) + 1)
-    chosen = np.unique(np.searchsorted(recall, np.linspace(0.01, 1, points)).clip(0, len(hits) - 1))
-    return {"recall": recall[chosen].tolist(), "precision": precision[chosen].tolist()}
+    kept = np.unique(np.searchsorted(recall, np.linspace(0.01, 1, points)).clip(0, len(hits) - 1))
+    return {"recall": recall[kept].tolist(), "precision": precision[kept].tolist()}
 
 
 def _reliability(table: LabelIssues, wrong: Any) -> list[dict[str, Any]]:
@@ -306,20 +290,21 @@ def _worst(demo: Demo) -> list[dict[str, Any]]:
 
 
 def _systems(comparison: Comparison, recovered: Mapping[str, float]) -> list[dict[str, Any]]:
-    """The rows of NDCG@10, with intervals of the means."""
-    means = {name: found.intervals()["ndcg@10"] for name, found in comparison.evaluations.items()}
-    return [
-        {
-            "name": row["system"],
-            "mean": row["mean"],
-            "mean_low": means[row["system"]][0],
-            "mean_high": means[row["system"]][1],
-            "difference": None if row["baseline"] else row["difference"],
-            "low": None if row["baseline"] else row["low"],
-            "high": None if row["baseline"] else row["high"],
-            "p": None if row["baseline"] else row["p_corrected"],
-            "recovered": None if row["baseline"] else recovered.get(row["system"]),
-        }
-        for row in comparison.rows()
-        if row["measure"] == "ndcg@10"
-    ]
+    """The rows of NDCG@10, with intervals of the means; the baseline is not compared with itself."""
+    systems = []
+    for row in comparison.rows():
+        if row["measure"] == "ndcg@10":
+            name, compared = row["system"], not row["baseline"]
+            low, high = comparison.evaluations[name].intervals()["ndcg@10"]
+            figures = {"difference": "difference", "low": "low", "high": "high", "p": "p_corrected"}
+            systems.append(
+                {
+                    "name": name,
+                    "mean": row["mean"],
+                    "mean_low": low,
+                    "mean_high": high,
+                    **{key: row[source] if compared else None for key, source in figures.items()},
+                    "recovered": recovered.get(name) if compared else None,
+                }
+            )
+    return systems

@@ -61,10 +61,10 @@ def test_rates_and_profiles_are_the_callers():
     ("options", "words"),
     [
         ({"rates": ()}, "rates must name at least one"),
-        ({"rates": (0.1, 1.2)}, "rates must lie in"),
-        ({"new_weight": 2}, "new_weight must lie in"),
-        ({"turning_point": 0.7}, "turning_point must lie in"),
-        ({"rate": -0.1}, "rates must lie in"),
+        ({"rates": (0.1, 1.2)}, "rates must be a number >= 0 and <= 1"),
+        ({"new_weight": 2}, "new_weight must be a number >= 0 and <= 1"),
+        ({"turning_point": 0.7}, "turning_point must be a number > 0 and <= 0.5"),
+        ({"rate": -0.1}, "rates must be a number >= 0 and <= 1"),
     ],
 )
 def test_bad_arguments_are_refused(options, words):

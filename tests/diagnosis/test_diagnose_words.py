@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.diagnosis import diagnose
-from cleanrank.diagnosis.diagnose import WIDTH, spark, table
+from cleanrank.report.articles import WIDTH, spark
 
 from .sets import plain, repeated
 
@@ -46,7 +46,6 @@ def test_one_grade_gives_a_short_report():
     assert "pNoise" not in text
 
 
-def test_a_table_lines_up():
-    assert table(("a", "b"), [("xx", "1"), ("y", "22")], left=(0,)) == "a    b\nxx   1\ny   22"
+def test_a_histogram_of_nothing_is_blank():
     assert spark([]) == ""
     assert spark([0, 0]) == "  "

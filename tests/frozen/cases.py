@@ -208,7 +208,7 @@ def report():
     """The text of an HTML report: what a reader reads, without markup, scripts and figures of charts."""
     import tempfile
 
-    from cleanrank.report.html import write_report
+    from cleanrank.report.pages import write_report
     from tests.report.grids import grid
 
     with tempfile.TemporaryDirectory() as folder:

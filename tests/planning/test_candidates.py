@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cleanrank.diagnosis.fragility import scale_name
 from cleanrank.errors import InvalidInputError
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import uniform
@@ -14,7 +15,6 @@ from cleanrank.planning.candidates import (
     options_of,
     pair_shares,
     pairwise,
-    scale_name,
 )
 from cleanrank.planning.judges import judge_matrix
 

@@ -109,18 +109,18 @@ def test_the_same_seed_gives_the_same_plan(found):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"budget": 0}, "budget must be above 0"),
-        ({"cost": -1}, "cost must be above 0"),
-        ({"documents": 1}, "documents must be at least 2"),
+        ({"budget": 0}, "budget must be a number > 0"),
+        ({"cost": -1}, "cost must be a number > 0"),
+        ({"documents": 1}, "documents must be a number >= 2"),
         ({"error": 0.7}, "error must lie in"),
         ({"error": {3: 0.1}}, "pair_error must be given"),
         ({"scales": (1,)}, "scales must lie between 2"),
         ({"repeats": (2,)}, "odd number"),
         ({"prevalence": 0.0}, "prevalence must lie between"),
-        ({"prevalence": 0.1, "proportions": (1, 1)}, "must not both be given"),
+        ({"prevalence": 0.1, "proportions": (1, 1)}, "either `proportions` or `prevalence`, not both"),
         ({"proportions": (1, 0)}, "at least two grades"),
-        ({"shared": 2}, "shared must lie in"),
-        ({"screen_cost": -1}, "screen_cost must not be negative"),
+        ({"shared": 2}, "shared must be a number >= 0 and <= 1"),
+        ({"screen_cost": -1}, "screen_cost must be a number >= 0"),
     ],
 )
 def test_bad_arguments_are_refused(options, words):

@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.errors import CleanrankError
-from cleanrank.report.collapse import collapse, falling_r2
+from cleanrank.report.collapse import collapse, falling_r2, kept
 from cleanrank.report.summaries import summarise
-from cleanrank.report.traces import kept
 
 from .grids import record
 
@@ -33,15 +32,15 @@ def shares(by, seed=0, noise=0.02):
 def test_the_axis_that_matters_explains_the_loss(by):
     found = collapse(shares(by), resamples=200)
     right, wrong = (found.pnoise, found.dnoise) if by == "pnoise" else (found.dnoise, found.pnoise)
-    assert right.r2 > 0.95
-    assert right.spearman > 0.95
-    assert wrong.r2 < right.r2 - 0.1
-    assert 0.9 < right.r2_low < right.r2_high <= 1
-    assert (found.gain > 0) == (by == "pnoise")
+    assert right.r2.value > 0.95
+    assert right.spearman.value > 0.95
+    assert wrong.r2.value < right.r2.value - 0.1
+    assert 0.9 < right.r2.low < right.r2.high <= 1
+    assert (found.gain.value > 0) == (by == "pnoise")
     assert (found.points, found.datasets) == (24, 6)
-    assert found.gain == pytest.approx(found.pnoise.r2 - found.dnoise.r2)
+    assert found.gain.value == pytest.approx(found.pnoise.r2.value - found.dnoise.r2.value)
     if by == "pnoise":
-        assert found.gain_low > 0
+        assert found.gain.low > 0
 
 
 def test_same_seed_same_interval():

@@ -229,3 +229,16 @@ def test_a_baseline_with_different_queries_is_refused():
 def test_texts_of_measures():
     assert canonical("AP") == "map"
     assert canonical("log loss of clicks") == "log loss of clicks"
+
+
+def test_a_part_of_a_summary_is_the_summary_of_that_part():
+    records = grid(rates=(0.0, 0.3))
+    whole = summarise(records, baseline="lambdamart", **FAST)
+    part = summarise(records, measures=["map", "ndcg@10"], baseline="lambdamart", **FAST)
+    narrowed = whole.only(["map", "NDCG@10:lightgbm"])
+    assert narrowed.measures == part.measures == ("map", "ndcg@10")
+    for a, b in zip(narrowed.rows, part.rows, strict=True):
+        assert repr(a) == repr(b)
+        np.testing.assert_array_equal(a.values, b.values)
+    with pytest.raises(UnknownNameError, match="measure"):
+        whole.only(["mrr"])

@@ -185,15 +185,15 @@ def _draw_history(
 ) -> None:
     from cleanrank.issues.outliers import Window
     from cleanrank.issues.sour import outlier_history
-    from cleanrank.report.outliers import plot_outlier_history
-    from cleanrank.report.plots import save_figure
+    from cleanrank.report.images import save_picture
+    from cleanrank.report.panels import history_panel
 
     last = min(end, forest.best_iteration)
     first = min(last // 2 if start is None else start, last - 1)
     window = Window(cutoff=cutoff, kind=kind, start=first, end=last)
     shares, sizes = outlier_history(judged, forest, window, n_jobs=jobs)
     title = f"{kind} outliers of the top {cutoff}"
-    save_figure(plot_outlier_history(shares, sizes, first=first + 1, last=last, title=title), picture)
+    save_picture([history_panel(shares, sizes, first=first + 1, last=last, title=title)], picture)
     screen.note(f"wrote {picture}")
 
 

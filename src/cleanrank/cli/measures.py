@@ -127,7 +127,7 @@ def compare(
     With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
     """
     from cleanrank.metrics.comparison import compare as compare_all
-    from cleanrank.report import tables
+    from cleanrank.report import table as tables
 
     form = one_of("format", "json" if as_json else form, FORMS)
     named = [_named(text) for text in systems]

@@ -21,7 +21,7 @@ from rich.table import Table
 from cleanrank.metrics.comparison import Comparison
 from cleanrank.metrics.evaluation import Evaluation
 from cleanrank.metrics.measure import describe_parts
-from cleanrank.report.tables import plain
+from cleanrank.report.table import plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.
 WIDE = 200

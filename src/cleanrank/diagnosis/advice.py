@@ -7,7 +7,9 @@ its figures, rounded; ``figures`` holds them in full.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+from cleanrank.report.table import many
 
 if TYPE_CHECKING:
     from cleanrank.diagnosis.diagnose import Diagnosis
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 KINDS = ("act", "know", "fine")
 COMPOSITION_MATTERS = 0.01
 CLOSE = 0.005
+
+Said: TypeAlias = tuple[str, str, dict[str, float]] | None  # kind, text, figures
 
 
 @dataclass(frozen=True)
@@ -27,123 +31,97 @@ class Advice:
     figures: dict[str, float]
 
 
-def advise(found: "Diagnosis") -> tuple[Advice, ...]:
+def advise(d: "Diagnosis") -> tuple[Advice, ...]:
     """Asks every adviser; what should be done comes first."""
-    said = [advice for adviser in ADVISERS.values() if (advice := adviser(found)) is not None]
-    return tuple(sorted(said, key=lambda a: KINDS.index(a.kind)))
+    advice = [Advice(topic, *said) for topic, adviser in ADVISERS.items() if (said := adviser(d)) is not None]
+    return tuple(sorted(advice, key=lambda a: KINDS.index(a.kind)))
 
 
-def many(n: int, thing: str, things: str = "") -> str:
-    """A number and its noun.
-
-    >>> many(1, "label"), many(2_000, "label"), many(3, "query", "queries")
-    ('1 label', '2,000 labels', '3 queries')
-    """
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {things or thing + 's'}"
-
-
-def on_pairs(found: "Diagnosis") -> Advice | None:
+def _pairs(d: "Diagnosis") -> Said:
     """Whether there is anything to learn from."""
-    if found.pairs.different:
+    if d.pairs.different:
         return None
     text = (
         "No query holds two documents of different grades: nothing can be learnt here. Judge more documents."
     )
-    return Advice("pairs", "act", text, {"pairs": 0.0})
+    return "act", text, {"pairs": 0.0}
 
 
-def on_fragility(found: "Diagnosis") -> Advice | None:
+def _fragility(d: "Diagnosis") -> Said:
     """How many pairs a given share of wrong labels turns wrong."""
-    if not found.curves:
+    if not d.curves:
         return None
-    curve, rate = found.curves[0], found.rate
-    wrong, left = found.at(rate), 1 - 2 * found.at(rate)
+    wrong, left = d.at(d.rate), 1 - 2 * d.at(d.rate)
     text = (
-        f"At a label error rate of {rate:.0%} ({curve.profile}), {wrong:.1%} of the training pairs are "
-        f"wrong and AUC keeps {left:.0%} of its signal."
+        f"At a label error rate of {d.rate:.0%} ({d.curves[0].profile}), {wrong:.1%} of the training pairs "
+        f"are wrong and AUC keeps {left:.0%} of its signal, its distance from a coin toss."
     )
-    return Advice(
-        "fragility",
-        "know" if left < 0.75 else "fine",
-        text,
-        {"rate": rate, "pnoise": wrong, "signal_left": left},
-    )
+    return "know" if left < 0.75 else "fine", text, {"rate": d.rate, "pnoise": wrong, "signal_left": left}
 
 
-def on_knee(found: "Diagnosis") -> Advice | None:
+def _knee(d: "Diagnosis") -> Said:
     """Up to which error rate the labels carry a ranker."""
-    if not found.curves:
+    if not d.curves:
         return None
-    curve = found.curves[0]
-    knee, half, at = curve.limits.turning_point, curve.limits.half, curve.limits.at
-    if knee is None:
+    limits, profile = d.curves[0].limits, d.curves[0].profile
+    if limits.turning_point is None:
         text = (
-            f"Under {curve.profile} errors pNoise stays below the turning point of {at:g} at any error rate."
+            f"Under {profile} errors pNoise stays below the turning point of {limits.at:g} at any error rate."
         )
-        return Advice("knee", "fine", text, {"at": at})
+        return "fine", text, {"at": limits.at}
     text = (
-        f"The knee lies at a label error rate of {knee:.1%} ({curve.profile}): there pNoise reaches "
-        f"{at:g}, where rankers were seen to fall fast (Niu et al. 2015)."
+        f"The knee lies at a label error rate of {limits.turning_point:.1%} ({profile}): there pNoise "
+        f"reaches {limits.at:g}, beyond which rankers were seen to fall fast (Niu et al. 2015)."
     )
-    figures = {"knee": knee, "at": at}
-    if half is not None:
-        text += f" Half of the signal is lost at {half:.1%} already."
-        figures["half"] = half
-    return Advice("knee", "act" if knee < 0.1 else "know", text, figures)
+    figures = {"knee": limits.turning_point, "at": limits.at}
+    if limits.half is not None:
+        text += f" Half of AUC's signal is lost at {limits.half:.1%} already."
+        figures["half"] = limits.half
+    return "act" if limits.turning_point < 0.1 else "know", text, figures
 
 
-def on_neighbours(found: "Diagnosis") -> Advice | None:
+def _neighbours(d: "Diagnosis") -> Said:
     """Which published data sets are more and less robust."""
-    if not found.curves or not found.known:
+    if not d.curves or not d.known:
         return None
-    mine = found.at(found.rate, overall=True)
-    others = {k.dataset: found.known_at(k, found.rate) for k in found.known}
-    most_fragile = mine > max(others.values())
-    near = min(others, key=lambda n: abs(others[n] - mine))
+    own = d.at(d.rate, overall=True)
+    others = {k.dataset: d.known_at(k, d.rate) for k in d.known}
+    near = min(others, key=lambda n: abs(others[n] - own))
     ranked = sorted(others, key=lambda n: others[n])
-    below = [n for n in ranked if others[n] < mine - CLOSE]
-    above = [n for n in ranked if others[n] > mine + CLOSE]
+    below = [n for n in ranked if others[n] < own - CLOSE]
+    above = [n for n in ranked if others[n] > own + CLOSE]
     text = (
-        f"Their overall proportions give a pNoise of {mine:.3f} at {found.rate:.0%}; the nearest "
-        f"published set is {near} with {others[near]:.3f}."
+        f"The overall proportions give a pNoise of {own:.3f} at {d.rate:.0%}; the nearest published set is "
+        f"{near} with {others[near]:.3f}."
     )
-    if most_fragile:
+    if own > max(others.values()):
         text += " No published set listed here is more fragile."
     elif below and above:
         text += f" More robust: {', '.join(below)}; more fragile: {', '.join(above)}."
-    figures = {"pnoise": mine, **{f"pnoise of {n}": v for n, v in others.items()}}
-    return Advice("neighbours", "know", text, figures)
+    return "know", text, {"pnoise": own, **{f"pnoise of {n}": v for n, v in others.items()}}
 
 
-def on_composition(found: "Diagnosis") -> Advice | None:
+def _composition(d: "Diagnosis") -> Said:
     """Whether overall proportions mislead."""
-    if not found.curves:
+    if not d.curves:
         return None
-    real, overall = found.at(found.rate), found.at(found.rate, overall=True)
+    real, overall = d.at(d.rate), d.at(d.rate, overall=True)
     if abs(real - overall) < COMPOSITION_MATTERS:
         return None
-    word = "fewer" if real < overall else "more"
     text = (
-        f"The overall proportions would give a pNoise of {overall:.3f} at {found.rate:.0%}; query by "
-        f"query it is {real:.3f}: queries differ in length and balance, and {word} pairs go wrong than "
-        "the totals suggest."
+        f"The overall proportions would give a pNoise of {overall:.3f} at {d.rate:.0%}; query by query it is "
+        f"{real:.3f}: queries differ in length and balance, and {'fewer' if real < overall else 'more'} "
+        "pairs go wrong than the totals suggest."
     )
-    return Advice("composition", "know", text, {"pnoise": real, "overall": overall, "rate": found.rate})
+    return "know", text, {"pnoise": real, "overall": overall, "rate": d.rate}
 
 
-def on_grades(found: "Diagnosis") -> Advice | None:
+def _grades(d: "Diagnosis") -> Said:
     """Whether fewer grades would be more robust; more grades are not always better."""
-    if not found.merges or not found.curves:
+    if not d.merges or not d.curves:
         return None
-    full, best, rate = found.at(found.rate), found.merges[0], found.rate
-    figures = {
-        "pnoise": full,
-        "asked_anew": best.asked_anew,
-        "merged": best.merged,
-        "pairs_kept": best.pairs_kept,
-        "rate": rate,
-    }
-    C = len(found.grades.documents) - len(found.grades.unused)
+    full, best, rate = d.at(d.rate), d.merges[0], d.rate
+    C = len(d.grades.documents) - len(d.grades.unused)
     if best.asked_anew < full:
         text = (
             f"More grades are not more robust here: judges who err at {rate:.0%} on either scale give a "
@@ -151,65 +129,61 @@ def on_grades(found: "Diagnosis") -> Advice | None:
         )
     else:
         text = (
-            f"The {C} grades earn their keep: judges who err at {rate:.0%} on either scale give a pNoise "
-            f"of {full:.3f} on all grades and at best {best.asked_anew:.3f} on a coarser scale "
-            f"({best.name})."
+            f"Keeping all {C} grades is better: judges who err at {rate:.0%} on either scale give a pNoise "
+            f"of {full:.3f} on all grades and at best {best.asked_anew:.3f} on a coarser scale ({best.name})."
         )
     text += (
         f" Merging the labels at hand to {best.name} brings it to {best.merged:.3f} and keeps "
-        f"{best.pairs_kept:.0%} of the pairs. Judges may well err less on fewer grades: see `cleanrank "
-        "plan`."
+        f"{best.pairs_kept:.0%} of the pairs. Judges may well err less on fewer grades: see `cleanrank plan`."
     )
-    return Advice("grades", "know", text, figures)
+    merged = {"asked_anew": best.asked_anew, "merged": best.merged, "pairs_kept": best.pairs_kept}
+    return "know", text, {"pnoise": full, **merged, "rate": rate}
 
 
-def on_balance(found: "Diagnosis") -> Advice | None:
+def _balance(d: "Diagnosis") -> Said:
     """What another balance of grades would bring."""
-    balance = found.balance
+    balance = d.balance
     if balance is None:
         return None
     gain = balance.given - balance.even
     best = " : ".join(f"{100 * s:.0f}" for s in balance.best_shares)
-    figures = {"given": balance.given, "even": balance.even, "best": balance.best, "rate": found.rate}
+    figures = {"given": balance.given, "even": balance.even, "best": balance.best, "rate": d.rate}
     if gain < 0.01:
         text = (
-            f"The grades are balanced well enough: pNoise {balance.given:.3f} at {found.rate:.0%}, "
+            f"The grades are balanced well enough: pNoise {balance.given:.3f} at {d.rate:.0%}, "
             f"{balance.even:.3f} with even shares, {balance.best:.3f} at best ({best})."
         )
-        return Advice("balance", "fine", text, figures)
+        return "fine", text, figures
     text = (
-        f"Balance is what these labels lack: pNoise {balance.given:.3f} at {found.rate:.0%} would be "
-        f"{balance.even:.3f} with even shares. Judge more documents that are likely relevant."
+        f"The grades are unbalanced: pNoise {balance.given:.3f} at {d.rate:.0%} would be {balance.even:.3f} "
+        "with even shares. Judge more documents that are likely relevant."
     )
     if len(balance.best_shares) > 2 and balance.even - balance.best >= 0.0005:
         text += f" Even shares are not the best: {best} gives {balance.best:.3f}."
-    return Advice("balance", "act" if gain > 0.05 else "know", text, figures)
+    return "act" if gain > 0.05 else "know", text, figures
 
 
-def on_idle(found: "Diagnosis") -> Advice | None:
-    """Queries that teach nothing."""
-    idle = found.idle
-    if not idle.queries or idle.queries == found.queries:
+def _idle(d: "Diagnosis") -> Said:
+    """Queries without preference pairs."""
+    idle = d.idle
+    if not idle.queries or idle.queries == d.queries:
         return None
-    share = idle.queries / found.queries
+    share = idle.queries / d.queries
     text = (
-        f"{idle.queries:,} of {found.queries:,} queries ({share:.1%}) teach nothing: "
-        f"{idle.one_document:,} with one document, {sum(idle.one_grade):,} with one grade only. Pairwise "
-        "and listwise training ignores them; NDCG counts them as 1, 0 or not at all, depending on the "
-        "convention."
+        f"{idle.queries:,} of {d.queries:,} queries ({share:.1%}) hold no preference pair: "
+        f"{idle.one_document:,} with one document, {sum(idle.one_grade):,} with one grade only. Pairwise and "
+        "listwise training ignores them; NDCG counts them as 1, 0 or not at all, depending on the convention."
     )
-    kind = "act" if share >= 0.2 else "know"
-    return Advice(
-        "idle queries", kind, text, {"queries": idle.queries, "share": share, "documents": idle.documents}
-    )
+    figures = {"queries": idle.queries, "share": share, "documents": idle.documents}
+    return "act" if share >= 0.2 else "know", text, figures
 
 
-def on_contradictions(found: "Diagnosis") -> Advice | None:
+def _contradictions(d: "Diagnosis") -> Said:
     """Identical rows of a query with different grades."""
-    within = found.duplicates.within
+    within = d.duplicates.within
     if not within.groups:
         return None
-    bound, implied = found.duplicates.lower_bound, found.duplicates.implied_rate or 0.0
+    bound, implied = d.duplicates.lower_bound, d.duplicates.implied_rate or 0.0
     disagreeing = within.disagreeing_pairs / within.pairs
     figures = {
         "groups": within.groups,
@@ -221,70 +195,62 @@ def on_contradictions(found: "Diagnosis") -> Advice | None:
     }
     if not within.contradicting_groups:
         text = (
-            f"{many(within.groups, 'group')} of identical rows within a query, and none contradicts "
-            f"itself: no sign of noise in {many(within.pairs, 'pair')} of repeated judgements."
+            f"{many(within.groups, 'group')} of identical rows within a query, and none contradicts itself: "
+            f"no sign of noise in {many(within.pairs, 'pair')} of repeated judgements."
         )
-        return Advice("contradictions", "fine", text, figures)
+        return "fine", text, figures
     text = (
         f"Identical rows within a query hold different grades in {within.contradicting_groups:,} of "
         f"{many(within.groups, 'group')}: if equal features mean equal relevance, the grades of at least "
-        f"{many(within.least_wrong, 'row')} ({bound:.2%}) are wrong. Of {many(within.pairs, 'pair')} of "
-        f"such judgements {disagreeing:.1%} disagree, as if independent judges erred at a rate of "
-        f"{implied:.1%}."
+        f"{many(within.least_wrong, 'row')} ({bound:.2%}) are wrong. Of {many(within.pairs, 'pair')} of such "
+        f"judgements {disagreeing:.1%} disagree, as if independent judges erred at a rate of {implied:.1%}."
     )
-    return Advice("contradictions", "act", text, figures)
+    return "act", text, figures
 
 
-def on_doc_ids(found: "Diagnosis") -> Advice | None:
+def _doc_ids(d: "Diagnosis") -> Said:
     """The same document twice in a query."""
-    twice = found.duplicates.doc_ids
+    twice = d.duplicates.doc_ids
     if twice is None or not twice.groups:
         return None
     text = (
-        f"Document ids repeat within a query: {many(twice.groups, 'group')} of {many(twice.rows, 'row')} "
-        f"in all, {twice.contradicting_groups:,} with different grades. Keep one row of each."
+        f"Document ids repeat within a query: {many(twice.groups, 'group')} of {many(twice.rows, 'row')} in "
+        f"all, {twice.contradicting_groups:,} with different grades. Keep one row of each."
     )
-    return Advice(
-        "document ids", "act", text, {"groups": twice.groups, "contradicting": twice.contradicting_groups}
-    )
+    return "act", text, {"groups": twice.groups, "contradicting": twice.contradicting_groups}
 
 
-def on_columns(found: "Diagnosis") -> Advice | None:
+def _columns(d: "Diagnosis") -> Said:
     """Columns that cannot rank."""
-    constant, inside = len(found.columns.constant), len(found.columns.constant_in_queries)
-    if not constant and not inside:
-        return None
+    constant, inside = len(d.columns.constant), len(d.columns.constant_in_queries)
     parts = []
     if constant:
-        parts.append(f"Constant columns, which can go: {constant:,} of {found.features:,}.")
+        parts.append(f"Constant columns, which can go: {constant:,} of {d.features:,}.")
     if inside:
         parts.append(
-            f"Columns that vary between queries only: {inside:,} of {found.features:,}. By themselves "
-            "they rank nothing, but trees may split on them."
+            f"Columns that vary between queries only: {inside:,} of {d.features:,}. By themselves they rank "
+            "nothing, but trees may split on them."
         )
-    text = " ".join(parts)
-    return Advice("columns", "know", text, {"constant": constant, "constant_in_queries": inside})
+    return ("know", " ".join(parts), {"constant": constant, "constant_in_queries": inside}) if parts else None
 
 
-def on_values(found: "Diagnosis") -> Advice | None:
+def _values(d: "Diagnosis") -> Said:
     """Values that are missing or infinite."""
-    columns = found.columns
+    columns = d.columns
     if not columns.missing and not columns.infinite:
         return None
-    share = columns.missing / (found.documents * found.features)
+    share = columns.missing / (d.documents * d.features)
     places = many(len(columns.missing_columns), "column")
     text = f"Missing values: {columns.missing:,} ({share:.2%}) in {places}."
     if columns.infinite:
         text += f" Infinite values: {columns.infinite:,}; replace them."
-    kind = "act" if columns.infinite else "know"
-    return Advice(
-        "values", kind, text, {"missing": columns.missing, "share": share, "infinite": columns.infinite}
-    )
+    figures = {"missing": columns.missing, "share": share, "infinite": columns.infinite}
+    return "act" if columns.infinite else "know", text, figures
 
 
-def on_unused(found: "Diagnosis") -> Advice | None:
+def _unused(d: "Diagnosis") -> Said:
     """Grades that no document has."""
-    unused = found.grades.unused
+    unused = d.grades.unused
     if not unused:
         return None
     named = ", ".join(str(g) for g in unused[:8]) + (", ..." if len(unused) > 8 else "")
@@ -292,33 +258,33 @@ def on_unused(found: "Diagnosis") -> Advice | None:
         f"No document has grade {named}. Number the grades 0, 1, 2, ...: gains 2^y - 1 and noise profiles "
         "count the gaps."
     )
-    return Advice("unused grades", "know", text, {"unused": len(unused)})
+    return "know", text, {"unused": len(unused)}
 
 
-def on_weight(found: "Diagnosis") -> Advice | None:
+def _weight(d: "Diagnosis") -> Said:
     """A weight of new-come pairs other than 1/2."""
-    if found.new_weight == 0.5 or not found.curves:
+    if d.new_weight == 0.5 or not d.curves:
         return None
     text = (
-        f"New-come pairs count {found.new_weight:g} here instead of 1/2. 1 - 2 pNoise is then not the "
-        "share of AUC's signal that is left, and figures do not compare with those at 1/2."
+        f"Pairs that only errors created count {d.new_weight:g} here instead of 1/2. 1 - 2 pNoise is then "
+        "not the share of AUC's signal that is left, and figures do not compare with those at 1/2."
     )
-    return Advice("weight", "know", text, {"new_weight": found.new_weight})
+    return "know", text, {"new_weight": d.new_weight}
 
 
-ADVISERS: dict[str, Callable[["Diagnosis"], Advice | None]] = {
-    "pairs": on_pairs,
-    "fragility": on_fragility,
-    "knee": on_knee,
-    "neighbours": on_neighbours,
-    "composition": on_composition,
-    "grades": on_grades,
-    "balance": on_balance,
-    "idle queries": on_idle,
-    "contradictions": on_contradictions,
-    "document ids": on_doc_ids,
-    "columns": on_columns,
-    "values": on_values,
-    "unused grades": on_unused,
-    "weight": on_weight,
+ADVISERS: dict[str, Callable[["Diagnosis"], Said]] = {
+    "pairs": _pairs,
+    "fragility": _fragility,
+    "knee": _knee,
+    "neighbours": _neighbours,
+    "composition": _composition,
+    "grades": _grades,
+    "balance": _balance,
+    "idle queries": _idle,
+    "contradictions": _contradictions,
+    "document ids": _doc_ids,
+    "columns": _columns,
+    "values": _values,
+    "unused grades": _unused,
+    "weight": _weight,
 }

@@ -2,16 +2,15 @@
 
 import json
 import os
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cleanrank.diagnosis.advice import Advice, advise
-from cleanrank.diagnosis.duplicates import Duplicates, Repeats, duplicates_of
+from cleanrank.diagnosis.duplicates import Duplicates, duplicates_of
 from cleanrank.diagnosis.fragility import (
     DEFAULT_PROFILES,
     FAMILIES,
@@ -40,11 +39,10 @@ from cleanrank.diagnosis.profile import (
     pairs_of,
 )
 from cleanrank.errors import invalid
+from cleanrank.report import articles
+from cleanrank.report.table import plain
 from cleanrank.types import RankingData
-from cleanrank.validation import one_of
-
-if TYPE_CHECKING:
-    pass
+from cleanrank.validation import check_number, one_of
 
 REFERENCE_RATE = 0.1
 MOST_MERGED = 10
@@ -52,7 +50,7 @@ MOST_MERGED = 10
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """What ``diagnose`` found; prints as a report.
+    """The result of ``diagnose``; prints as a report.
 
     Attributes:
         queries: how many.
@@ -61,10 +59,10 @@ class Diagnosis:
         lengths: documents per query.
         grades: how labels are spread.
         pairs: pairs within queries.
-        idle: queries that teach nothing.
+        idle: queries without preference pairs.
         duplicates: identical rows and contradicting labels.
         columns: constant columns, missing values.
-        rate: the error rate that the advice speaks of.
+        rate: the error rate that the advice is about.
         new_weight: what a new-come pair counts in pNoise.
         curves: pNoise against the error rate, one curve per profile.
         known: the same for published data sets, under the first profile.
@@ -103,13 +101,10 @@ class Diagnosis:
         return float(np.interp(rate, self.curves[0].rates, known.pnoise))
 
     def __repr__(self) -> str:
-
-        return report(self)
+        return articles.diagnosis_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values; what is not a finite number becomes None."""
-        from cleanrank.report.tables import plain
-
         values: dict[str, Any] = plain(asdict(self))
         return values
 
@@ -119,9 +114,7 @@ class Diagnosis:
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Writes a page of one file that needs no network."""
-        from cleanrank.report.diagnosis import write_diagnosis
-
-        return write_diagnosis(self.to_dict(), path)
+        return articles.write_diagnosis(self.to_dict(), path)
 
 
 def diagnose(
@@ -134,21 +127,21 @@ def diagnose(
     turning_point: float = TURNING_POINT,
     name: str = "",
 ) -> Diagnosis:
-    """Looks at a judged data set: how many label errors can it bear, and what should be done first?
+    """Describes a judged data set: how many label errors can it bear, and what should be done first?
 
     Args:
         data: judged rows; their labels stand in for the truth.
         rates: label error rates of the curves, rising.
-        profiles: families of noise; the first is the one that the advice speaks of.
+        profiles: families of noise; the advice is about the first.
         new_weight: what a new-come pair counts in pNoise.
-        rate: the error rate that the advice speaks of.
+        rate: the error rate that the advice is about.
         turning_point: the pNoise at which the knee is placed.
         name: what to call the data in the report.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[0.1], [0.4], [0.9], [0.9]], [0, 0, 1, 0], qid=[1, 1, 1, 1])
-    >>> found = diagnose(data)
-    >>> found.pairs.different, found.duplicates.within.least_wrong, round(found.at(0.1), 3)
+    >>> diagnosis = diagnose(data)
+    >>> diagnosis.pairs.different, diagnosis.duplicates.within.least_wrong, round(diagnosis.at(0.1), 3)
     (3, 1, 0.1)
     """
     _check(rates, profiles, new_weight, rate, turning_point)
@@ -157,7 +150,7 @@ def diagnose(
     curves = curves_of(counts, grid, profiles, new_weight=new_weight, turning_point=turning_point)
     used = int((counts.sum(axis=0) > 0).sum())
     first = profiles[0]
-    found = Diagnosis(
+    diagnosis = Diagnosis(
         queries=data.n_queries,
         documents=data.n_docs,
         features=data.n_features,
@@ -175,7 +168,7 @@ def diagnose(
         balance=balance_of(counts, first, rate) if 1 < used <= MOST_MERGED and new_weight == 0.5 else None,
         name=name,
     )
-    return replace(found, advice=advise(found))
+    return replace(diagnosis, advice=advise(diagnosis))
 
 
 def _check(
@@ -186,165 +179,6 @@ def _check(
     for profile in profiles:
         one_of("noise profile", profile, FAMILIES)
     for each in (*rates, rate):
-        if not 0 <= each <= 1:
-            raise invalid("rates", "must lie in [0, 1]", each)
-    if not 0 <= new_weight <= 1:
-        raise invalid("new_weight", "must lie in [0, 1]", new_weight)
-    if not 0 < turning_point <= 0.5:
-        raise invalid("turning_point", "must lie in (0, 1/2]", turning_point)
-
-
-WIDTH = 100
-BAR = 24
-MARKS = {"act": "!", "know": "-", "fine": "+"}
-SHOWN_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
-BLOCKS = "▁▂▃▄▅▆▇█"
-
-
-def report(found: "Diagnosis") -> str:
-    """The whole report."""
-    parts = [_head(found), _grades(found), _curves(found), _known(found), _repeats(found), _advice(found)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _head(found: "Diagnosis") -> str:
-    q = found.lengths.quantiles
-    lines = [
-        f"{found.name or 'data'}: {found.queries:,} queries, {found.documents:,} documents, "
-        f"{found.features:,} features",
-        f"documents per query  {q['0']:g} to {q['100']:g}, median {q['50']:g}, mean "
-        f"{found.lengths.mean:.1f}   {spark(found.lengths.queries)}",
-        f"pairs in queries     {found.pairs.all:,}, of different grades {found.pairs.different:,}",
-        f"queries that teach   {found.queries - found.idle.queries:,}; {found.idle.queries:,} hold one "
-        "grade or one document",
-    ]
-    columns = found.columns
-    if columns.constant or columns.constant_in_queries or columns.missing or columns.infinite:
-        lines.append(
-            f"columns              {len(columns.constant):,} constant, "
-            f"{len(columns.constant_in_queries):,} constant in every query, {columns.missing:,} values "
-            f"missing, {columns.infinite:,} infinite"
-        )
-    return "\n".join(lines)
-
-
-def _grades(found: "Diagnosis") -> str:
-    grades = found.grades
-    most = max(grades.shares)
-    rows = [
-        (str(g), f"{n:,}", f"{s:.1%}", f"{m:.1%}", f"{k:,}", "█" * max(round(BAR * s / most), 1 if n else 0))
-        for g, (n, s, m, k) in enumerate(
-            zip(grades.documents, grades.shares, grades.query_shares, grades.queries, strict=True)
-        )
-    ]
-    head = ("grade", "documents", "share", "mean share in a query", "queries", "")
-    return table(head, rows, left=(5,)) + f"\nas varied as {grades.effective:.2f} even grades"
-
-
-def _curves(found: "Diagnosis") -> str:
-    if not found.curves:
-        return ""
-    first = found.curves[0]
-    rates = [r for r in SHOWN_RATES if r in first.rates] or list(first.rates)
-    differ = any(abs(a - b) >= 0.001 for c in found.curves for a, b in zip(c.pnoise, c.overall, strict=True))
-    rows = []
-    for curve in found.curves:
-        places = [curve.rates.index(r) for r in rates]
-        knee = curve.limits.turning_point
-        shown = "never" if knee is None else f"{knee:.1%}"
-        rows.append((curve.profile, "pNoise", *(f"{curve.pnoise[i]:.3f}" for i in places), shown))
-        if differ:
-            rows.append(("", "by overall shares", *(f"{curve.overall[i]:.3f}" for i in places), ""))
-        rows.append(("", "worst tenth of queries", *(f"{curve.worst_tenth[i]:.3f}" for i in places), ""))
-        rows.append(("", "AUC signal left", *(f"{curve.signal_left[i]:.0%}" for i in places), ""))
-    head = ("errors", "label error rate", *(f"{r:.0%}" for r in rates), "knee")
-    return table(head, rows, left=(0, 1))
-
-
-def _known(found: "Diagnosis") -> str:
-    if not found.known:
-        return ""
-    curve = found.curves[0]
-    rates = [r for r in SHOWN_RATES if r in curve.rates] or list(curve.rates)
-    mine = ("these data", _shares(found.grades.shares), *(f"{found.at(r, overall=True):.3f}" for r in rates))
-    rows = [mine] + [
-        (k.dataset, _shares(k.shares), *(f"{found.known_at(k, r):.3f}" for r in rates)) for k in found.known
-    ]
-    rows.sort(key=lambda row: float(row[2]))
-    head = (f"pNoise, {curve.profile}, overall shares", "shares in %", *(f"{r:.0%}" for r in rates))
-    return table(head, rows, left=(0, 1))
-
-
-def _repeats(found: "Diagnosis") -> str:
-    kinds: list[tuple[str, Repeats | None]] = [
-        ("identical rows in a query", found.duplicates.within),
-        ("rows of zeros in a query", found.duplicates.blank),
-        ("identical rows across queries", found.duplicates.across),
-        ("document ids twice in a query", found.duplicates.doc_ids),
-    ]
-    rows = [
-        (
-            name,
-            *(
-                f"{n:,}"
-                for n in (r.groups, r.rows, r.contradicting_groups, r.contradicting_rows, r.least_wrong)
-            ),
-        )
-        for name, r in kinds
-        if r is not None and r.groups
-    ]
-    if not rows:
-        return "no identical rows"
-    lines = [
-        table(("repeated", "groups", "rows", "contradicting", "rows in them", "least wrong"), rows, left=(0,))
-    ]
-    for example in found.duplicates.within.examples[:3]:
-        lines.append(
-            f"  query {', '.join(example.queries)}: rows {_some(example.rows)} have grades "
-            f"{_some(example.grades)}"
-        )
-    return "\n".join(lines)
-
-
-def _some(numbers: Sequence[int]) -> str:
-    return ", ".join(str(n) for n in numbers[:8]) + (", ..." if len(numbers) > 8 else "")
-
-
-def _advice(found: "Diagnosis") -> str:
-    return "\n".join(
-        textwrap.fill(a.text, WIDTH, initial_indent=f"{MARKS[a.kind]} ", subsequent_indent="  ")
-        for a in found.advice
-    )
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:
-    """Columns in line; those in ``left`` begin together, the others end together.
-
-    >>> print(table(("a", "n"), [("x", "10"), ("yy", "9")]))
-    a    n
-    x   10
-    yy   9
-    """
-    lines = [tuple(head), *(tuple(r) for r in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(w) if i in left else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
-
-
-def spark(values: Sequence[float]) -> str:
-    """A histogram of one line.
-
-    >>> spark([0, 1, 4, 8])
-    ' ▁▄█'
-    """
-    most = max(values, default=0) or 1
-    return "".join(" " if not v else BLOCKS[max(0, round(len(BLOCKS) * v / most) - 1)] for v in values)
-
-
-def _shares(shares: Sequence[float]) -> str:
-    return " : ".join(f"{100 * s:.3g}" for s in shares)
+        check_number("rates", each, least=0, most=1)
+    check_number("new_weight", new_weight, least=0, most=1)
+    check_number("turning_point", turning_point, above=0, most=0.5)

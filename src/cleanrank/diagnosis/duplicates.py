@@ -91,8 +91,8 @@ def duplicates_of(data: RankingData) -> Duplicates:
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1, 2], [1, 2], [3, 4]], [0, 1, 0], qid=[1, 1, 1])
-    >>> found = duplicates_of(data)
-    >>> found.within.least_wrong, round(found.lower_bound, 3), found.within.examples[0].rows
+    >>> duplicates = duplicates_of(data)
+    >>> duplicates.within.least_wrong, round(duplicates.lower_bound, 3), duplicates.within.examples[0].rows
     (1, 0.333, (0, 1))
     """
     first, blank = first_rows(data)
@@ -152,17 +152,17 @@ def repeats(group: IntArray, data: RankingData) -> Repeats:
 def _examples(
     order: IntArray, starts: IntArray, sizes: IntArray, wrong: IntArray, data: RankingData
 ) -> tuple[Example, ...]:
-    found = []
+    examples = []
     for g in np.argsort(-wrong, kind="stable")[:SHOWN]:
         if not wrong[g]:
             break
         rows = np.sort(order[starts[g] : starts[g] + sizes[g]])[:20]
         queries = np.searchsorted(data.indptr, rows, side="right") - 1
-        found.append(
+        examples.append(
             Example(
                 tuple(int(r) for r in data.row_ids[rows]),
                 tuple(dict.fromkeys(str(data.query_ids[q]) for q in queries)),
                 tuple(int(v) for v in data.y[rows]),
             )
         )
-    return tuple(found)
+    return tuple(examples)

@@ -33,19 +33,14 @@ from cleanrank.validation import one_of
 
 RATES = tuple(round(0.05 * i, 2) for i in range(11))
 DEFAULT_PROFILES = ("uniform", "geometric", "adjacent")
-FAMILIES = (
-    "uniform",
-    "geometric",
-    "power",
-    "adjacent",
-)  # those of judges' errors that fit any number of grades
+FAMILIES = ("uniform", "geometric", "power", "adjacent")  # judges' errors that fit any number of grades
 TURNING_POINT = 0.4
 STEPS = 200
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a curve of pNoise against the error rate leaves which ground; None where it never does.
+    """Error rates at which a curve of pNoise crosses key thresholds; None where it never does.
 
     Attributes:
         half: the rate at which half of the signal is left (pNoise 1/4).
@@ -104,14 +99,14 @@ def curves_of(
     C = counts.shape[1]
     if (counts.sum(axis=0) > 0).sum() < 2:
         return ()
-    found: dict[bytes, Curve] = {}
+    curves: dict[bytes, Curve] = {}
     for name in profiles:
         one_of("noise profile", name, FAMILIES)
         matrices = np.array([make_profile(name, float(rate), C).matrix for rate in rates])
         key = matrices.round(12).tobytes()
-        if key not in found:
-            found[key] = _curve(name, counts, tuple(rates), matrices, new_weight, turning_point)
-    return tuple(found.values())
+        if key not in curves:
+            curves[key] = _curve(name, counts, tuple(rates), matrices, new_weight, turning_point)
+    return tuple(curves.values())
 
 
 def _curve(
@@ -184,8 +179,8 @@ def _bend(rates: FloatArray, values: FloatArray) -> float | None:
 
 
 def _upper_tenth(values: FloatArray) -> float:
-    there = values[np.isfinite(values)]
-    return float(np.quantile(there, 0.9)) if len(there) else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(np.quantile(finite, 0.9)) if len(finite) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -226,12 +221,12 @@ def merges_of(counts: IntArray, profile: str, rate: float, *, new_weight: float 
     """
     C = counts.shape[1]
     used = counts.sum(axis=0) > 0
-    found = {}
+    merges = {}
     for groups in _cuts(C):
         merged = merge_counts(counts, groups)
         if (merged.sum(axis=0) > 0).all() and used.sum() > merged.shape[1]:
-            found[tuple(merged.sum(axis=0))] = _merge(counts, merged, groups, profile, rate, new_weight)
-    return tuple(sorted(found.values(), key=lambda m: (m.asked_anew, m.name)))
+            merges[tuple(merged.sum(axis=0))] = _merge(counts, merged, groups, profile, rate, new_weight)
+    return tuple(sorted(merges.values(), key=lambda m: (m.asked_anew, m.name)))
 
 
 def merge_counts(counts: IntArray, groups: Sequence[int]) -> IntArray:
@@ -240,10 +235,10 @@ def merge_counts(counts: IntArray, groups: Sequence[int]) -> IntArray:
     >>> merge_counts(np.array([[3, 2, 1]]), (0, 1, 1)).tolist()
     [[3, 3]]
     """
-    found = np.zeros((len(counts), max(groups) + 1), dtype=np.int64)
+    merged = np.zeros((len(counts), max(groups) + 1), dtype=np.int64)
     for old, new in enumerate(groups):
-        found[:, new] += counts[:, old]
-    return found
+        merged[:, new] += counts[:, old]
+    return merged
 
 
 def _merge(
@@ -255,7 +250,7 @@ def _merge(
     fine = make_profile(profile, rate, counts.shape[1]).matrix
     shares = merged.sum(axis=0) / merged.sum()
     return Merge(
-        " | ".join(_range([l for l, g in enumerate(groups) if g == new]) for new in range(max(groups) + 1)),
+        scale_name(groups),
         groups,
         tuple(float(s) for s in shares),
         pooled_pnoise(asked, coarse_same, coarse_other, new_weight=new_weight),
@@ -269,9 +264,7 @@ def merged_pnoise(
 ) -> float:
     """Pooled pNoise when labels drawn from ``matrix`` on the fine scale, and the truth, are merged."""
     new = np.asarray(groups)
-    T = np.asarray(matrix, dtype=np.float64) @ np.eye(new.max() + 1)[new]
-    G = T @ np.tril(np.ones((T.shape[1], T.shape[1])), -1) @ T.T
-    A = G + G.T
+    G, A = _orders(np.asarray(matrix, dtype=np.float64) @ np.eye(new.max() + 1)[new])
     same, other = composition(counts)
     tied = new[:, None] == new[None, :]
     new_come = float(same @ np.diag(A)) + float((other * A * tied).sum())
@@ -285,8 +278,8 @@ def balance_of(counts: IntArray, profile: str, rate: float) -> Balance:
     The most even shares are not the best where there are more than two grades: with three grades and uniform
     errors at 10 % the best are about 39 : 22 : 39.
 
-    >>> found = balance_of(np.array([[70, 16, 14]]), "uniform", 0.1)
-    >>> round(found.given, 4), round(found.even, 4), round(found.best, 4)
+    >>> balance = balance_of(np.array([[70, 16, 14]]), "uniform", 0.1)
+    >>> round(balance.given, 4), round(balance.even, 4), round(balance.best, 4)
     (0.1237, 0.0821, 0.0797)
     """
     matrix = make_profile(profile, rate, counts.shape[1])
@@ -300,8 +293,14 @@ def _cuts(C: int) -> Iterator[tuple[int, ...]]:
             yield tuple(int(np.searchsorted(cuts, g, side="right")) for g in range(C))
 
 
-def _range(grades: Sequence[int]) -> str:
-    return str(grades[0]) if len(grades) == 1 else f"{grades[0]}-{grades[-1]}"
+def scale_name(groups: Sequence[int] | IntArray) -> str:
+    """Which grades go together on a coarser scale, from the new grade of each.
+
+    >>> scale_name([0, 1, 1])
+    '0 | 1-2'
+    """
+    members = [[l for l, g in enumerate(groups) if g == new] for new in range(max(groups) + 1)]
+    return " | ".join(str(m[0]) if len(m) == 1 else f"{m[0]}-{m[-1]}" for m in members)
 
 
 @dataclass(frozen=True)
@@ -322,11 +321,11 @@ def known_shares() -> dict[str, tuple[tuple[float, ...], str]]:
     >>> shares, source
     ((0.992, 0.008), 'Niu et al. 2015')
     """
-    found = {}
-    for name in KNOWN:
-        shares, source = KNOWN[name] or _counted(name)
-        found[name] = (tuple(round(float(s), 4) for s in proportions_of(shares)), source)
-    return found
+    known = {}
+    for name, published in KNOWN.items():
+        shares, source = published or _counted(name)
+        known[name] = (tuple(round(float(s), 4) for s in proportions_of(shares)), source)
+    return known
 
 
 def known_curves(rates: Sequence[float], profile: str, new_weight: float = 0.5) -> tuple[KnownCurve, ...]:

@@ -1,4 +1,4 @@
-"""The shape of a judged set: how long its queries are, which grades they hold, which of them teach nothing.
+"""The shape of a judged set: lengths of queries, grades, queries without preference pairs, columns.
 
 ``counts`` is the (Q, C) table of documents per query and grade, the only thing about labels that the rest of
 a diagnosis needs.
@@ -80,12 +80,7 @@ class Pairs:
 
 
 def grade_counts(data: RankingData) -> IntArray:
-    """Documents per query and grade, (Q, C).
-
-    >>> import cleanrank as cr
-    >>> grade_counts(cr.from_arrays([[1.0], [2.0], [3.0]], [0, 2, 1], qid=[1, 1, 2])).tolist()
-    [[1, 0, 1], [0, 1, 0]]
-    """
+    """Documents per query and grade, (Q, C), of data with few grades."""
     if not data.n_docs:
         raise invalid("data", "must hold at least one document", "none")
     C = data.n_grades
@@ -97,19 +92,18 @@ def grade_counts(data: RankingData) -> IntArray:
             at=data.place(int(data.y.argmax())),
             remedy="Give real-valued relevance as gains= and few grades as labels.",
         )
-    cells = query_of_row(data.indptr) * C + data.y
-    return np.bincount(cells, minlength=data.n_queries * C).reshape(data.n_queries, C)
+    return data.grade_counts()
 
 
 def lengths_of(lengths: IntArray) -> Lengths:
     """Summarises documents per query."""
     percents = (0, 5, 25, 50, 75, 95, 100)
-    found = np.quantile(lengths, [p / 100 for p in percents])
+    quantiles = np.quantile(lengths, [p / 100 for p in percents])
     edges = _whole_edges(int(lengths.min()), int(lengths.max()))
     queries, _ = np.histogram(lengths, bins=edges)
     return Lengths(
         float(lengths.mean()),
-        {str(p): float(v) for p, v in zip(percents, found, strict=True)},
+        {str(p): float(v) for p, v in zip(percents, quantiles, strict=True)},
         tuple(int(e) for e in edges),
         tuple(int(q) for q in queries),
     )
@@ -119,8 +113,8 @@ def grades_of(counts: IntArray) -> Grades:
     """Summarises the grades of a (Q, C) table."""
     documents = counts.sum(axis=0)
     shares = documents / documents.sum()
-    there = counts[counts.sum(axis=1) > 0]
-    by_query = there / there.sum(axis=1, keepdims=True)
+    filled = counts[counts.sum(axis=1) > 0]
+    by_query = filled / filled.sum(axis=1, keepdims=True)
     relevant = np.quantile(1 - by_query[:, 0], [0.1, 0.5, 0.9])
     used = shares[shares > 0]
     different = np.bincount((counts > 0).sum(axis=1), minlength=counts.shape[1] + 1)[1:]
@@ -137,7 +131,7 @@ def grades_of(counts: IntArray) -> Grades:
 
 
 def idle_of(data: RankingData, counts: IntArray) -> Idle:
-    """Finds the queries that teach nothing."""
+    """The queries without a pair of different grades."""
     lengths = counts.sum(axis=1)
     idle = (counts > 0).sum(axis=1) < 2
     long_enough = idle & (lengths > 1)
@@ -220,10 +214,10 @@ def columns_of(data: RankingData) -> Columns:
     )
 
 
-Found = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
+Varying = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
-def _dense(data: RankingData) -> Found:
+def _dense(data: RankingData) -> Varying:
     """Whether each column varies at all, and within some query: differences from the row before."""
     X = np.asarray(data.X)
     varies, inside = np.zeros(X.shape[1], dtype=bool), np.zeros(X.shape[1], dtype=bool)
@@ -240,7 +234,7 @@ def _dense(data: RankingData) -> Found:
     return varies, inside
 
 
-def _sparse(data: RankingData) -> Found:
+def _sparse(data: RankingData) -> Varying:
     """The same from the stored values of each (query, column): implicit zeros are values too."""
     X: Any = data.X
     F = X.shape[1]
@@ -252,15 +246,15 @@ def _sparse(data: RankingData) -> Found:
     while start < data.n_queries:
         stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + BLOCK_VALUES, side="right")) - 1)
         stop = min(stop, data.n_queries)
-        key, found = _cells(X, data, start, stop)
+        key, values = _cells(X, data, start, stop)
         again = np.concatenate((np.zeros(min(1, len(key)), dtype=bool), key[1:] == key[:-1]))
         first = np.flatnonzero(~again)
         column, sizes = key[first] % F, np.diff(np.append(first, len(key)))
         inside[column[sizes < data.lengths[start:stop][key[first] // F]]] = True
-        inside[key[1:][again[1:] & _differ(found[1:], found[:-1])] % F] = True
+        inside[key[1:][again[1:] & _differ(values[1:], values[:-1])] % F] = True
         fresh = stored[column] == 0
-        value[column[fresh]] = found[first][fresh]
-        varies[column[_differ(found[first], value[column])]] = True
+        value[column[fresh]] = values[first][fresh]
+        varies[column[_differ(values[first], value[column])]] = True
         stored += np.bincount(column, weights=sizes, minlength=F).astype(np.int64)
         start = stop
     varies |= inside | ((stored > 0) & (stored < data.n_docs))
@@ -279,8 +273,8 @@ def _cells(X: Any, data: RankingData, start: int, stop: int) -> tuple[Array, Arr
 
 def _differ(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     """Where two arrays differ; NaN equals NaN."""
-    found: npt.NDArray[np.bool_] = (a != b) & ~(np.isnan(a) & np.isnan(b))
-    return found
+    different: npt.NDArray[np.bool_] = (a != b) & ~(np.isnan(a) & np.isnan(b))
+    return different
 
 
 def _blocks(values: Array, columns: Array | None) -> Iterator[tuple[Array, Array]]:

@@ -6,8 +6,8 @@ from typing import Any
 from cleanrank.experiments.driver import Reproduction
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.metrics.measure import CONVENTIONS, Measure
-from cleanrank.report.collapse import Collapse, collapse
-from cleanrank.report.markdown import (
+from cleanrank.report.collapse import Collapse, collapse, kept, realised
+from cleanrank.report.grid_tables import (
     markdown_collapse,
     markdown_pair_noise,
     markdown_table,
@@ -15,7 +15,6 @@ from cleanrank.report.markdown import (
 )
 from cleanrank.report.published import Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
-from cleanrank.report.traces import kept, realised
 
 COLUMNS = 6
 RESAMPLES = 500

@@ -213,7 +213,7 @@ def collect(cells: Sequence[CellSpec], store: Store, recipe: str) -> tuple[RunRe
 
 def write_run_report(run: Reproduction, path: str | Path) -> None:
     """One HTML page with the tables and curves of a recipe."""
-    from cleanrank.report.html import write_report
+    from cleanrank.report.pages import write_report
 
     recipe = run.recipe
     write_report(
@@ -229,7 +229,7 @@ def write_run_report(run: Reproduction, path: str | Path) -> None:
 
 def matrix(folder: str | Path, store: str | Path, path: str | Path) -> list[MatrixRow]:
     """One page with every recipe below a folder: its command, expected and observed figures, its status."""
-    from cleanrank.report.matrix import write_matrix
+    from cleanrank.report.pages import write_matrix
 
     recipes = [read_recipe(p) for p in all_recipes(folder)]
     if not recipes:

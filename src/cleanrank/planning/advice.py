@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from cleanrank.diagnosis.advice import Advice
+from cleanrank.diagnosis.advice import Advice, Said
 from cleanrank.diagnosis.fragility import TURNING_POINT
 from cleanrank.planning.candidates import Option, Order
 
@@ -14,22 +14,27 @@ def reasons_of(order: Order, options: Sequence[Option], best: Option | None) -> 
     if best is None:
         cheapest = min(options, key=lambda o: o.query_cost)
         text = (
-            f"Nothing can be had: the cheapest way costs {cheapest.query_cost:,.2f} a query "
+            f"The budget buys nothing: the cheapest way costs {cheapest.query_cost:,.2f} a query "
             f"({cheapest.name}), the budget is {order.budget:,.2f}."
         )
         return (Advice("none", "act", text, {"query_cost": cheapest.query_cost, "budget": order.budget}),)
-    said = [bought(order, best), *(reason(order, options, best) for reason in REASONS.values())]
-    return tuple(each for each in said if each is not None)
+    said = {topic: reason(order, options, best) for topic, reason in REASONS.items()}
+    return tuple(Advice(topic, *each) for topic, each in said.items() if each is not None)
 
 
-def bought(order: Order, best: Option) -> Advice:
+def _bought(order: Order, options: Sequence[Option], best: Option) -> Said:
     """What the recommended way brings."""
+    beyond = best.pnoise >= TURNING_POINT
     text = (
         f"{best.name} buys {best.queries:,} queries of {order.documents} documents at "
         f"{best.query_cost:,.2f} each: {best.queries * best.pairs:,.0f} pairs, {best.pnoise:.1%} of them "
         f"wrong, worth {best.effective_pairs:,.0f} without error. AUC keeps {best.signal_left:.0%} of its "
-        "signal."
+        "signal, its distance from a coin toss."
     )
+    if beyond:
+        text += (
+            f" That is beyond the turning point of {TURNING_POINT:g}, as all ways are: better judges first."
+        )
     figures = {
         "queries": float(best.queries),
         "query_cost": best.query_cost,
@@ -38,23 +43,14 @@ def bought(order: Order, best: Option) -> Advice:
         "effective_pairs": best.effective_pairs,
         "signal_left": best.signal_left,
     }
-    if best.pnoise >= TURNING_POINT:
-        text += (
-            f" That is beyond the turning point of {TURNING_POINT:g}, as all ways are: better judges first."
-        )
-    return Advice("bought", "act" if best.pnoise >= TURNING_POINT else "fine", text, figures)
+    return "act" if beyond else "fine", text, figures
 
 
-def on_grades(order: Order, options: Sequence[Option], best: Option) -> Advice | None:
+def _grades(order: Order, options: Sequence[Option], best: Option) -> Said:
     """Against other numbers of grades, sampled and repeated alike."""
-    if best.grades is None:
-        return None
-    rivals = [
-        o
-        for o in options
-        if o.grades not in (None, best.grades) and (o.sampling, o.repeats) == (best.sampling, best.repeats)
-    ]
-    if not rivals:
+    alike = [o for o in options if o.grades and (o.sampling, o.repeats) == (best.sampling, best.repeats)]
+    rivals = [o for o in alike if o.grades != best.grades]
+    if best.grades is None or not rivals:
         return None
     parts = [
         f"{o.grades} grades: {o.error_rate:.0%} of labels and {o.pnoise:.1%} of pairs wrong, "
@@ -63,27 +59,19 @@ def on_grades(order: Order, options: Sequence[Option], best: Option) -> Advice |
     ]
     text = (
         f"On {best.grades} grades {best.error_rate:.0%} of the labels are wrong and {best.pnoise:.1%} of "
-        "the pairs. " + "; ".join(parts) + ". More grades see more differences, and judges slip more often."
+        "the pairs. " + "; ".join(parts) + ". More grades see more differences, and judges err more often."
     )
-    figures = {f"effective_pairs of {o.grades} grades": o.effective_pairs for o in (best, *rivals)}
-    return Advice("grades", "know", text, figures)
+    return "know", text, {f"effective_pairs of {o.grades} grades": o.effective_pairs for o in (best, *rivals)}
 
 
-def on_sampling(order: Order, options: Sequence[Option], best: Option) -> Advice | None:
+def _sampling(order: Order, options: Sequence[Option], best: Option) -> Said:
     """Natural against balanced sampling."""
     other = {"natural": "balanced", "balanced": "natural"}.get(best.sampling)
-    rival = _like(options, best, sampling=other) if other else None
+    like = (best.grades, best.repeats, other)
+    rival = next((o for o in options if (o.grades, o.repeats, o.sampling) == like), None)
     if rival is None:
         return None
     balanced = best if best.sampling == "balanced" else rival
-    figures = {
-        "screened": balanced.screened,
-        "documents": float(order.documents),
-        "pnoise": best.pnoise,
-        "rival_pnoise": rival.pnoise,
-        "effective_pairs": best.effective_pairs,
-        "rival_effective_pairs": rival.effective_pairs,
-    }
     text = (
         f"Balance has its price: to keep {order.documents} balanced documents one looks at "
         f"{balanced.screened:,.0f} a query. "
@@ -97,34 +85,27 @@ def on_sampling(order: Order, options: Sequence[Option], best: Option) -> Advice
         )
     if order.screen_cost is None:
         text += " Balancing by the judges' own labels does not undo their errors; a better screener would."
-    return Advice("sampling", "know", text, figures)
+    looked = {"screened": balanced.screened, "documents": float(order.documents)}
+    return "know", text, {**looked, **_against(best, rival, "pnoise", "effective_pairs")}
 
 
-def on_repeats(order: Order, options: Sequence[Option], best: Option) -> Advice | None:
+def _repeats(order: Order, options: Sequence[Option], best: Option) -> Said:
     """Judging again against judging more."""
     alike = [o for o in options if (o.grades, o.sampling) == (best.grades, best.sampling)]
     rivals = [o for o in alike if o.repeats != best.repeats]
     if not rivals:
         return None
     rival = max(rivals, key=lambda o: o.effective_pairs)
-    more = "more" if rival.repeats > best.repeats else "less"
     text = (
-        f"Judging {more} often ({rival.repeats} in place of {best.repeats}) brings the pNoise from "
-        f"{best.pnoise:.3f} to {rival.pnoise:.3f}, costs {rival.query_cost:,.2f} in place of "
-        f"{best.query_cost:,.2f} a query and is worth {_times(rival, best)} as much."
+        f"Judging {'more' if rival.repeats > best.repeats else 'less'} often ({rival.repeats} in place of "
+        f"{best.repeats}) brings the pNoise from {best.pnoise:.3f} to {rival.pnoise:.3f}, costs "
+        f"{rival.query_cost:,.2f} in place of {best.query_cost:,.2f} a query and is worth "
+        f"{_times(rival, best)} as much."
     )
-    figures = {
-        "pnoise": best.pnoise,
-        "rival_pnoise": rival.pnoise,
-        "query_cost": best.query_cost,
-        "rival_query_cost": rival.query_cost,
-        "effective_pairs": best.effective_pairs,
-        "rival_effective_pairs": rival.effective_pairs,
-    }
-    return Advice("repeats", "know", text, figures)
+    return "know", text, _against(best, rival, "pnoise", "query_cost", "effective_pairs")
 
 
-def on_pairs(order: Order, options: Sequence[Option], best: Option) -> Advice | None:
+def _pairs(order: Order, options: Sequence[Option], best: Option) -> Said:
     """Top-k pairs, with the floor of a perfect judge and the price at which they would win."""
     rivals = [o for o in options if o.grades is None]
     if not rivals or best.grades is None:
@@ -151,10 +132,10 @@ def on_pairs(order: Order, options: Sequence[Option], best: Option) -> Advice | 
         "break_even_pair_cost": price,
         "effective_pairs_if_finer": finer,
     }
-    return Advice("pairs", "know", text, figures)
+    return "know", text, figures
 
 
-def on_close(order: Order, options: Sequence[Option], best: Option) -> Advice | None:
+def _close(order: Order, options: Sequence[Option], best: Option) -> Said:
     """Other ways that are nearly as good."""
     near = [
         o
@@ -164,13 +145,21 @@ def on_close(order: Order, options: Sequence[Option], best: Option) -> Advice | 
     if not near:
         return None
     named = "; ".join(f"{o.name} ({_times(o, best)} as much, signal left {o.signal_left:.0%})" for o in near)
-    figures = {f"effective_pairs of {o.name}": o.effective_pairs for o in near}
     text = f"Close calls, to be settled by what is easier to organise: {named}."
-    return Advice("close", "know", text, figures)
+    return "know", text, {f"effective_pairs of {o.name}": o.effective_pairs for o in near}
+
+
+def _against(best: Option, rival: Option, *names: str) -> dict[str, float]:
+    pairs = ((n, getattr(best, n), getattr(rival, n)) for n in names)
+    return {key: value for n, own, other in pairs for key, value in ((n, own), (f"rival_{n}", other))}
+
+
+def _times(rival: Option, best: Option) -> str:
+    return f"{rival.effective_pairs / best.effective_pairs:.2f} times" if best.effective_pairs else "0 times"
 
 
 def caveats_of(order: Order) -> tuple[str, ...]:
-    """What the comparison takes for granted."""
+    """What the comparison assumes."""
     said = [
         "Pairs are counted alike, whether at the top of the ranking or not, and their errors are taken "
         "as independent.",
@@ -180,7 +169,7 @@ def caveats_of(order: Order) -> tuple[str, ...]:
     if isinstance(order.error, float):
         said.append(
             f"Judges err at a rate of {order.error:g} at every step of a scale, so a scale of c grades "
-            "has c - 1 ways to slip. Give error rates by scale if you know them."
+            "has c - 1 ways to err. Give error rates by scale if you know them."
         )
     if order.shared == 0:
         said.append(
@@ -189,20 +178,11 @@ def caveats_of(order: Order) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _like(options: Sequence[Option], best: Option, *, sampling: str) -> Option | None:
-    """The option that differs from the best in its sampling alone."""
-    wanted = (best.grades, best.repeats, sampling)
-    return next((o for o in options if (o.grades, o.repeats, o.sampling) == wanted), None)
-
-
-def _times(rival: Option, best: Option) -> str:
-    return f"{rival.effective_pairs / best.effective_pairs:.2f} times" if best.effective_pairs else "0 times"
-
-
-REASONS: dict[str, Callable[[Order, Sequence[Option], Option], Advice | None]] = {
-    "grades": on_grades,
-    "sampling": on_sampling,
-    "repeats": on_repeats,
-    "pairs": on_pairs,
-    "close": on_close,
+REASONS: dict[str, Callable[[Order, Sequence[Option], Option], Said]] = {
+    "bought": _bought,
+    "grades": _grades,
+    "sampling": _sampling,
+    "repeats": _repeats,
+    "pairs": _pairs,
+    "close": _close,
 }

@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.diagnosis.fragility import scale_name
 from cleanrank.errors import invalid
 from cleanrank.planning.judges import judge_matrix, judgements_needed, median_matrix, play_top_k
 from cleanrank.types import FloatArray
@@ -30,7 +31,7 @@ Groups: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Order:
-    """What someone wants to buy; the fields are the arguments of ``plan``."""
+    """What someone wants to buy; the fields are the arguments of ``plan_labels``."""
 
     budget: float
     cost: float
@@ -95,15 +96,15 @@ class Option:
 
 def options_of(order: Order) -> tuple[Option, ...]:
     """Every way to buy labels, the best first; those that cannot be had come last."""
-    found = [
+    options = [
         graded(order, grades, sampling, repeats)
         for grades in order.scales
         for sampling in SAMPLINGS
         for repeats in order.repeats
     ]
     if order.top_k is not None:
-        found += [pairwise(order, order.top_k, repeats) for repeats in order.repeats]
-    return tuple(sorted(found, key=lambda o: (bool(o.problem), -o.effective_pairs, o.query_cost, o.name)))
+        options += [pairwise(order, order.top_k, repeats) for repeats in order.repeats]
+    return tuple(sorted(options, key=lambda o: (bool(o.problem), -o.effective_pairs, o.query_cost, o.name)))
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,8 @@ class Sample:
     joint: FloatArray
     pairs: FloatArray
     judged: float
-    looked_at: float
-    screening: float = 0.0
+    screened: float
+    screening_cost: float = 0.0
 
 
 def graded(order: Order, grades: int, sampling: str, repeats: int) -> Option:
@@ -129,7 +130,7 @@ def graded(order: Order, grades: int, sampling: str, repeats: int) -> Option:
     seen = r if sampling == "natural" or order.screen_cost is None else sample.joint.sum(axis=1)
     judgements = sample.judged * float(seen @ needed)
     ways = "judged once" if repeats == 1 else f"{'majority' if grades == 2 else 'median'} of {repeats}"
-    missing = f"needs {sample.looked_at:,.0f} documents a query, {order.pool:,} are there"
+    missing = f"needs {sample.screened:,.0f} documents a query, {order.pool:,} are there"
     return _option(
         order,
         name=f"{grades} grades, {sampling}, {ways}",
@@ -138,12 +139,12 @@ def graded(order: Order, grades: int, sampling: str, repeats: int) -> Option:
         repeats=repeats,
         scale=scale_name(groups),
         judgements=judgements,
-        screened=sample.looked_at,
-        query_cost=judgements * order.cost + sample.screening,
+        screened=sample.screened,
+        query_cost=judgements * order.cost + sample.screening_cost,
         counts=sample.pairs,
         perfect=take(order, np.eye(grades)[groups], groups).pairs,
         error_rate=1 - float(sample.joint[np.arange(len(groups)), groups].sum()),
-        problem=missing if sample.looked_at > order.pool else "",
+        problem=missing if sample.screened > order.pool else "",
     )
 
 
@@ -232,16 +233,6 @@ def coarsened(proportions: Sequence[float], grades: int) -> Groups:
     if best is None:
         raise invalid("scales", f"must not have more grades than the truth ({len(r)})", grades)
     return np.searchsorted(best, np.arange(len(r)), side="right").astype(np.int64)
-
-
-def scale_name(groups: Sequence[int] | Groups) -> str:
-    """Which grades of the truth go together.
-
-    >>> scale_name([0, 1, 1])
-    '0 | 1-2'
-    """
-    members = [[l for l, g in enumerate(groups) if g == new] for new in range(max(groups) + 1)]
-    return " | ".join(str(m[0]) if len(m) == 1 else f"{m[0]}-{m[-1]}" for m in members)
 
 
 def expected_draws(shares: npt.ArrayLike, quotas: npt.ArrayLike) -> float:

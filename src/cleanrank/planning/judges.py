@@ -33,14 +33,14 @@ def threshold_matrix(error: float, n_grades: int) -> FloatArray:
     """
     if not 0 <= error <= 1:
         raise invalid("error rate", "must lie in [0, 1]", error)
-    found = np.empty((n_grades, n_grades))
+    matrix = np.empty((n_grades, n_grades))
     for l in range(n_grades):
         row = np.ones(1)
         for step in range(n_grades - 1):
             passed = 1 - error if step < l else error
             row = np.convolve(row, [1 - passed, passed])
-        found[l] = row
-    return found
+        matrix[l] = row
+    return matrix
 
 
 def judge_matrix(
@@ -61,10 +61,10 @@ def judge_matrix(
         raise invalid(
             "error", "must give a rate for every scale", f"{have} grades", remedy=f"Add one for {n_grades}."
         )
-    given = error[n_grades]
-    if isinstance(given, int | float):
-        return make_profile(profile, float(given), n_grades).matrix
-    matrix = NoiseProfile(np.asarray(given)).matrix
+    known = error[n_grades]
+    if isinstance(known, int | float):
+        return make_profile(profile, float(known), n_grades).matrix
+    matrix = NoiseProfile.of(known).matrix
     if len(matrix) != n_grades:
         raise invalid(
             "error", f"must give a matrix of {n_grades} grades for that scale", f"{len(matrix)} grades"
@@ -94,8 +94,8 @@ def median_matrix(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0) ->
     below = np.clip(np.cumsum(T, axis=1), 0, 1)
     reached = _at_least_half(below, judges)
     alone = np.diff(np.concatenate((np.zeros((len(T), 1)), reached), axis=1), axis=1)
-    found: FloatArray = shared * T + (1 - shared) * alone
-    return found
+    combined: FloatArray = shared * T + (1 - shared) * alone
+    return combined
 
 
 def judgements_needed(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0) -> FloatArray:
@@ -116,16 +116,16 @@ def judgements_needed(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0
         ordered = np.sort(answers, axis=0)
         open_ = answers[:, ordered[t - 1 - half] != ordered[half]]
         mean += T[:, open_].prod(axis=1).sum(axis=1)
-    found: FloatArray = shared * (half + 1) + (1 - shared) * mean
-    return found
+    needed: FloatArray = shared * (half + 1) + (1 - shared) * mean
+    return needed
 
 
 def _at_least_half(p: FloatArray, judges: int) -> FloatArray:
     """P(Bin(judges, p) > judges/2)."""
-    found = np.zeros_like(p)
+    total = np.zeros_like(p)
     for k in range(judges // 2 + 1, judges + 1):
-        found += comb(judges, k) * p**k * (1 - p) ** (judges - k)
-    return found
+        total += comb(judges, k) * p**k * (1 - p) ** (judges - k)
+    return total
 
 
 def _odd(judges: int) -> None:

@@ -1,28 +1,24 @@
 """Which labels to buy: the ways compared, one recommended with its reasons, and what would change that."""
 
 import json
-import math
 import os
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.diagnosis.advice import Advice
-from cleanrank.diagnosis.diagnose import WIDTH, table
 from cleanrank.diagnosis.fragility import FAMILIES, TURNING_POINT
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
 from cleanrank.planning.advice import caveats_of, reasons_of
 from cleanrank.planning.candidates import Option, Order, options_of
-from cleanrank.validation import one_of
-
-if TYPE_CHECKING:
-    pass
+from cleanrank.report import articles
+from cleanrank.report.table import plain
+from cleanrank.validation import check_number, one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
 SCALES = (2, 3, 5)
@@ -43,14 +39,14 @@ class Change:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What ``plan`` found; prints as a table with reasons.
+    """The result of ``plan_labels``; prints as a table with reasons.
 
     Attributes:
-        order: what was asked.
+        order: what is wanted.
         options: all ways to buy labels, the best first.
         recommended: the name of the way to take; empty if none can be had.
         reasons: why, each with its figures.
-        caveats: what the comparison takes for granted.
+        caveats: what the comparison assumes.
         changes: what would be recommended if one thing were otherwise.
         by_error: the recommendation at several error rates per step; empty where errors were given by scale.
     """
@@ -68,13 +64,10 @@ class Plan:
         return self.options[names.index(one_of("option", name, names))]
 
     def __repr__(self) -> str:
-
-        return report(self)
+        return articles.plan_text(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        from cleanrank.report.tables import plain
-
         values: dict[str, Any] = plain(asdict(self))
         return values
 
@@ -84,9 +77,7 @@ class Plan:
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Writes a page of one file that needs no network."""
-        from cleanrank.report.diagnosis import write_plan
-
-        return write_plan(self.to_dict(), path)
+        return articles.write_plan(self.to_dict(), path)
 
 
 def plan_labels(
@@ -133,22 +124,81 @@ def plan_labels(
         queries: the most queries there are.
         seed: of the simulated top-k judging.
 
-    >>> found = plan_labels(5000, cost=0.1, documents=50, error=0.1)
-    >>> found.recommended
+    >>> plan_labels(5000, cost=0.1, documents=50, error=0.1).recommended
     '3 grades, natural, judged once'
     """
-    order = _order(locals())
-    found = options_of(order)
-    best = choose(found)
+    one_of("noise profile", profile, FAMILIES)
+    shares = _truth(proportions, prevalence)
+    errors = {**error} if isinstance(error, Mapping) else _rate("error", error)
+    if pair_error is None:
+        pair_error = errors if isinstance(errors, float) else _two_grade_rate(errors)
+    order = Order(
+        budget=check_number("budget", budget, above=0),
+        cost=check_number("cost", cost, above=0),
+        documents=int(check_number("documents", documents, least=2)),
+        proportions=shares,
+        error=errors,
+        scales=_scales(scales, len(shares)),
+        repeats=tuple(sorted({int(r) for r in repeats})),
+        top_k=None if top_k is None else int(check_number("top_k", top_k, least=1)),
+        pair_cost=check_number("pair_cost", cost if pair_cost is None else pair_cost, above=0),
+        pair_error=_rate("pair_error", pair_error),
+        screen_cost=None if screen_cost is None else check_number("screen_cost", screen_cost, least=0),
+        pool=int(check_number("pool", pool, least=2)),
+        shared=check_number("shared", shared, least=0, most=1),
+        profile=profile,
+        queries=None if queries is None else int(check_number("queries", queries, least=1)),
+        seed=int(seed),
+    )
+    options = options_of(order)
+    best = choose(options)
     return Plan(
         order,
-        found,
+        options,
         best.name if best else "",
-        reasons_of(order, found, best),
+        reasons_of(order, options, best),
         caveats_of(order),
         changes_of(order, best),
         by_error_of(order, best),
     )
+
+
+def _scales(scales: Sequence[int], grades: int) -> tuple[int, ...]:
+    kept = tuple(sorted({int(s) for s in scales if s <= grades}))
+    if not kept or min(kept) < 2:
+        rule = f"must lie between 2 and the grades of the truth ({grades})"
+        raise invalid("scales", rule, list(scales))
+    return kept
+
+
+def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
+    if prevalence is not None:
+        if proportions is not None:
+            raise invalid("arguments", "must name either `proportions` or `prevalence`, not both")
+        if not 0 < prevalence < 1:
+            raise invalid("prevalence", "must lie between 0 and 1", prevalence)
+        relevant = proportions_of(WEB_SEARCH[1:]) * prevalence
+        return (1 - prevalence, *(float(s) for s in relevant))
+    shares = proportions_of(WEB_SEARCH if proportions is None else proportions)
+    if len(shares) < 2 or (shares > 0).sum() < 2:
+        raise invalid("proportions", "must hold at least two grades", list(shares))
+    return tuple(float(s) for s in shares)
+
+
+def _rate(name: str, value: float) -> float:
+    if not 0 <= value <= 0.5:
+        raise invalid(name, "must lie in [0, 1/2]", value, remedy="Above 1/2 a judge is worse than a coin.")
+    return float(value)
+
+
+def _two_grade_rate(error: Mapping[int, float | npt.ArrayLike]) -> float:
+    rate = error.get(2)
+    if rate is None:
+        raise invalid("pair_error", "must be given when error has no rate for two grades")
+    if isinstance(rate, int | float):
+        return float(rate)
+    matrix = np.asarray(rate, dtype=np.float64)
+    return float((matrix[0, 1] + matrix[1, 0]) / 2)
 
 
 def choose(options: Sequence[Option]) -> Option | None:
@@ -157,9 +207,9 @@ def choose(options: Sequence[Option]) -> Option | None:
     Beyond it rankers were seen to fall fast, so mere numbers of bad pairs are not trusted; if all options lie
     beyond it, the one with most effective pairs is taken all the same.
     """
-    there = [o for o in options if not o.problem]
-    sound = [o for o in there if o.pnoise < TURNING_POINT]
-    return max(sound or there, key=lambda o: o.effective_pairs, default=None)
+    possible = [o for o in options if not o.problem]
+    sound = [o for o in possible if o.pnoise < TURNING_POINT]
+    return max(sound or possible, key=lambda o: o.effective_pairs, default=None)
 
 
 def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
@@ -213,148 +263,3 @@ def _with_error(order: Order, error: float) -> Order:
 def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
     relevant = [p / times for p in proportions[1:]]
     return (1 - sum(relevant), *relevant)
-
-
-def _order(given: Mapping[str, Any]) -> Order:
-    """Checks the arguments of ``plan`` and fills in what was left out."""
-    for name in ("budget", "cost", "pair_cost"):
-        if given[name] is not None and not (0 < given[name] < math.inf):
-            raise invalid(name, "must be above 0", given[name])
-    if given["screen_cost"] is not None and not (0 <= given["screen_cost"] < math.inf):
-        raise invalid("screen_cost", "must not be negative", given["screen_cost"])
-    for name, least in (("documents", 2), ("pool", 2), ("queries", 1), ("top_k", 1)):
-        if given[name] is not None and given[name] < least:
-            raise invalid(name, f"must be at least {least}", given[name])
-    if not 0 <= given["shared"] <= 1:
-        raise invalid("shared", "must lie in [0, 1]", given["shared"])
-    one_of("noise profile", given["profile"], FAMILIES)
-    shares = _truth(given["proportions"], given["prevalence"])
-    scales = tuple(sorted({int(s) for s in given["scales"] if s <= len(shares)}))
-    if not scales or min(scales) < 2:
-        rule = f"must lie between 2 and the grades of the truth ({len(shares)})"
-        raise invalid("scales", rule, list(given["scales"]))
-    error = given["error"]
-    error = dict(error) if isinstance(error, Mapping) else _rate("error", error)
-    pair_error = given["pair_error"]
-    if pair_error is None:
-        pair_error = error if isinstance(error, float) else _two_grade_rate(error)
-    return Order(
-        budget=float(given["budget"]),
-        cost=float(given["cost"]),
-        documents=int(given["documents"]),
-        proportions=shares,
-        error=error,
-        scales=scales,
-        repeats=tuple(sorted({int(r) for r in given["repeats"]})),
-        top_k=given["top_k"],
-        pair_cost=float(given["cost"] if given["pair_cost"] is None else given["pair_cost"]),
-        pair_error=_rate("pair_error", pair_error),
-        screen_cost=given["screen_cost"],
-        pool=int(given["pool"]),
-        shared=float(given["shared"]),
-        profile=given["profile"],
-        queries=given["queries"],
-        seed=int(given["seed"]),
-    )
-
-
-def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
-    if proportions is not None and prevalence is not None:
-        raise invalid("proportions", "and prevalence must not both be given", "both")
-    if prevalence is not None:
-        if not 0 < prevalence < 1:
-            raise invalid("prevalence", "must lie between 0 and 1", prevalence)
-        relevant = proportions_of(WEB_SEARCH[1:]) * prevalence
-        return (1 - prevalence, *(float(s) for s in relevant))
-    shares = proportions_of(WEB_SEARCH if proportions is None else proportions)
-    if len(shares) < 2 or (shares > 0).sum() < 2:
-        raise invalid("proportions", "must hold at least two grades", list(shares))
-    return tuple(float(s) for s in shares)
-
-
-def _rate(name: str, value: float) -> float:
-    if not 0 <= value <= 0.5:
-        raise invalid(name, "must lie in [0, 1/2]", value, remedy="Above 1/2 a judge is worse than a coin.")
-    return float(value)
-
-
-def _two_grade_rate(error: Mapping[int, float | npt.ArrayLike]) -> float:
-    given = error.get(2)
-    if given is None:
-        raise invalid("pair_error", "must be given when error has no rate for two grades", "none")
-    if isinstance(given, int | float):
-        return float(given)
-    matrix = np.asarray(given, dtype=np.float64)
-    return float((matrix[0, 1] + matrix[1, 0]) / 2)
-
-
-HEAD = (
-    "way to judge",
-    "judgements",
-    "cost",
-    "queries",
-    "pairs",
-    "pNoise",
-    "floor",
-    "signal left",
-    "effective pairs",
-    "of best",
-    "",
-)
-
-
-def report(found: "Plan") -> str:
-    """The whole report."""
-    parts = [_table(found), _reasons(found), _changes(found), _by_error(found), _caveats(found)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _table(found: "Plan") -> str:
-    best = max((o.effective_pairs for o in found.options if o.name == found.recommended), default=0.0)
-    rows = [
-        (
-            ("> " if o.name == found.recommended else "  ") + o.name,
-            f"{o.judgements:,.0f}",
-            f"{o.query_cost:,.2f}",
-            f"{o.queries:,}",
-            f"{o.pairs:,.0f}",
-            f"{o.pnoise:.3f}",
-            f"{o.floor:.3f}",
-            f"{o.signal_left:.0%}",
-            f"{o.effective_pairs:,.0f}",
-            f"{o.effective_pairs / best:.2f}" if best and not o.problem else "",
-            o.problem,
-        )
-        for o in found.options
-    ]
-    note = "judgements, cost and pairs are per query; effective pairs = all pairs x signal left squared"
-    return table(("  " + HEAD[0], *HEAD[1:]), rows, left=(0, 10)) + f"\n{note}"
-
-
-def _reasons(found: "Plan") -> str:
-    head = f"Recommended: {found.recommended}" if found.recommended else "Nothing to recommend"
-    return "\n".join([head, *(_filled(r.text) for r in found.reasons)])
-
-
-def _changes(found: "Plan") -> str:
-    if not found.changes:
-        return ""
-    rows = [
-        (c.what, c.recommended if c.changed else "the same", f"{c.signal_left:.0%}") for c in found.changes
-    ]
-    return table(("if", "then take", "signal left"), rows, left=(0, 1))
-
-
-def _by_error(found: "Plan") -> str:
-    if not found.by_error:
-        return ""
-    rows = [(c.what, c.recommended, f"{c.signal_left:.0%}") for c in found.by_error]
-    return table(("error per step", "take", "signal left"), rows, left=(0, 1))
-
-
-def _caveats(found: "Plan") -> str:
-    return "\n".join(["Taken for granted:", *(_filled(c) for c in found.caveats)])
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ")

@@ -1,4 +1,4 @@
-"""The cells of a grid: which were asked for, which ran, which failed, which are missing."""
+"""The cells of a grid: which are expected, which ran, which failed, which are missing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,10 +81,10 @@ def identity(cell: Mapping[str, Any]) -> CellId:
 def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
     """The records by cell; of several with one key the last counts, two keys for one cell are refused."""
     latest = {r.key: r for r in records}
-    found: dict[CellId, RunRecord] = {}
+    cells: dict[CellId, RunRecord] = {}
     for record in latest.values():
         name = identity(record.cell)
-        if name in found:
+        if name in cells:
             dataset, level, fold, method, seed = name
             raise invalid(
                 "records",
@@ -92,20 +92,19 @@ def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
                 f"two of method {method!r} on {dataset} fold {fold}, {level.label}, seed {seed}",
                 remedy="Give the methods different labels, or pass the records of one recipe.",
             )
-        found[name] = record
-    return found
+        cells[name] = record
+    return cells
 
 
 def all_cells(
-    found: Mapping[CellId, RunRecord], expected: Iterable[Mapping[str, Any]] | None
+    records: Mapping[CellId, RunRecord], expected: Iterable[Mapping[str, Any]] | None
 ) -> list[CellId]:
-    """The cells that were asked for, or the whole grid that the records found span."""
+    """The expected cells, or the whole grid that the records span."""
     if expected is not None:
-        asked = dict.fromkeys(identity(cell) for cell in expected)
-        return list({**asked, **dict.fromkeys(found)})
+        return list(dict.fromkeys([*(identity(cell) for cell in expected), *records]))
     levels: dict[str, dict[Level, None]] = {}
     repeats: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
-    for dataset, level, fold, method, seed in found:
+    for dataset, level, fold, method, seed in records:
         levels.setdefault(dataset, {})[level] = None
         repeats.setdefault((dataset, method), {})[(fold, seed)] = None
     return [
@@ -117,18 +116,16 @@ def all_cells(
 
 
 def plainly_clean(
-    cells: list[CellId], found: Mapping[CellId, RunRecord]
+    cells: list[CellId], records: Mapping[CellId, RunRecord]
 ) -> tuple[list[CellId], dict[CellId, RunRecord]]:
     """Calls rate 0 of the only kind of noise clean, which it is; several kinds keep their own rate 0."""
-    kinds = {c[1].noise for c in cells}
+    if len({c[1].noise for c in cells}) != 1:
+        return cells, dict(records)
 
     def plain(cell: CellId) -> CellId:
-        dataset, level, fold, method, seed = cell
-        return dataset, Level() if level.clean else level, fold, method, seed
+        return (cell[0], Level() if cell[1].clean else cell[1], *cell[2:])
 
-    if len(kinds) != 1:
-        return cells, dict(found)
-    return [plain(c) for c in cells], {plain(c): r for c, r in found.items()}
+    return [plain(c) for c in cells], {plain(c): r for c, r in records.items()}
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,29 +1,42 @@
-"""What each picture shows, as plain data: one panel per data set, for ``plots`` and ``vega`` to draw.
+"""What each picture shows, as plain data, for ``charts`` to draw.
 
-Points keep the state of their row, so that a renderer can draw an incomplete one hollow; a row without a
-mean gives no point but a gap. Every panel can say in words what it shows.
+Points keep the state of their row, so that an incomplete one is drawn hollow; a row without a mean gives no
+point but a gap. Every panel can say in words what it shows.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.report.collapse import AXES, Kept, kept, realised
 from cleanrank.report.grid import Level
 from cleanrank.report.summaries import Row, Summary
+from cleanrank.types import FloatArray, IntArray
+from cleanrank.validation import one_of
 
 
 @dataclass(frozen=True)
 class Point:
-    """One method's mean at one place of the x axis; ``strength`` in [0, 1] is the colour in a heat map."""
+    """One method's mean at one place of the x axis.
+
+    ``strength`` in [0, 1] is the colour in a heat map, ``text`` replaces the figure that is shown.
+    """
 
     method: str
     x: float | str
     mean: float
-    low: float | None
-    high: float | None
-    complete: bool
-    mark: str
+    low: float | None = None
+    high: float | None = None
+    complete: bool = True
+    mark: str = ""
     difference: float | None = None
     strength: float = 0.0
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,26 +50,52 @@ class Gap:
 
 @dataclass(frozen=True)
 class Panel:
-    """One data set's picture of one measure: ``kind`` is "curves", "bars", "heat", "traces" or "history".
+    """One picture.
 
-    In traces, the series (``methods``) are data sets, and ``lines``, where given, are drawn instead of
-    joining the points. In a history, they are bands of documents.
+    Attributes:
+        kind: "curves" (over rates, one line per method), "traces" (lines over any axis with a legend of their
+            own), "bars", "dots" (means with intervals), "heat", "history" (of outliers) or "histogram".
+        methods: the series or rows.
+        xs: places of the horizontal axis; of bars and dots, their parts; of a histogram, its edges.
+        points: the figures.
+        gaps: places without one.
+        lines: of traces, what is drawn instead of joining the points.
+        title: above the picture.
+        measure: what the figures are.
+        x_title: of the horizontal axis.
+        dataset: whose.
+        series: what one of the methods is called.
+        rules: (place, name) of lines across a picture with lines, or down one with dots.
+        x_form, y_form: how figures of an axis are written, in the notation of d3.
+        x_domain, y_domain: where an axis begins and ends.
+        colours: numbers of the palette in place of the usual ones, for each method or part.
+        description: the picture in words where those made from the points would not do.
     """
 
     kind: str
-    dataset: str
-    measure: str
-    title: str
-    x_title: str
     methods: tuple[str, ...]
     xs: tuple[float | str, ...]
     points: tuple[Point, ...]
     gaps: tuple[Gap, ...] = ()
     lines: tuple[Point, ...] = ()
+    title: str = ""
+    measure: str = ""
+    x_title: str = ""
+    dataset: str = ""
+    series: str = "Method"
+    rules: tuple[tuple[float, str], ...] = ()
+    x_form: str = ""
+    y_form: str = ""
+    x_domain: tuple[float, float] | None = None
+    y_domain: tuple[float, float] | None = None
+    colours: tuple[int, ...] = ()
+    description: str = ""
 
     @property
     def words(self) -> str:
         """The picture in words, for readers who do not see it."""
+        if self.description:
+            return self.description
         lines = [f"{self.title}, {self.measure}."]
         for method in self.methods:
             mine = [p for p in self.points if p.method == method]
@@ -74,6 +113,13 @@ class Panel:
         return " ".join(lines)
 
 
+def _place(point: Point) -> str:
+    where = "" if isinstance(point.x, float) else f"{point.x} "
+    if point.difference is not None:
+        return f"{where}{point.mean:.3f} ({point.difference:+.3f})"
+    return f"{where}{point.text or format(point.mean, '.3f')}"
+
+
 def curves(summary: Summary, measure: str) -> tuple[Panel, ...]:
     """Means against the noise rate: a panel per data set and kind of noise that has two rates or more.
 
@@ -81,29 +127,23 @@ def curves(summary: Summary, measure: str) -> tuple[Panel, ...]:
     """
     panels = []
     for dataset in summary.datasets:
-        rows = _rows(summary, dataset, measure)
-        kinds = dict.fromkeys(r.level.noise for r in rows if not r.level.clean)
+        every = _rows(summary, dataset, measure)
+        kinds = dict.fromkeys(r.level.noise for r in every if not r.level.clean)
         for kind in kinds:
-            own_clean = any(r.level == Level(kind, 0.0) for r in rows)
+            own_clean = any(r.level == Level(kind, 0.0) for r in every)
             start = Level(kind, 0.0) if own_clean else Level("none", 0.0)
-            there = [r for r in rows if r.level == start or (r.level.noise == kind and not r.level.clean)]
-            rates = tuple(sorted({r.level.rate for r in there}))
-            if len(rates) < 2:
-                continue
-            panels.append(
-                Panel(
-                    "curves",
-                    dataset,
-                    measure,
-                    f"{dataset}, {kind} noise" if len(kinds) > 1 else dataset,
-                    f"rate of {kind} noise",
-                    summary.methods,
-                    rates,
-                    *_drawn(
-                        sorted(there, key=lambda r: r.level.rate), {r.level: r.level.rate for r in there}
-                    ),
-                )
-            )
+            rows = [r for r in every if r.level == start or (r.level.noise == kind and not r.level.clean)]
+            rows.sort(key=lambda r: r.level.rate)
+            rates = tuple(dict.fromkeys(r.level.rate for r in rows))
+            if len(rates) > 1:
+                figures = _figures(rows, {r.level: r.level.rate for r in rows})
+                title = f"{dataset}, {kind} noise" if len(kinds) > 1 else dataset
+                named: dict[str, Any] = {
+                    "title": title,
+                    "measure": measure,
+                    "x_title": f"rate of {kind} noise",
+                }
+                panels.append(Panel("curves", summary.methods, rates, *figures, **named, dataset=dataset))
     return tuple(panels)
 
 
@@ -114,9 +154,14 @@ def bars(summary: Summary, measure: str, level: Level) -> tuple[Panel, ...]:
         rows = [r for r in _rows(summary, dataset, measure) if r.level == level]
         if rows:
             title = f"{dataset}, {level.label}" if len(summary.levels) > 1 else dataset
-            there = tuple(m for m in summary.methods if any(r.method == m for r in rows))
-            drawn = _drawn(rows, {level: measure})
-            panels.append(Panel("bars", dataset, measure, title, measure, there, (measure,), *drawn))
+            named: dict[str, Any] = {
+                "title": title,
+                "measure": measure,
+                "x_title": measure,
+                "dataset": dataset,
+            }
+            figures = _figures(rows, {level: measure})
+            panels.append(Panel("bars", _methods(summary, rows), (measure,), *figures, **named))
     return tuple(panels)
 
 
@@ -127,24 +172,24 @@ def heat(summary: Summary, measure: str) -> tuple[Panel, ...]:
     for dataset in summary.datasets:
         rows = [r for r in _rows(summary, dataset, measure) if r.method != summary.baseline]
         levels = [v for v in summary.levels if any(r.level == v for r in rows)]
-        methods = tuple(m for m in summary.methods if any(r.method == m for r in rows))
-        if len(levels) > 1 and methods:
+        if len(levels) > 1:
             kinds = {v.noise for v in levels if not v.clean}
             one = f"rate of {min(kinds)} noise" if len(kinds) == 1 else ""
             names = {v: f"{v.rate:g}" if one and v.noise != "none" else v.label for v in levels}
-            panels.append(
-                Panel(
-                    "heat",
-                    dataset,
-                    measure,
-                    dataset,
-                    one or "noise",
-                    methods,
-                    tuple(dict.fromkeys(names.values())),
-                    *_drawn(rows, names, strength),
-                )
-            )
+            xs = tuple(dict.fromkeys(names.values()))
+            named: dict[str, Any] = {
+                "title": dataset,
+                "measure": measure,
+                "x_title": one or "noise",
+                "dataset": dataset,
+            }
+            figures = _figures(rows, names, strength)
+            panels.append(Panel("heat", _methods(summary, rows), xs, *figures, **named))
     return tuple(panels)
+
+
+def _methods(summary: Summary, rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(m for m in summary.methods if any(r.method == m for r in rows))
 
 
 def _rows(summary: Summary, dataset: str, measure: str) -> list[Row]:
@@ -159,24 +204,18 @@ def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
     against = summary.baseline is not None
 
     def size(row: Row) -> float | None:
-        if against:
-            return None if row.difference is None else abs(row.difference)
-        return row.mean
+        figure = row.difference if against else row.mean
+        return None if figure is None else abs(figure) if against else figure
 
     sizes = [s for r in summary.rows if r.measure == measure and (s := size(r)) is not None]
     low = 0.0 if against else min(sizes, default=0.0)
     span = max(sizes, default=0.0) - low
-
-    def strength(row: Row) -> float | None:
-        found = size(row)
-        return None if found is None else (found - low) / span if span > 0 else 0.0
-
-    return strength
+    return lambda row: None if (own := size(row)) is None else (own - low) / span if span > 0 else 0.0
 
 
-def _drawn(
+def _figures(
     rows: list[Row],
-    places: dict[Level, float] | dict[Level, str],
+    places: Mapping[Level, float] | Mapping[Level, str],
     strength: Callable[[Row], float | None] = lambda row: 0.0,
 ) -> tuple[tuple[Point, ...], tuple[Gap, ...]]:
     points, gaps = [], []
@@ -191,8 +230,130 @@ def _drawn(
     return tuple(points), tuple(gaps)
 
 
-def _place(point: Point) -> str:
-    where = "" if isinstance(point.x, float) else f"{point.x} "
-    if point.difference is not None:
-        return f"{where}{point.mean:.3f} ({point.difference:+.3f})"
-    return f"{where}{point.mean:.3f}"
+def kept_panels(
+    summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None
+) -> tuple[Panel, ...]:
+    """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set."""
+    one_of("axis", axis, AXES)
+    panels = []
+    for method in summary.methods:
+        shares = kept(summary, measure, method, floor=floor) if method != floor else ()
+        # a method that learns nothing keeps everything, which is no picture
+        if any(not k.level.clean and k.share != 1 for k in shares):
+            panels.append(kept_panel(shares, axis, measure, method))
+    return tuple(panels)
+
+
+def kept_panel(shares: Sequence[Kept], axis: str, measure: str, title: str) -> Panel:
+    """One picture of shares, at least one, of one or several grids; a clean point starts every line."""
+    points = []
+    kinds = {k.level.noise for k in shares if not k.level.clean}
+    for dataset in dict.fromkeys(k.dataset for k in shares):
+        mine = [k for k in shares if k.dataset == dataset]
+        for kind in dict.fromkeys(k.level.noise for k in mine if not k.level.clean):
+            series = dataset if len(kinds) == 1 else f"{dataset}, {kind}"
+            start = [k for k in mine if k.level.clean][:1]
+            noisy = [k for k in mine if k.level.noise == kind and not k.level.clean]
+            for k in sorted(start + noisy, key=lambda k: k.level.rate):
+                points.append(Point(series, float(k.pnoise if axis == "pnoise" else k.dnoise), k.share))
+    floor = shares[0].floor
+    what = "share of clean" if floor is None else f"share of clean above {floor.method}"
+    return _traces(title, f"{measure}, {what}", AXES[axis], points)
+
+
+def pair_noise_panels(summary: Summary, theory: str = "expected") -> tuple[Panel, ...]:
+    """A panel per kind of noise: pNoise against the rate, counted as points and in closed form as lines.
+
+    ``theory`` is "expected" for the queries as they are, "overall" for the overall shares of grades.
+    """
+    counted, closed = realised(summary, "pnoise"), realised(summary, theory)
+    panels = []
+    for kind in dict.fromkeys(level.noise for _, level in counted if not level.clean):
+        datasets = {d for d, level in counted if level.noise == kind and not level.clean}
+        places = [p for p in counted if p[0] in datasets and (p[1].clean or p[1].noise == kind)]
+        places.sort(key=lambda p: (summary.datasets.index(p[0]), p[1].rate))
+        points = [Point(d, level.rate, counted[d, level]) for d, level in places]
+        lines = [Point(d, level.rate, closed[d, level]) for d, level in places if (d, level) in closed]
+        panels.append(_traces(f"{kind} noise", "pNoise", f"rate of {kind} noise (dNoise)", points, lines))
+    return tuple(panels)
+
+
+def _traces(
+    title: str, measure: str, x_title: str, points: Sequence[Point], lines: Sequence[Point] = ()
+) -> Panel:
+    methods = tuple(dict.fromkeys(p.method for p in points))
+    xs = tuple(sorted({float(p.x) for p in (*points, *lines)}))
+    named: dict[str, Any] = {"title": title, "measure": measure, "x_title": x_title, "series": "Data set"}
+    return Panel("traces", methods, xs, tuple(points), lines=tuple(lines), **named)
+
+
+def history_panels(summary: Summary) -> list[tuple[str, Panel]]:
+    """The heat maps of outliers by iteration that the cells of a study brought along, each with its method.
+
+    Cells of several folds and seeds are averaged, each band weighing its documents.
+    """
+    histories: dict[tuple[str, Level, str], list[Mapping[str, Any]]] = {}
+    for cell in summary.cells:
+        if cell.status == "done" and "history" in cell.chosen:
+            histories.setdefault((cell.dataset, cell.level, cell.method), []).append(cell.chosen["history"])
+    panels = []
+    for (dataset, level, method), several in histories.items():
+        title = f"{dataset}, {level.label}" if len(summary.levels) > 1 else dataset
+        first = several[0]
+        alike = [h for h in several if np.shape(h["shares"]) == np.shape(first["shares"])]
+        panel = history_panel(*_together(alike), first=first["first"], last=first["last"], title=title)
+        panels.append((method, panel))
+    return panels
+
+
+def history_panel(
+    shares: npt.ArrayLike, sizes: npt.ArrayLike, *, first: int = 1, last: int = 1, title: str = ""
+) -> Panel:
+    """The heat map of outliers by iteration (Figure 6 of Marcuzzi et al. 2022).
+
+    Rows are bands: documents flagged by that share of the models, the most frequent on top; ``sizes`` counts
+    them. Columns are stretches of the training, from ``first`` to ``last`` trees. A cell of ``shares``
+    (bands, steps) is the share of the band's documents that a model of the stretch flags, on average; NaN is
+    a gap.
+
+    >>> history_panel([[0.1, 0.3], [1.0, 0.9]], [40, 2], last=100).methods
+    ('50–100 % (2)', '0–50 % (40)')
+    """
+    table, counts = np.asarray(shares, dtype=np.float64), np.asarray(sizes)
+    if table.ndim != 2 or counts.shape != (len(table),):
+        raise invalid("sizes", "must have one number per band of shares", f"{counts.shape} for {table.shape}")
+    n = len(counts)
+    bands = [f"{100 * b / n:g}–{100 * (b + 1) / n:g} % ({size:,})" for b, size in enumerate(counts.tolist())]
+    columns = stretches(first, last, table.shape[1])
+    cells = [
+        (band, x, share)
+        for band, row in zip(bands[::-1], table[::-1].tolist(), strict=True)
+        for x, share in zip(columns, row, strict=True)
+    ]
+    points = tuple(Point(band, x, share, strength=share) for band, x, share in cells if share == share)
+    gaps = tuple(Gap(band, x, "") for band, x, share in cells if share != share)
+    named: dict[str, Any] = {"title": title, "measure": "share flagged", "x_title": "trees of the model"}
+    series = "flagged by … of the models (documents)"
+    return Panel("history", tuple(bands[::-1]), tuple(columns), points, gaps, **named, series=series)
+
+
+def stretches(first: int, last: int, steps: int) -> list[str]:
+    """The models of every step, as ``outlier_history`` parts them.
+
+    >>> stretches(51, 60, 4)
+    ['51–53', '54–55', '56–58', '59–60']
+    """
+    models = last - first + 1
+    edges = [first - 1 - (-models * step // steps) for step in range(steps + 1)]
+    return [f"{a + 1}–{b}" if b > a + 1 else f"{b}" for a, b in itertools.pairwise(edges)]
+
+
+def _together(histories: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, IntArray]:
+    """The mean of several tables, weighted by documents, and the mean number of documents."""
+    sizes = np.array([h["sizes"] for h in histories], dtype=np.float64)
+    shares = np.array([h["shares"] for h in histories], dtype=np.float64)
+    flags = np.nansum(shares * sizes[:, :, None], axis=0)
+    counted = np.sum(~np.isnan(shares) * sizes[:, :, None], axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: FloatArray = flags / counted
+    return mean, np.rint(sizes.mean(axis=0)).astype(np.int64)

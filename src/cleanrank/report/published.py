@@ -23,6 +23,19 @@ from cleanrank.validation import one_of
 
 Z = 1.96
 AGREES, DIFFERS, NO_FIGURE, NOT_RUN = "agrees", "differs", "no published figure", "not run"
+RULE = (
+    "A figure agrees when it lies within 1.96 √(s² + e²) + r of the published one: s is the standard "
+    "deviation over seeds, e the bootstrap standard error over queries, r half a unit of the last published "
+    "digit."
+)
+# The shape of each verdict and the style of its word.
+VERDICT_MARKS: dict[str, tuple[str, str]] = {
+    AGREES: ("●", "ok"),
+    DIFFERS: ("✕", "bad"),
+    NO_FIGURE: ("○", "none"),
+    NOT_RUN: ("–", "none"),
+    "": ("○", "none"),
+}
 
 
 @dataclass(frozen=True)
@@ -141,30 +154,23 @@ def compare_published(summary: Summary, published: Sequence[Published]) -> tuple
     Rows without a published figure follow at the end.
     """
     matched: set[tuple[str, Level, str, str]] = set()
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     published = [replace(f, measure=canonical(f.measure)) for f in published]
     for figure in published:
         verdict = _verdict(summary, figure, decimals_of(figure, published))
-        found.append(verdict)
+        verdicts.append(verdict)
         if not figure.context and not verdict.fold:
             matched.add((verdict.dataset, verdict.level, verdict.method, verdict.measure))
     for row in summary.rows:
-        if (row.dataset, row.level, row.method, row.measure) not in matched:
-            complete = row.state == "complete"
-            found.append(
-                Verdict(
-                    row.dataset,
-                    row.level,
-                    row.method,
-                    row.measure,
-                    NO_FIGURE if complete and row.mean is not None else NOT_RUN,
-                    ours=row.mean if complete else None,
-                    low=row.low if complete else None,
-                    high=row.high if complete else None,
-                    note="" if complete else _lack(row),
-                )
-            )
-    return tuple(found)
+        name = (row.dataset, row.level, row.method, row.measure)
+        if name in matched:
+            continue
+        if row.state != "complete":
+            verdicts.append(Verdict(*name, NOT_RUN, note=_lack(row)))
+        else:
+            verdict_word = NOT_RUN if row.mean is None else NO_FIGURE
+            verdicts.append(Verdict(*name, verdict_word, row.mean, row.low, row.high))
+    return tuple(verdicts)
 
 
 def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
@@ -286,6 +292,11 @@ class MatrixRow:
     def __post_init__(self) -> None:
         one_of("status", self.status, STATUSES)
 
+    @property
+    def anchor(self) -> str:
+        """Its place on the page."""
+        return "recipe-" + "".join(c if c.isalnum() else "-" for c in self.recipe)
+
 
 def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, done: int = 1) -> str:
     """The status of a recipe from its verdicts and the count of its cells.
@@ -332,14 +343,12 @@ def matrix_row(
             if not f.context
         )
         return MatrixRow(recipe, title, command, group, figures, "not run")
-    there = {m for r in records if r.status == "done" for m in r.values}
-    needed = [
-        m for m in dict.fromkeys(canonical(f.measure) for f in published if not f.context) if m in there
-    ]
+    measured = {m for r in records if r.status == "done" for m in r.values}
+    judgeable = dict.fromkeys(canonical(f.measure) for f in published if not f.context)
+    needed = [m for m in judgeable if m in measured]
     summary = summarise(records, expected=expected, measures=needed or measures)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
-    shown = judged or [v for v in verdicts if v.level.clean] or verdicts
     figures = tuple(
         MatrixFigure(
             _what(v.dataset, v.level, v.method, v.measure, v.fold or None),
@@ -348,7 +357,7 @@ def matrix_row(
             None if v.low is None or v.high is None else (v.low, v.high),
             v.verdict,
         )
-        for v in shown
+        for v in judged or [v for v in verdicts if v.level.clean] or verdicts
     )
     count = {s: sum(c.status == s for c in summary.cells) for s in ("done", "failed", "missing")}
     status = status_of(

@@ -43,11 +43,11 @@ from cleanrank.report.grid import (
     in_order,
     plainly_clean,
 )
+from cleanrank.report.table import mark
 from cleanrank.types import Array, FloatArray, RunRecord
 from cleanrank.validation import one_of
 
 BETTER, WORSE = "▲", "▼"
-STRONG, USUAL = 0.01, 0.05
 AT_ONCE = 64  # rows of one bootstrap: its sums take 10,000 x 2 x 64 floats
 
 
@@ -92,7 +92,7 @@ class Row:
 
     @property
     def cells(self) -> int:
-        """How many cells were asked for."""
+        """How many cells are expected."""
         return self.done + self.failed + self.missing
 
     @property
@@ -103,9 +103,9 @@ class Row:
     @property
     def mark(self) -> str:
         """The significance mark: one triangle for p < .05 after Holm, two for p < .01; up is better."""
-        if self.p_holm is None or self.difference is None or self.p_holm >= USUAL:
+        if self.difference is None:
             return ""
-        return (BETTER if self.difference > 0 else WORSE) * (2 if self.p_holm < STRONG else 1)
+        return mark(self.p_holm, BETTER if self.difference > 0 else WORSE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,12 @@ class Summary:
     def find(self, dataset: str, level: Level, method: str, measure: str) -> Row | None:
         """The row of these four, if the grid has it."""
         return self._index.get((dataset, level, method, measure))
+
+    def only(self, measures: Sequence[str]) -> "Summary":
+        """The same figures of some of the measures, so that one summary serves several pages."""
+        names = tuple(one_of("measure", canonical(name), self.measures) for name in measures)
+        rows = tuple(r for name in names for r in self.rows if r.measure == name)
+        return replace(self, rows=rows, measures=names)
 
     @property
     def gaps(self) -> tuple[Cell, ...]:
@@ -156,7 +162,7 @@ def summarise(
         measures: the measures to show, as their text; all that occur unless given.
         baseline: the method the others are tested against; where ``expected`` leaves it out, nothing is
             tested.
-        expected: the cells that were asked for; a cell without a record is missing. Unless given, every
+        expected: the cells of the plan; a cell without a record is missing. Unless given, every
             method of a data set is expected at each of its noise levels with the folds and seeds that the
             method has anywhere.
         confidence: of the bootstrap interval.
@@ -167,9 +173,9 @@ def summarise(
     if not records:
         raise invalid("records", "must hold at least one run", 0, remedy="Run the recipe first.")
     expected = None if expected is None else list(expected)
-    found = by_cell(records)
-    cells, found = plainly_clean(all_cells(found, expected), found)
-    shown = _measures(found.values(), measures)
+    ran = by_cell(records)
+    cells, ran = plainly_clean(all_cells(ran, expected), ran)
+    names = _measures(ran.values(), measures)
     methods = in_order(c[3] for c in cells)
     if baseline not in methods and expected is not None:
         baseline = None  # a part of a plan need not hold it
@@ -183,32 +189,21 @@ def summarise(
     order = sorted(
         groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
     )  # the order of the pages, whatever order the cells ran in
-    rows = [_row(g, m, groups[g], found) for m in shown for g in order]
+    rows = [_row(g, m, groups[g], ran) for m in names for g in order]
     rows = _with_intervals(rows, confidence=confidence, resamples=resamples, seed=seed)
     if baseline is not None:
         rows = _tested(rows, baseline, permutations=permutations, seed=seed)
-    listed = tuple(_cell(i, found.get(i), shown) for g in order for i in sorted(groups[g], key=fold_and_seed))
-    return Summary(
-        tuple(rows),
-        listed,
-        datasets,
-        levels,
-        methods,
-        shown,
-        baseline,
-        confidence,
-        resamples,
-        permutations,
-        seed,
-    )
+    listed = tuple(_cell(i, ran.get(i), names) for g in order for i in sorted(groups[g], key=fold_and_seed))
+    settings = (confidence, resamples, permutations, seed)
+    return Summary(tuple(rows), listed, datasets, levels, methods, names, baseline, *settings)
 
 
-def _measures(records: Iterable[RunRecord], chosen: Sequence[str] | None) -> tuple[str, ...]:
-    there = in_order(name for r in records if r.status == "done" for name in r.values)
-    if not chosen:
-        return there
-    named = [canonical(name) for name in chosen]
-    return tuple(one_of("measure", name, there) for name in named) if there else tuple(named)
+def _measures(records: Iterable[RunRecord], names: Sequence[str] | None) -> tuple[str, ...]:
+    measured = in_order(name for r in records if r.status == "done" for name in r.values)
+    if not names:
+        return measured
+    names = tuple(canonical(name) for name in names)
+    return tuple(one_of("measure", name, measured) for name in names) if measured else names
 
 
 def canonical(measure: str) -> str:
@@ -225,19 +220,14 @@ def canonical(measure: str) -> str:
 
 def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Cell:
     dataset, level, fold, method, seed = name
+    cell = Cell(dataset, level, method, fold, seed, "missing")
     if record is None:
-        return Cell(dataset, level, method, fold, seed, "missing")
+        return cell
     if record.status != "done":
-        return Cell(
-            dataset, level, method, fold, seed, "failed", error=record.error, wall_seconds=record.wall_seconds
-        )
-    return Cell(
-        dataset,
-        level,
-        method,
-        fold,
-        seed,
-        "done",
+        return replace(cell, status="failed", error=record.error, wall_seconds=record.wall_seconds)
+    return replace(
+        cell,
+        status="done",
         means={m: _cell_mean(record, m) for m in measures if m in record.values},
         n_queries=max((len(v) for v in record.values.values()), default=0),
         chosen=record.chosen,
@@ -246,8 +236,8 @@ def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Ce
 
 
 def _plain_mean(values: Array) -> float:
-    there = values[~np.isnan(values)]
-    return math.fsum(there) / len(there) if len(there) else math.nan
+    counted = values[~np.isnan(values)]
+    return math.fsum(counted) / len(counted) if len(counted) else math.nan
 
 
 def _cell_mean(record: RunRecord, measure: str) -> float:
@@ -260,24 +250,17 @@ def _weighs_its_own_way(record: RunRecord, measure: str) -> bool:
 
 
 def _row(
-    group: tuple[str, Level, str],
-    measure: str,
-    cells: Sequence[CellId],
-    found: Mapping[CellId, RunRecord],
+    group: tuple[str, Level, str], measure: str, cells: Sequence[CellId], records: Mapping[CellId, RunRecord]
 ) -> Row:
-    there = {c: found[c] for c in cells if c in found}
-    done = {c: r for c, r in there.items() if r.status == "done" and measure in r.values}
-    dataset, level, method = group
+    ran = {c: records[c] for c in cells if c in records}
+    done = {c: r for c, r in ran.items() if r.status == "done" and measure in r.values}
+    failed = sum(r.status != "done" for r in ran.values())
     row = Row(
-        dataset,
-        level,
-        method,
+        *group,
         measure,
         done=len(done),
-        failed=sum(r.status != "done" for r in there.values()),
-        missing=len(cells)
-        - len(there)
-        + sum(r.status == "done" and measure not in r.values for r in there.values()),
+        failed=failed,
+        missing=len(cells) - len(done) - failed,
         n_folds=len({c[2] for c in cells}),
         n_seeds=len({c[4] for c in cells}),
     )

@@ -70,16 +70,17 @@
     });
   }
 
+  // Pictures: those with data by choice follow the controls, the others are drawn once.
   const block = document.getElementById("charts");
-  const measure = document.getElementById("measure");
-  if (!block || !measure || !window.vegaEmbed) return;
+  if (!block || !window.vegaEmbed) return;
   const { charts } = JSON.parse(block.textContent);
+  const measure = document.getElementById("measure");
   const level = document.getElementById("level");
   const outliers = document.getElementById("outliers");
   const legend = [...document.querySelectorAll(".legend button")];
   const turn = new Map();
 
-  async function draw(chart) {
+  function chosen(chart) {
     const keys = { bars: () => measure.value + " | " + (level ? level.value : chart.only), history: () => outliers.value };
     const key = chart.kind in keys ? keys[chart.kind]() : measure.value;
     const all = ["traces", "history"].includes(chart.kind);  // their series are no methods
@@ -87,12 +88,18 @@
     const place = document.getElementById(chart.id);
     const figure = place.closest("figure");
     figure.hidden = !(key in chart.data);
-    if (figure.hidden) return;
+    if (figure.hidden) return null;
     const spec = structuredClone(chart.spec);
     spec.data = { values: chart.data[key].filter((d) => all || shown.has(d.method)) };
     if (chart.step) spec.height = chart.step * Math.max(1, new Set(spec.data.values.map((d) => d.method)).size);
     if (chart.measured) figure.querySelector(".measure").textContent = " · " + key.replace(" | ", " · ");
     place.setAttribute("aria-label", chart.words[key]);
+    return spec;
+  }
+  async function draw(chart) {
+    const spec = chart.data ? chosen(chart) : chart.spec;
+    if (!spec) return;
+    const place = document.getElementById(chart.id);
     const mine = (turn.get(chart.id) || 0) + 1;
     turn.set(chart.id, mine);
     const box = document.createElement("div");
@@ -113,7 +120,7 @@
   function nameMeasure() {
     document.getElementById("convention").textContent = measure.selectedOptions[0].dataset.words;
   }
-  measure.addEventListener("change", () => { nameMeasure(); drawAll(); });
+  if (measure) measure.addEventListener("change", () => { nameMeasure(); drawAll(); });
   if (outliers) outliers.addEventListener("change", () => drawAll("history"));
   if (level) level.addEventListener("change", () => drawAll("bars"));
   for (const button of legend) {
