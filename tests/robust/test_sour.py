@@ -5,9 +5,8 @@ from sklearn.base import clone
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.sour import watch_training
-from tests.oracles import same_data
-from cleanrank.issues.sour import watch_training
 from cleanrank.rankers.trees import TreeParams
+from tests.oracles import same_data
 
 QUICK = {"start": 5, "end": 15, "n_estimators": 15, "num_leaves": 7, "min_child_samples": 5}
 

@@ -87,7 +87,6 @@ def find_issues(
     from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
-
     from cleanrank.rankers.trees import TreeModel
 
     one_of("detector", method, DETECTORS)

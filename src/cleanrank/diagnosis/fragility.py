@@ -20,6 +20,7 @@ import numpy.typing as npt
 from cleanrank.data.catalogue import entry_of
 from cleanrank.noise.pair_noise import (
     composition,
+    order_probabilities,
     pnoise_curve,
     pnoise_expected,
     pooled_pnoise,
@@ -264,7 +265,7 @@ def merged_pnoise(
 ) -> float:
     """Pooled pNoise when labels drawn from ``matrix`` on the fine scale, and the truth, are merged."""
     new = np.asarray(groups)
-    G, A = _orders(np.asarray(matrix, dtype=np.float64) @ np.eye(new.max() + 1)[new])
+    G, A = order_probabilities(np.asarray(matrix, dtype=np.float64) @ np.eye(new.max() + 1)[new])
     same, other = composition(counts)
     tied = new[:, None] == new[None, :]
     new_come = float(same @ np.diag(A)) + float((other * A * tied).sum())

@@ -109,7 +109,7 @@ def _thetas(fold: int, options: Mapping[str, Any]) -> Splits:
 
 
 def identity_of(name: str, fold: int, options: Mapping[str, Any], *, hashes: "Store | None" = None) -> str:
-    """What distinguishes these data from all others; ``hashes`` remembers those of files, which may be large."""
+    """What distinguishes these data from all others; ``hashes`` remembers hashes of large files."""
     if name in GENERATORS:
         return f"{name} {GENERATORS[name].version}"
     whole = hashlib.sha256()

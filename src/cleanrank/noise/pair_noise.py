@@ -262,15 +262,13 @@ def pooled_pnoise(
     matrix: npt.ArrayLike, same: FloatArray, other: FloatArray, *, new_weight: float = 0.5
 ) -> float:
     """Expected wrong pairs over expected pairs, summed over queries of a given composition."""
-    G, A = _orders(np.asarray(matrix, dtype=np.float64))
-    new = float(same @ np.diag(A))
-    pairs = new + float((other * A).sum())
-    return (new_weight * new + float((other * G).sum())) / pairs if pairs > 0 else float("nan")
+    T = np.asarray(matrix, dtype=np.float64)
+    return float(expected_pair_noise(T, same, other, new_weight=new_weight))
 
 
 def query_pnoise(matrix: npt.ArrayLike, counts: IntArray, *, new_weight: float = 0.5) -> FloatArray:
     """The same ratio for every query alone; NaN where a query expects no pair of different given grades."""
-    G, A = _orders(np.asarray(matrix, dtype=np.float64))
+    G, A = order_probabilities(np.asarray(matrix, dtype=np.float64))
     own = np.diag(A)
     ratios = np.empty(len(counts))
     rows = max(1, _BLOCK // counts.shape[1] ** 2)
@@ -282,11 +280,6 @@ def query_pnoise(matrix: npt.ArrayLike, counts: IntArray, *, new_weight: float =
         with np.errstate(invalid="ignore", divide="ignore"):
             ratios[start : start + rows] = (new_weight * new + wrong) / every
     return ratios
-
-
-def _orders(T: FloatArray) -> tuple[FloatArray, FloatArray]:
-    G = T @ np.tril(np.ones_like(T), -1) @ T.T
-    return G, G + G.T
 
 
 def new_come_share(

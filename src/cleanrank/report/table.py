@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.metrics.evaluation import Comparison, Evaluation
+from cleanrank.metrics.comparison import Comparison
+from cleanrank.metrics.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from jinja2 import Environment
