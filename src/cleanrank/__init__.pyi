@@ -1,5 +1,6 @@
 """The public names: the one list of them, for type checkers and for ``__init__.py``."""
 
+from cleanrank.cleaning import Cleaned as Cleaned
 from cleanrank.cleaning import clean as clean
 from cleanrank.clicks.logs import ClickLog as ClickLog
 from cleanrank.clicks.simulate import simulate_clicks as simulate_clicks
@@ -17,7 +18,12 @@ from cleanrank.data.synthetic import make_ranking as make_ranking
 from cleanrank.data.trec import read_qrels as read_qrels
 from cleanrank.data.trec import read_run as read_run
 from cleanrank.diagnosis.diagnose import diagnose as diagnose
+from cleanrank.errors import BadFileError as BadFileError
 from cleanrank.errors import CleanrankError as CleanrankError
+from cleanrank.errors import InvalidInputError as InvalidInputError
+from cleanrank.errors import MissingDataError as MissingDataError
+from cleanrank.errors import UnknownNameError as UnknownNameError
+from cleanrank.experiments.driver import reproduce as reproduce
 from cleanrank.issues.find import find_label_issues as find_label_issues
 from cleanrank.issues.noise import estimate_noise as estimate_noise
 from cleanrank.issues.table import LabelIssues as LabelIssues
