@@ -126,9 +126,6 @@ def compare(
         correction: "holm" over all systems and measures compared, or None.
         n_jobs: threads; results do not depend on it.
 
-    Returns:
-        Means, differences, intervals and p-values by system and measure.
-
     The test is on the differences per query; for pooled measures these are query_weight x value over the
     mean weight, so that their mean is the pooled figure.
 

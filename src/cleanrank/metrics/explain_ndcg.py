@@ -123,9 +123,6 @@ def explain_ndcg(
         k: the cut-off.
         doc_ids: names of the documents, which trec_eval breaks ties by; without them they rise with the rows.
 
-    Returns:
-        The ranked documents, the value of every convention and tool, and the steps between them.
-
     >>> explanation = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3)
     >>> {name: round(value, 3) for name, value in explanation.values.items()}
     {'lightgbm': 0.659, 'skip': 0.659, 'letor': 0.908, 'haddad': 0.67}

@@ -195,11 +195,7 @@ def grade_values(m: Measure, n_grades: int) -> FloatArray:
 
 
 def coefficients(m: Measure, T: FloatArray) -> FloatArray:
-    """What a label (or pair of labels) contributes, so that its mean over the noise is the true value.
-
-    >>> coefficients(Measure("precision", 1), np.array([[0.9, 0.1], [0.1, 0.9]])).round(4).tolist()
-    [-0.125, 1.125]
-    """
+    """What a label (or pair of labels) contributes, so that its mean over the noise is the true value."""
     inverse = np.linalg.inv(T)
     g = grade_values(m, len(T))
     return inverse @ g if g.ndim == 1 else (inverse @ g @ inverse.T).ravel()

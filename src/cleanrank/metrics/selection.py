@@ -101,9 +101,6 @@ def select_model(
         repetitions: B, of the noise and of the resampling of queries.
         seed: of both.
 
-    Returns:
-        The winner, what decided, and how stable each criterion is.
-
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(60, 5, seed=0)
     >>> rng = np.random.default_rng(0)

@@ -45,32 +45,19 @@ TILT = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What all losses and measures are tried on.
+    """What all losses and measures are tried on."""
 
-    Attributes:
-        y: (N,) true grades.
-        indptr: (Q + 1,) row offsets.
-        n_grades: C.
-        scores: (S, N).
-        labels: (D, N) noisy grades.
-    """
-
-    y: Array
-    indptr: IntArray
-    n_grades: int
-    scores: FloatArray
-    labels: Array
+    y: Array  # (N,) true grades
+    indptr: IntArray  # (Q + 1,) row offsets
+    n_grades: int  # C
+    scores: FloatArray  # (S, N)
+    labels: Array  # (D, N) noisy grades
 
 
 def make_labels(
     prevalence: FloatArray, n_docs: int, rng: np.random.Generator, n_grades: int = 2
 ) -> tuple[Array, IntArray]:
-    """True grades of queries with these shares of relevant documents; each has a grade 0 and a higher one.
-
-    >>> y, indptr = make_labels(np.array([0.2, 0.8]), 50, np.random.default_rng(0))
-    >>> np.add.reduceat(y, indptr[:-1]).tolist()
-    [10, 40]
-    """
+    """True grades of queries with these shares of relevant documents; each has a grade 0 and a higher one."""
     relevant = np.clip(np.rint(prevalence * n_docs).astype(int), 1, n_docs - 1)
     y = (np.arange(n_docs) < relevant[:, None]).astype(np.int32)
     if n_grades > 2:

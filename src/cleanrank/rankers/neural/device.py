@@ -26,15 +26,10 @@ CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes that train one model together.
+    """The processes that train one model together."""
 
-    Attributes:
-        rank: the number of this one, from 0.
-        world: how many there are.
-    """
-
-    rank: int = 0
-    world: int = 1
+    rank: int = 0  # the number of this one, from 0
+    world: int = 1  # how many there are
 
     @property
     def first(self) -> bool:
@@ -71,11 +66,7 @@ class Processes:
 
 
 def device_of(name: str = "auto") -> torch.device:
-    """The device of a name; "auto" is this process's GPU where there is one.
-
-    >>> device_of("cpu")
-    device(type='cpu')
-    """
+    """The device of a name; "auto" is this process's GPU where there is one."""
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if name == "auto":
         return torch.device("cuda", local) if torch.cuda.is_available() else torch.device("cpu")
