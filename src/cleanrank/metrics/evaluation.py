@@ -209,12 +209,9 @@ def check_grades(measures: tuple[Measure, ...], y: Array, gains: Array | None) -
     most = int(y.max(initial=0))
     for m in measures:
         if m.name == "err" and most > (m.max_grade or 0):
-            raise invalid(
-                f"max_grade of {str(m)!r}",
-                "must be at least the highest grade of the data",
-                f"{m.max_grade} for the grade {most}",
-                remedy=f"Write 'err:max_grade={most}'." if most <= MAX_EXP_GRADE else "Use fewer grades.",
-            )
+            subject, rule = f"max_grade of {str(m)!r}", "must be at least the highest grade of the data"
+            remedy = f"Write 'err:max_grade={most}'." if most <= MAX_EXP_GRADE else "Use fewer grades."
+            raise invalid(subject, rule, f"{m.max_grade} for the grade {most}", remedy=remedy)
         if m.gain == "exp" and gains is None and most > MAX_EXP_GRADE:
             rule = f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1"
             remedy = f"Use '{m}:gain=linear' or give gains=."

@@ -49,29 +49,17 @@ class RiskKind:
 
 @dataclass(frozen=True, repr=False)
 class Cutoff:
-    """Where to cut, and what is guaranteed.
+    """Where to cut, and what is guaranteed."""
 
-    Attributes:
-        at: the least score shown (cut "score") or how many documents (cut "rank").
-        cut: "score" or "rank".
-        risk: one of RISKS.
-        alpha: the limit of the risk.
-        delta: the probability that the limit is broken.
-        n_queries: queries that the guarantee rests on.
-        empirical: the mean risk of these queries at the cut.
-        upper: the upper confidence bound of the risk at the cut.
-        trivial: whether only showing everything (or nothing) could be guaranteed.
-    """
-
-    at: float
-    cut: str
-    risk: str
-    alpha: float
-    delta: float
-    n_queries: int
-    empirical: float
-    upper: float
-    trivial: bool
+    at: float  # the least score shown (cut "score") or how many documents (cut "rank")
+    cut: str  # "score" or "rank"
+    risk: str  # one of RISKS
+    alpha: float  # the limit of the risk
+    delta: float  # the probability that the limit is broken
+    n_queries: int  # queries that the guarantee rests on
+    empirical: float  # the mean risk of these queries at the cut
+    upper: float  # the upper confidence bound of the risk at the cut
+    trivial: bool  # whether only showing everything (or nothing) could be guaranteed
 
     @property
     def statement(self) -> str:

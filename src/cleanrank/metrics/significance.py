@@ -177,7 +177,7 @@ def mean_intervals(
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """``bootstrap_interval`` of each line of values (M, Q), all from the same resamples of queries."""
-    check_level(level)
+    check_number("level", level, above=0, below=1)
     resamples = checked_count("resamples", resamples)
     skipped = np.isnan(values)
     w = np.where(skipped, 0.0, weights)
@@ -202,11 +202,6 @@ def quantiles(means: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         if len(kept):
             low[m], high[m] = np.quantile(kept, ends)
     return low, high
-
-
-def check_level(level: float) -> None:
-    """Refuses a level of confidence outside (0, 1)."""
-    check_number("level", level, above=0, below=1)
 
 
 def checked_count(name: str, value: Any, also: str = "") -> int:

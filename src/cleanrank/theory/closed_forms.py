@@ -50,13 +50,9 @@ def is_label_symmetric(loss: str | BinaryLoss) -> bool:
         return flat
     if not flat or not np.isclose(total[0], base.constant, rtol=TOLERANCE, atol=TOLERANCE):
         worst = int(np.abs(total - base.constant).argmax())
-        raise invalid(
-            f"the constant of loss {base.name!r}",
-            "must be l(a, 1) + l(a, 0) for every logit",
-            f"{base.constant:g} where the sum is {total[worst]:g}",
-            at=f"logit {PROBES[worst]:g}",
-            remedy="State constant=None.",
-        )
+        subject, rule = f"the constant of loss {base.name!r}", "must be l(a, 1) + l(a, 0) for every logit"
+        value, at = f"{base.constant:g} where the sum is {total[worst]:g}", f"logit {PROBES[worst]:g}"
+        raise invalid(subject, rule, value, at=at, remedy="State constant=None.")
     return True
 
 
@@ -86,8 +82,6 @@ def auc_slope(
 
     >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9), 4)
     0.4878
-    >>> round(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9, n_docs=50), 4)
-    0.5114
     """
     one_of("weighting", weighting, ("macro", "micro"))
     check_number("gamma0", gamma0, least=0, most=1)

@@ -69,8 +69,6 @@ def optimal_alpha(
 
     >>> optimal_alpha(0.05, 0.05).value, optimal_alpha(0.05, 0.05, lambdarank=True).approximate
     (0.1, True)
-    >>> round(float(optimal_alpha(0.5037, 0.0373, pairs="points", prevalence=0.0281, loss="sigmoid")), 4)
-    0.5185
     """
     one_of("pairs", pairs, READINGS)
     check_number("e_plus", e_plus, least=0, most=1)

@@ -27,7 +27,7 @@ from cleanrank.jit import kernel, prange
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.metrics.evaluation import query_values, weighted_means
 from cleanrank.metrics.measure import Measure
-from cleanrank.ragged import indptr_of, query_of_row, ranks
+from cleanrank.ragged import indptr_of, query_of_row, ranks, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
@@ -67,8 +67,7 @@ def make_labels(
 
 def shares(y: Array, indptr: IntArray) -> FloatArray:
     """The share of relevant documents of every query."""
-    relevant = np.bincount(query_of_row(indptr), weights=y > 0, minlength=len(indptr) - 1)
-    return np.asarray(relevant / np.maximum(np.diff(indptr), 1))
+    return np.asarray(segment_sum(y > 0, indptr) / np.maximum(np.diff(indptr), 1))
 
 
 def even_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:

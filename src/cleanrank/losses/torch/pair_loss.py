@@ -57,7 +57,8 @@ class PairwiseLoss(BatchLoss):
             self.mixture, self.block,
         )  # fmt: skip
         n_pairs = pair_weight(self.pairs, y, batch.weights)
-        factor = self._factors(batch, n_pairs)
+        share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
+        factor = list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(y.dtype)
         risk = (factor * pair_sums(batch.scores, pairs)).sum()
         if self.peers is None:
             return risk
@@ -66,11 +67,6 @@ class PairwiseLoss(BatchLoss):
         urn = pair_urn(self.pairs, y, batch.weights, factor)
         drawn = PairPeers(urn, y, self.peers.loss, self.sigma, draws, source, swap)
         return risk - self.peers.alpha * pair_peers(batch.scores, drawn)
-
-    def _factors(self, batch: Batch, n_pairs: Tensor) -> Tensor:
-        """The factor of every list's pair sum."""
-        share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
-        return list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(batch.labels.dtype)
 
     def on_preferences(
         self,
@@ -350,10 +346,7 @@ def pair_peers(scores: Tensor, peers: PairPeers) -> Tensor:
 def point_peers(
     logits: Tensor, targets: Tensor, weights: Tensor, loss: BinaryLoss, generator: torch.Generator
 ) -> Tensor:
-    """The same for flat members: the sum over draws of l(logit of one, target of another).
-
-    ``weights`` (n,) are the members' weights in the risk; gradients flow through the logits.
-    """
+    """The same for flat members of these weights in the risk; gradients flow through the logits."""
     if len(logits) == 0:
         return logits.sum()
     urn = Urn(weights)

@@ -81,10 +81,14 @@ class Ranked:
     order: Tensor
 
     @property
+    def ranks(self) -> Tensor:
+        """1..L."""
+        return torch.arange(1, self.labels.shape[1] + 1, device=self.labels.device, dtype=self.labels.dtype)
+
+    @property
     def inverse_rank(self) -> Tensor:
         """1 / r where r counts, 0 beyond the cut-off and at padding."""
-        r = torch.arange(1, self.labels.shape[1] + 1, device=self.labels.device, dtype=self.labels.dtype)
-        return self.counted(1.0 / r)
+        return self.counted(1.0 / self.ranks)
 
     @property
     def relevant(self) -> Tensor:
@@ -148,8 +152,7 @@ def _inverse(values: Tensor) -> Tensor:
 
 
 def _rank(lists: Ranked) -> Tensor:
-    r = torch.arange(1, lists.labels.shape[1] + 1, device=lists.labels.device, dtype=lists.labels.dtype)
-    return lists.unsorted(r.expand_as(lists.labels).contiguous())
+    return lists.unsorted(lists.ranks.expand_as(lists.labels).contiguous())
 
 
 def _gain_swap(lists: Ranked) -> Swap:

@@ -101,14 +101,6 @@ def joined(device: torch.device) -> Iterator[Processes]:
         distributed.destroy_process_group()
 
 
-@contextlib.contextmanager
-def own_streams(device: torch.device) -> Iterator[None]:
-    """Lets a block seed torch's streams of random numbers; they go on as before after it."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield
-
-
 def seed_streams(seed: int, device: torch.device) -> None:
     """Seeds torch's streams of the processor and of one GPU; ``torch.manual_seed`` would reach every GPU."""
     torch.default_generator.manual_seed(seed)

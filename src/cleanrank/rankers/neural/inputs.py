@@ -4,7 +4,7 @@ Queries are drawn in a new order in every epoch and cut into batches of queries 
 that padding scores to the longest of a batch wastes little; documents themselves are never padded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,8 +181,8 @@ def _minmax(column: Array) -> tuple[float, float]:
     return (low + high) / 2, (high - low) / 2
 
 
-def _none(column: Array) -> tuple[float, float]:
-    return 0.0, 1.0
-
-
-SCALINGS = {"zscore": _zscore, "minmax": _minmax, "none": _none}
+SCALINGS: dict[str, Callable[[Array], tuple[float, float]]] = {
+    "zscore": _zscore,
+    "minmax": _minmax,
+    "none": lambda column: (0.0, 1.0),
+}

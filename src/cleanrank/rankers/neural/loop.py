@@ -27,7 +27,6 @@ from cleanrank.rankers.neural.device import (
     Processes,
     device_of,
     joined,
-    own_streams,
     seed_streams,
     settings,
 )
@@ -116,7 +115,7 @@ def train(
     tf32 = training.precision == "tf32"
     with (
         settings(n_jobs=training.n_jobs, deterministic=training.deterministic, tf32=tf32),
-        own_streams(device),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         joined(device) as processes,
     ):
         run = _Run(model.to(device), step, training, processes, device)
