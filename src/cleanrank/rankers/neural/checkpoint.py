@@ -181,11 +181,9 @@ def _slots(tensors: Mapping[str, Array], parameters: Sequence[torch.nn.Parameter
 
 
 def _cannot_resume(path: Path, why: str) -> NoReturn:
-    raise BadFileError(
-        f"checkpoint {str(path)!r} must hold a whole training: {' '.join(why.split())}. "
-        "Remove it to start anew.",
-        str(path),
-    )
+    rule = f"must hold a whole training: {' '.join(why.split())}"
+    message = error_text(f"checkpoint {str(path)!r}", rule, remedy="Remove it to start anew.")
+    raise BadFileError(message, str(path))
 
 
 def _refuse_another(path: Path, saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:

@@ -22,14 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cleanrank.errors import invalid
 from cleanrank.rankers.neural.checkpoint import TrainingState, Weights, check_place, load_state, save_state
-from cleanrank.rankers.neural.device import (
-    PRECISIONS,
-    Processes,
-    device_of,
-    joined,
-    seed_streams,
-    settings,
-)
+from cleanrank.rankers.neural.device import PRECISIONS, Processes, device_of, joined, seed_streams, settings
 from cleanrank.types import IntArray, Progress
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
