@@ -50,7 +50,7 @@ def flat_batches(X, lengths, batch_queries, device):
 
     indptr = indptr_of(lengths)
     cut = bucketed(lengths, batch_queries, np.random.default_rng(0))
-    return [torch.from_numpy(X[batch_of(indptr, q).rows]).to(device) for q in cut]
+    return [torch.from_numpy(X[batch_of(indptr, q).rows.numpy()]).to(device) for q in cut]
 
 
 def plain_products(features):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.errors import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError
 from cleanrank.losses.binary import LOSSES, BinaryLoss
 from cleanrank.losses.robust import peer
 
@@ -49,40 +49,6 @@ def test_the_right_alpha_undoes_flipped_clicks(name: str, missed: float, added: 
     np.testing.assert_allclose(noisy, kept * np.array(clean), rtol=1e-9)
 
 
-def test_expected_peers_are_the_mean_of_sampled_ones() -> None:
-    rng = np.random.default_rng(5)
-    logits, targets = rng.normal(0, 2, 40), rng.random(40) < 0.3
-    sampled = peer("hinge", 0.4, "sampled")
-    draws = np.array([sampled.value(logits, targets, rng).mean() for _ in range(4000)])
-    expected = peer("hinge", 0.4, prior=float(targets.mean())).value(logits, targets).mean()
-    assert abs(draws.mean() - expected) < 4 * draws.std() / np.sqrt(len(draws))
-
-
-def test_the_gradient_of_sampled_peers_is_numerical() -> None:
-    rng = np.random.default_rng(2)
-    logits, targets, weight = rng.normal(size=7), rng.integers(0, 2, 7), rng.random(7)
-    sampled, h = peer("logistic", 0.5, "sampled"), 1e-6
-
-    def total(a: np.ndarray) -> float:
-        return float(sampled.value(a, targets, np.random.default_rng(9), weight).sum())
-
-    found = sampled.gradient(logits, targets, np.random.default_rng(9), weight)
-    for i in range(7):
-        step = np.zeros(7)
-        step[i] = h
-        assert found[i] == pytest.approx((total(logits + step) - total(logits - step)) / (2 * h), abs=1e-8)
-
-
-def test_torch_draws_from_its_own_generator() -> None:
-    torch = pytest.importorskip("torch")
-    sampled = peer("logistic", 0.5, "sampled")
-    x = torch.randn(9, dtype=torch.float64, requires_grad=True)
-    t = (torch.arange(9) % 2).double()
-    sampled.value(x, t, torch.Generator().manual_seed(4)).sum().backward()
-    expected = sampled.gradient(x.detach(), t, torch.Generator().manual_seed(4))
-    torch.testing.assert_close(x.grad, expected)
-
-
 def test_constants_of_peers() -> None:
     assert peer("logistic", 1.0).constant == 0.0
     assert peer("logistic", 1.0, prior=0.3).constant is None
@@ -96,5 +62,3 @@ def test_what_is_refused() -> None:
         peer("logistic", 1.1)
     with pytest.raises(InvalidInputError, match="prior must be a number >= 0 and <= 1; got 2"):
         peer("logistic", 0.1, prior=2)
-    with pytest.raises(UnknownNameError, match=r"unknown mode of peers 'sample'. Did you mean 'sampled'"):
-        peer("logistic", 0.1, "sample")

@@ -5,8 +5,8 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, gce
-from cleanrank.losses.robust import SampledPeer, clipped, peer
-from cleanrank.losses.robust_specs import loss_of_spec, robust_loss
+from cleanrank.losses.robust import clipped, peer
+from cleanrank.losses.robust_specs import read_spec, robust_loss
 
 LOGITS = np.linspace(-6, 6, 25)
 
@@ -37,11 +37,13 @@ def test_a_mapping_is_not_changed() -> None:
 
 def test_sampled_peers_come_last_and_need_a_batch() -> None:
     spec = {"name": "peer", "alpha": 0.1, "mode": "sampled"}
-    assert isinstance(loss_of_spec(spec), SampledPeer)
+    assert read_spec(spec).peers.mode == "sampled"
     with pytest.raises(InvalidInputError, match="peers must be expected where there is no batch"):
         robust_loss(spec)
     with pytest.raises(InvalidInputError, match="sampled peers must come last"):
-        loss_of_spec([spec, "clipped"])
+        read_spec([spec, "clipped"])
+    with pytest.raises(UnknownNameError, match=r"unknown mode of peers 'sample'. Did you mean 'sampled'"):
+        robust_loss({**spec, "mode": "sample"})
 
 
 @pytest.mark.parametrize("name", ["gce", "sce", "taylor"])

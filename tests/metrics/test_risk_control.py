@@ -6,11 +6,11 @@ from scipy import stats
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.metrics import calibrate_cutoff
 from cleanrank.metrics.risk_control import (
     BOUNDS,
     RISKS,
     bentkus_p,
+    calibrate_cutoff,
     hoeffding_bentkus_p,
     hoeffding_p,
     upper_bound,

@@ -13,12 +13,12 @@ RATE, PATIENCE = 1e-3, 10
 
 def neural_ranker(settings: Mapping[str, Any], options: Mapping[str, Any], epochs: int) -> Any:
     """The NeuralRanker of the command's settings; options of its network are sorted out from its own."""
-    from cleanrank.rankers.neural.networks import NETWORKS
+    from cleanrank.rankers.neural.networks import NETWORKS, network_options
     from cleanrank.rankers.neural.ranker import NeuralRanker
 
     params = NeuralRanker().get_params()
     network = one_of("network", str(options.get("network", params["network"])), NETWORKS)
-    theirs = list(NETWORKS[network].__kwdefaults__ or {})
+    theirs = network_options(network)
     own, built = {}, {}
     for name, value in options.items():
         one_of("option of neural", name, sorted({*params, *theirs}))

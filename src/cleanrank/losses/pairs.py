@@ -29,20 +29,14 @@ def check_weighting(
     one_of("set of pairs", pairs, PAIR_SETS)
     one_of("weighting", weighting, PAIR_WEIGHTINGS)
     if (weighting == "prevalence") != (noise is not None):
-        raise invalid(
-            "noise",
-            "must be given for weighting='prevalence', and for it alone",
-            f"weighting={weighting!r}",
-            remedy="Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix.",
-        )
+        rule = "must be given for weighting='prevalence', and for it alone"
+        remedy = "Pass noise=(gamma0, gamma1), the probabilities that a label is kept, or a matrix."
+        raise invalid("noise", rule, f"weighting={weighting!r}", remedy=remedy)
     if noise is None:
         return None
     if pairs == "all_ordered":
-        raise invalid(
-            "weighting",
-            "must not be 'prevalence' for all_ordered pairs, whose number no label changes",
-            remedy="Use 'macro'.",
-        )
+        rule = "must not be 'prevalence' for all_ordered pairs, whose number no label changes"
+        raise invalid("weighting", rule, remedy="Use 'macro'.")
     return NoiseProfile.of(noise, n_grades, invertible=True).matrix
 
 
@@ -55,12 +49,8 @@ def check_peer_pairs(pairs: str, *, both_orders: bool = True) -> None:
         "strict": "strict pairs all have target 1, so that peers only shrink the loss by 1 - alpha",
         "strict_both": "which pairs are strict depends on the noise, so that no alpha undoes it",
     }[pairs]
-    raise invalid(
-        "pairs",
-        f"must be 'all_ordered' with peers: {why}",
-        repr(pairs),
-        remedy="Give pairs='all_ordered', and compare with a base on the same pairs.",
-    )
+    remedy = "Give pairs='all_ordered', and compare with a base on the same pairs."
+    raise invalid("pairs", f"must be 'all_ordered' with peers: {why}", repr(pairs), remedy=remedy)
 
 
 def clean_pair_share(shares: Values, n: Values, matrix: Values) -> Values:

@@ -1,7 +1,7 @@
 """Robust forms of a loss: loss -> loss, for points and pairs, NumPy, torch and trees alike.
 
     symmetrize       label-symmetric and bounded
-    peer             minus the loss of shuffled targets, expected or sampled from a batch
+    peer             minus the expected loss of shuffled targets
     bootstrap        the target mixed with the model's opinion
     label_smoothing  the target drawn towards 1/2
     clipped          cut at a value
@@ -12,8 +12,8 @@ T[true, given] is a 2 x 2 noise matrix of the targets. ``robust_specs`` makes th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from cleanrank.losses.binary import (
     BinaryLoss,
     Curve,
     Values,
-    as_floats,
     as_type,
     bell,
     binary_loss,
@@ -32,7 +31,7 @@ from cleanrank.losses.binary import (
 )
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import FloatArray
-from cleanrank.validation import check_number, is_number, one_of
+from cleanrank.validation import check_number, is_number
 
 ALPHA, EPS = 0.1, 0.05
 
@@ -52,12 +51,9 @@ def _mixed(loss: BinaryLoss, one: float, zero: float) -> Curve:
 
 def _needs_log_odds(form: str, loss: BinaryLoss) -> None:
     if not loss.log_odds:
-        raise invalid(
-            form,
-            "needs a loss whose logit is a log-odds, such as 'logistic'",
-            repr(loss.name),
-            remedy="Use 'logistic', or another robust form: symmetrize, peer, backward and clipped take any.",
-        )
+        rule = "needs a loss whose logit is a log-odds, such as 'logistic'"
+        remedy = "Use 'logistic', or another robust form: symmetrize, peer, backward and clipped take any."
+        raise invalid(form, rule, repr(loss.name), remedy=remedy)
 
 
 def symmetrize(loss: str | BinaryLoss) -> BinaryLoss:
@@ -226,92 +222,28 @@ def _bisected(curve: Curve, level: float, low: float, high: float) -> float:
     return (low + high) / 2
 
 
-@dataclass(frozen=True)
-class SampledPeer:
-    """Peers drawn from the batch: w_i l(a_i, t_i) - alpha w_j l(a_j, t_k), j and k uniform and independent.
-
-    The mean over the draws of the batch's mean is that of the expected form with the batch's share of
-    positive targets as ``prior``. Gradients flow through both terms.
-
-    >>> logits, targets = np.array([0.5, -1.0]), np.array([1, 0])
-    >>> SampledPeer(binary_loss("logistic"), 0.1).value(logits, targets, np.random.default_rng(0)).shape
-    (2,)
-    """
-
-    loss: BinaryLoss
-    alpha: float
-
-    @property
-    def name(self) -> str:
-        """How messages call it."""
-        return f"peer({self.loss.name}, alpha={self.alpha:g}, mode=sampled)"
-
-    def value(self, logit: Values, target: Values, generator: Any, weight: Values = 1.0) -> Values:
-        """One value per element of a flat batch; ``generator`` is NumPy's or torch's, as the arrays are."""
-        a, t = as_floats(logit), target
-        j, k = _draw_peers(a, generator)
-        w = weight if np.ndim(weight) == 0 else weight[j]
-        return weight * self.loss.value(a, t) - self.alpha * w * self.loss.value(a[j], t[k])
-
-    def gradient(self, logit: Values, target: Values, generator: Any, weight: Values = 1.0) -> Values:
-        """The derivative of the sum of ``value`` by every logit, for the same state of the generator."""
-        a, t = as_floats(logit), target
-        j, k = _draw_peers(a, generator)
-        w = weight if np.ndim(weight) == 0 else weight[j]
-        gradient = weight * self.loss.gradient(a, t)
-        drawn = self.alpha * w * self.loss.gradient(a[j], t[k])
-        if is_tensor(a):
-            return gradient.index_add(0, j, -drawn)
-        np.subtract.at(gradient, j, drawn)
-        return gradient
-
-
-def _draw_peers(a: Values, generator: Any) -> Values:
-    n = len(a)
-    if is_tensor(a):
-        return namespace(a).randint(n, (2, n), generator=generator, device=a.device)
-    return generator.integers(n, size=(2, n))
-
-
-@overload
-def peer(
-    loss: str | BinaryLoss, alpha: float = ..., mode: Literal["expected"] = ..., prior: float = ...
-) -> BinaryLoss: ...
-@overload
-def peer(
-    loss: str | BinaryLoss, alpha: float, mode: Literal["sampled"], prior: float = ...
-) -> SampledPeer: ...
-def peer(
-    loss: str | BinaryLoss, alpha: float = ALPHA, mode: str = "expected", prior: float = 0.5
-) -> BinaryLoss | SampledPeer:
+def peer(loss: str | BinaryLoss, alpha: float = ALPHA, prior: float = 0.5) -> BinaryLoss:
     """A loss minus ``alpha`` times that of peers, which keep their logit and take another one's target.
 
-    Expected: l(a, t) - alpha (prior l(a, 1) + (1 - prior) l(a, 0)). With ``prior`` 1/2, that of all ordered
-    pairs, RankNet becomes (1 - alpha) logistic - alpha d / 2, and alpha = e+ + e- undoes clicks that are
-    flipped at these rates, whatever the loss. alpha = 1 leaves the antisymmetric part alone, which has no
-    lower bound for an unbounded loss; beyond it the loss rewards what it should punish, so it is refused.
+    On average over the peers l(a, t) - alpha (prior l(a, 1) + (1 - prior) l(a, 0)). With ``prior`` 1/2, that
+    of all ordered pairs, RankNet becomes (1 - alpha) logistic - alpha d / 2, and alpha = e+ + e- undoes flips
+    at these rates, whatever the loss. alpha = 1 leaves the antisymmetric part alone, which has no lower bound
+    for an unbounded loss; beyond it the loss rewards what it should punish, so it is refused.
 
     Args:
         loss: any loss.
         alpha: weight of the peers in [0, 1].
-        mode: "expected" (the mean over all draws) or "sampled" (drawn from the batch, as published).
-        prior: the share of targets 1, for points that of the batch; not read by sampled peers.
+        prior: the share of targets 1, for points that of the batch.
 
     >>> round(float(peer("logistic", 1.0).value(3.0, 1)), 6)
     -1.5
     """
     base = binary_loss(loss)
-    one_of("mode of peers", mode, ("expected", "sampled"))
     if not (is_number(alpha) and 0 <= alpha <= 1):
-        raise invalid(
-            "alpha",
-            "must lie in [0, 1]: beyond 1 a model that ranks backwards has less loss",
-            repr(alpha),
-            remedy="For pairs the sum of the two flip rates is exact; the papers use .05 to .1.",
-        )
+        rule = "must lie in [0, 1]: beyond 1 a model that ranks backwards has less loss"
+        remedy = "For pairs the sum of the two flip rates is exact; the papers use .05 to .1."
+        raise invalid("alpha", rule, repr(alpha), remedy=remedy)
     check_number("prior", prior, least=0, most=1)
-    if mode == "sampled":
-        return SampledPeer(base, float(alpha))
     on, off = alpha * prior, alpha * (1 - prior)
     one, zero = _mixed(base, 1 - on, -off), _mixed(base, -on, 1 - off)
     return replace(

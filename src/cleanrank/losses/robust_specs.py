@@ -9,36 +9,26 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
+from cleanrank.losses import robust
 from cleanrank.losses.binary import LOSSES, BinaryLoss, binary_loss, gce, sce, taylor
-from cleanrank.losses.robust import (
-    ALPHA,
-    EPS,
-    SampledPeer,
-    backward,
-    bootstrap,
-    clipped,
-    forward,
-    label_smoothing,
-    peer,
-    symmetrize,
-)
+from cleanrank.losses.robust import ALPHA, EPS
 from cleanrank.validation import one_of
 
 Spec: TypeAlias = "str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None"
 
 
 # Those without an argument ``loss`` replace the logistic loss.
-ROBUST: dict[str, Callable[..., Any]] = {
-    "symmetrize": symmetrize,
-    "peer": peer,
-    "bootstrap": bootstrap,
-    "label_smoothing": label_smoothing,
+ROBUST: dict[str, Callable[..., BinaryLoss]] = {
+    "symmetrize": robust.symmetrize,
+    "peer": robust.peer,
+    "bootstrap": robust.bootstrap,
+    "label_smoothing": robust.label_smoothing,
     "gce": gce,
     "sce": sce,
     "taylor": taylor,
-    "forward": forward,
-    "backward": backward,
-    "clipped": clipped,
+    "forward": robust.forward,
+    "backward": robust.backward,
+    "clipped": robust.clipped,
 }
 
 
@@ -51,38 +41,51 @@ def robust_steps(spec: Spec) -> list[dict[str, Any]]:
     steps: list[Any] = [] if spec is None else list(spec) if isinstance(spec, list | tuple) else [spec]
     for step in steps:
         if not isinstance(step, str | Mapping):
-            raise invalid(
-                "robust",
-                "must be a name, a mapping with a name, or a list of these",
-                repr(step),
-                remedy=f"Known: {', '.join(ROBUST)}.",
-            )
+            rule = "must be a name, a mapping with a name, or a list of these"
+            raise invalid("robust", rule, repr(step), remedy=f"Known: {', '.join(ROBUST)}.")
     return [{"name": step} if isinstance(step, str) else dict(step) for step in steps]
 
 
-def loss_of_spec(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss | SampledPeer:
-    """The loss of a spec.
+def robust_loss(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss:
+    """The loss of a spec; sampled peers need a batch and are refused.
 
     Args:
-        spec: such as "symmetrize", {"name": "peer", "alpha": 0.1, "mode": "sampled"} or
+        spec: such as "symmetrize", {"name": "peer", "alpha": 0.1} or
             ["label_smoothing", {"name": "clipped", "at": 2}]; a mapping's "loss" replaces ``loss``.
         loss: what it is applied to.
+
+    >>> robust_loss({"name": "gce", "q": 0.5}).name, robust_loss("symmetrize", "hinge").constant
+    ('gce(q=0.5)', 1.0)
     """
-    made: BinaryLoss | SampledPeer = binary_loss(loss)
+    if any(map(_is_sampled, robust_steps(spec))):
+        raise invalid("peers", "must be expected where there is no batch to draw from", "mode='sampled'")
+    return _expected_loss(spec, loss)
+
+
+def _is_sampled(step: Mapping[str, Any]) -> bool:
+    modes = ("expected", "sampled")
+    return (
+        step.get("name") == "peer" and one_of("mode of peers", step.get("mode", modes[0]), modes) == modes[1]
+    )
+
+
+def _expected_loss(spec: Spec, loss: str | BinaryLoss) -> BinaryLoss:
+    """The loss of a spec with expected peers, whatever their mode."""
+    made = binary_loss(loss)
     for step in robust_steps(spec):
-        if isinstance(made, SampledPeer):
-            raise invalid("sampled peers", "must come last", remedy="Or use mode='expected'.")
         made = _applied(step, made)
     return made
 
 
-def _applied(step: Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | SampledPeer:
+def _applied(step: Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss:
     options = dict(step)
     if "name" not in options:
         raise invalid("a robust loss", "must have a name", options, remedy=f"Known: {', '.join(ROBUST)}.")
     name = one_of("robust loss", options.pop("name"), ROBUST)
     base = binary_loss(options.pop("loss", loss))
     parameters = list(inspect.signature(ROBUST[name]).parameters)
+    if name == "peer":
+        options.pop("mode", None)
     for option in options:
         one_of(f"option of {name}", option, [p for p in parameters if p != "loss"])
     if "matrix" in parameters and "matrix" not in options:
@@ -91,28 +94,12 @@ def _applied(step: Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss | SampledP
         )
     # By name: scikit-learn clones an estimator by copying its loss.
     if "loss" not in parameters and base.name != "logistic":
-        raise invalid(
-            name,
-            "is made of probabilities and stands for the logistic loss alone",
-            f"loss {base.name!r}",
-            remedy="Use loss='logistic', or a robust form that takes any loss: symmetrize, peer, clipped.",
-        )
+        rule = "is made of probabilities and stands for the logistic loss alone"
+        remedy = "Use loss='logistic', or a robust form that takes any loss: symmetrize, peer, clipped."
+        raise invalid(name, rule, f"loss {base.name!r}", remedy=remedy)
     if "loss" in parameters:
         options["loss"] = base
-    made: BinaryLoss | SampledPeer = ROBUST[name](**options)
-    return made
-
-
-def robust_loss(spec: Spec, loss: str | BinaryLoss = "logistic") -> BinaryLoss:
-    """The loss of a spec, as ``loss_of_spec``; sampled peers need a batch and are refused.
-
-    >>> robust_loss({"name": "gce", "q": 0.5}).name, robust_loss("symmetrize", "hinge").constant
-    ('gce(q=0.5)', 1.0)
-    """
-    made = loss_of_spec(spec, loss)
-    if isinstance(made, SampledPeer):
-        raise invalid("peers", "must be expected where there is no batch to draw from", "mode='sampled'")
-    return made
+    return ROBUST[name](**options)
 
 
 # ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
@@ -122,52 +109,34 @@ LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
 
 @dataclass(frozen=True)
 class Peers:
-    """The peers of a loss: l(a, t) - alpha l(a', t').
+    """The peers of a loss: l(a, t) - alpha l(a', t')."""
 
-    Attributes:
-        loss: l.
-        alpha: their weight.
-        mode: "expected" or "sampled".
-        prior: the share of targets 1 of expected peers; None for that of the batch.
-    """
-
-    loss: BinaryLoss
-    alpha: float
-    mode: str
-    prior: float | None
+    loss: BinaryLoss  # l
+    alpha: float  # their weight
+    mode: str  # "expected" or "sampled"
+    prior: float | None  # the share of targets 1 of expected peers; None for that of the batch
 
 
 @dataclass(frozen=True)
 class LossParts:
-    """A spec taken apart.
+    """A spec taken apart."""
 
-    Attributes:
-        base: the name of the binary loss at the bottom.
-        loss: the whole loss with expected peers; without them when they are sampled.
-        peerless: the loss without the peers that come last.
-        peers: the peers that come last.
-        has_peers: whether there are peers at any place.
-        mixture: the loss as a mixture of logistic losses, or None.
-    """
-
-    base: str
-    loss: BinaryLoss
-    peerless: BinaryLoss
-    peers: Peers | None
-    has_peers: bool
-    mixture: Mixture | None
+    base: str  # the name of the binary loss at the bottom
+    loss: BinaryLoss  # the whole loss with expected peers; without them when they are sampled
+    peerless: BinaryLoss  # the loss without the peers that come last
+    peers: Peers | None  # the peers that come last
+    has_peers: bool  # whether there are peers at any place
+    mixture: Mixture | None  # the loss as a mixture of logistic losses, or None
 
 
 def read_spec(spec: Spec, binary: str | BinaryLoss = "logistic") -> LossParts:
-    """Takes a spec apart; peers of weight 0 are left out, so that they are the base loss to the last bit.
-
-    >>> parts = read_spec({"name": "peer", "alpha": 0.2})
-    >>> parts.peers.alpha, parts.mixture
-    (0.2, ((0.9, -0.1), (-0.1, 0.9)))
-    """
+    """Takes a spec apart; peers of weight 0 are left out, so that they are the base loss to the last bit."""
+    steps = robust_steps(spec)
+    if any(map(_is_sampled, steps[:-1])):
+        raise invalid("sampled peers", "must come last", remedy="Or use mode='expected'.")
     # Read as a whole first, so that every complaint about a spec is worded in one place.
-    loss_of_spec(spec, binary)
-    steps = [step for step in robust_steps(spec) if step["name"] != "peer" or _alpha(step) != 0]
+    _expected_loss(spec, binary)
+    steps = [step for step in steps if step["name"] != "peer" or _alpha(step) != 0]
     base = binary_loss(steps[0].get("loss", binary) if steps else binary)
     peers = None
     if steps and steps[-1]["name"] == "peer":

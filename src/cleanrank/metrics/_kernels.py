@@ -289,10 +289,10 @@ def _binary_value(p: Array, code: Array, rank: Array, end: Array, counts: Array,
 
 @kernel()
 def _gain_value(
-    p: Array, gain: Array, given: bool, gain_of: Array, discount: Array, rank: Array, end: Array,
+    p: Array, gain: Array, has_gains: bool, gain_of: Array, discount: Array, rank: Array, end: Array,
     counts: Array, n: int, cut: int,
 ) -> float:  # fmt: skip
-    if given or len(counts) > MANY_GRADES:
+    if has_gains or len(counts) > MANY_GRADES:
         ideal = _ideal_by_sort(gain, discount, n, cut)
     else:
         ideal = _ideal_by_count(counts, gain_of, discount, cut)
@@ -306,7 +306,7 @@ def _gain_value(
 
 @kernel()
 def _value(
-    p: Array, code: Array, gain: Array, given: bool, gain_of: Array, discounts: Array, rank: Array,
+    p: Array, code: Array, gain: Array, has_gains: bool, gain_of: Array, discounts: Array, rank: Array,
     end: Array, counts: Array, n: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Value and weight of one measure on one ranked query; ``rank`` is already that of its ties."""
@@ -314,7 +314,7 @@ def _value(
     cut = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
     if kind in (NDCG, DCG):
         value = _gain_value(
-            p, gain, given, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut
+            p, gain, has_gains, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut
         )
     elif kind == ERR:
         if _from(counts, p[RELEVANT]) == 0:
@@ -341,7 +341,7 @@ def _value(
 
 @kernel()
 def _query_values(
-    plan: Array, code: Array, gains: Array, given: bool, gain_of: Array, discounts: Array, top: int,
+    plan: Array, code: Array, gains: Array, has_gains: bool, gain_of: Array, discounts: Array, top: int,
     score: Array, bits: Array, keys: Array, spare: Array, rank: Array, other: Array, end: Array,
     gain: Array, counts: Array, values: Array, weights: Array, q: int,
 ) -> None:  # fmt: skip
@@ -360,7 +360,7 @@ def _query_values(
     for m in range(len(plan)):
         p = plan[m]
         gained = p[CODE] in (NDCG, DCG)
-        if gained and given:
+        if gained and has_gains:
             _copy(gains, gain, n)
         elif gained:
             _look_up(gain_of[p[GAIN]], code, gain)
@@ -370,7 +370,9 @@ def _query_values(
                 _copy(code, gain, n)
             worst_order(rank, end, gain, other, n)
             use = other
-        values[m, q], weights[m, q] = _value(p, code, gain, given, gain_of, discounts, use, end, counts, n)
+        values[m, q], weights[m, q] = _value(
+            p, code, gain, has_gains, gain_of, discounts, use, end, counts, n
+        )
 
 
 @kernel()

@@ -15,28 +15,24 @@ from cleanrank.types import Array, FloatArray, IntArray
 def query_measures(
     measures: tuple[Measure, ...], y: Array, scores: Array, indptr: IntArray, gains: Array | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Values and weights, one row per measure and one column per query.
-
-    >>> query_measures((Measure("mrr"),), np.array([0, 1]), np.array([2.0, 1.0]), np.array([0, 2]), None)[0]
-    array([[0.5]])
-    """
+    """Values and weights, one row per measure and one column per query."""
     values = np.empty((len(measures), len(indptr) - 1))
     weights = np.ones_like(values)
     for q, (start, stop) in enumerate(pairwise(indptr)):
         grades, s = y[start:stop], scores[start:stop].astype(np.float64)
-        given = None if gains is None else gains[start:stop]
+        own_gains = None if gains is None else gains[start:stop]
         for m, measure in enumerate(measures):
-            values[m, q], weights[m, q] = _value(measure, grades, s, given)
+            values[m, q], weights[m, q] = _value(measure, grades, s, own_gains)
     return values, weights
 
 
-def _value(m: Measure, y: Array, s: FloatArray, given: Array | None) -> tuple[float, float]:
+def _value(m: Measure, y: Array, s: FloatArray, own_gains: Array | None) -> tuple[float, float]:
     if m.name in ("auc", "pairacc"):
         return _pair_value(m, y, s)
     if m.name == "tau":
         value = _tau(y, s)
     elif m.name in ("ndcg", "dcg"):
-        value = _gain_value(m, _gains(m, y) if given is None else given.astype(np.float64), s)
+        value = _gain_value(m, _gains(m, y) if own_gains is None else own_gains.astype(np.float64), s)
     elif m.name == "err":
         value = _err(m, (np.exp2(y.astype(float)) - 1.0) / 2.0 ** (m.max_grade or 0), s)
     else:

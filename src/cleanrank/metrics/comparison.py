@@ -59,6 +59,8 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain record per system and measure: what tables and files show."""
+        figures = {"difference": self.differences, "low": self.low, "high": self.high, "p": self.p_values}
+        counts = {"wins": self.wins, "ties": self.ties, "losses": self.losses}
         records = []
         for s, system in enumerate(self.systems):
             for m, measure in enumerate(self.measures):
@@ -69,16 +71,9 @@ class Comparison:
                     "baseline": system == self.baseline,
                 }
                 if system != self.baseline:
-                    row |= {
-                        "difference": float(self.differences[s, m]),
-                        "low": float(self.low[s, m]),
-                        "high": float(self.high[s, m]),
-                        "p": float(self.p_values[s, m]),
-                        "p_corrected": None if self.corrected is None else float(self.corrected[s, m]),
-                        "wins": int(self.wins[s, m]),
-                        "ties": int(self.ties[s, m]),
-                        "losses": int(self.losses[s, m]),
-                    }
+                    row |= {name: float(values[s, m]) for name, values in figures.items()}
+                    row["p_corrected"] = None if self.corrected is None else float(self.corrected[s, m])
+                    row |= {name: int(values[s, m]) for name, values in counts.items()}
                 records.append(row)
         return records
 
@@ -125,9 +120,6 @@ def compare(
         seed: of test and bootstrap.
         correction: "holm" over all systems and measures compared, or None.
         n_jobs: threads; results do not depend on it.
-
-    Returns:
-        Means, differences, intervals and p-values by system and measure.
 
     The test is on the differences per query; for pooled measures these are query_weight x value over the
     mean weight, so that their mean is the pooled figure.

@@ -108,9 +108,6 @@ def evaluate(
         measures: one or several, as text or Measure.
         n_jobs: threads; results do not depend on it.
 
-    Returns:
-        The values per query, a mapping from the text of a measure to an array.
-
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 2], qid=[1, 1, 2, 2])
     >>> evaluate([0.1, 0.2, 0.3, 0.4], data, ["ndcg@10", "mrr"]).means
@@ -124,12 +121,7 @@ def evaluate(
 def evaluate_mean(
     scores: npt.ArrayLike, data: RankingData, measure: MeasureLike, *, n_jobs: int | None = None
 ) -> float:
-    """The mean over queries of one measure, in its own weighting: what models are chosen by.
-
-    >>> import cleanrank as cr
-    >>> evaluate_mean([0.1, 0.2], cr.from_arrays([[1.0]] * 2, [1, 0], qid=[1, 1]), "mrr")
-    0.5
-    """
+    """The mean over queries of one measure, in its own weighting: what models are chosen by."""
     (mean,) = evaluate(scores, data, [measure], n_jobs=n_jobs).means.values()
     return mean
 
@@ -217,20 +209,13 @@ def check_grades(measures: tuple[Measure, ...], y: Array, gains: Array | None) -
     most = int(y.max(initial=0))
     for m in measures:
         if m.name == "err" and most > (m.max_grade or 0):
-            raise invalid(
-                f"max_grade of {str(m)!r}",
-                "must be at least the highest grade of the data",
-                f"{m.max_grade} for the grade {most}",
-                remedy=f"Write 'err:max_grade={most}'." if most <= MAX_EXP_GRADE else "Use fewer grades.",
-            )
+            subject, rule = f"max_grade of {str(m)!r}", "must be at least the highest grade of the data"
+            remedy = f"Write 'err:max_grade={most}'." if most <= MAX_EXP_GRADE else "Use fewer grades."
+            raise invalid(subject, rule, f"{m.max_grade} for the grade {most}", remedy=remedy)
         if m.gain == "exp" and gains is None and most > MAX_EXP_GRADE:
-            raise invalid(
-                "grades",
-                f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1",
-                most,
-                at=f"row {int(np.argmax(y))}",
-                remedy=f"Use '{m}:gain=linear' or give gains=.",
-            )
+            rule = f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1"
+            remedy = f"Use '{m}:gain=linear' or give gains=."
+            raise invalid("grades", rule, most, at=f"row {int(np.argmax(y))}", remedy=remedy)
 
 
 def weighted_means(values: FloatArray, weights: FloatArray) -> FloatArray:

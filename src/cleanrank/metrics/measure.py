@@ -62,25 +62,16 @@ ALIASES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """What one name of a measure stands for.
+    """What one name of a measure stands for."""
 
-    Attributes:
-        title: its name in words.
-        formula: the value of one query.
-        parts: the parts that mean something for it.
-        cutoff: whether it takes one.
-        undefined: when the empty policy steps in.
-        unit: whether values lie in [0, 1] with 1 for the best ranking of a query that has relevant documents.
-        defaults: parts whose default no convention decides.
-    """
-
-    title: str
-    formula: str
-    parts: tuple[str, ...]
-    cutoff: bool
-    undefined: str
+    title: str  # its name in words
+    formula: str  # the value of one query
+    parts: tuple[str, ...]  # the parts that mean something for it
+    cutoff: bool  # whether it takes one
+    undefined: str  # when the empty policy steps in
+    # Whether values lie in [0, 1] with 1 for the best ranking of a query that has relevant documents.
     unit: bool
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # parts whose default no convention decides
 
 
 def _binary(title: str, formula: str, undefined: str) -> Kind:
@@ -88,28 +79,20 @@ def _binary(title: str, formula: str, undefined: str) -> Kind:
     return Kind(title, formula, parts, True, undefined, True, {"ties": "stable", "relevant": 1})
 
 
-_GAINED = ("gain", "discount", "empty", "short", "ties")
+def _gained(title: str, formula: str, *, unit: bool) -> Kind:
+    parts = ("gain", "discount", "empty", "short", "ties")
+    return Kind(title, formula, parts, True, "no document has a gain", unit, {"ties": "stable"})
+
+
 _NONE = "no document is relevant"
 
 MEASURES: dict[str, Kind] = {
-    "ndcg": Kind(
+    "ndcg": _gained(
         "normalised discounted cumulative gain",
         "the sum of gain x discount over the ranks, divided by that of the ideal ranking",
-        _GAINED,
-        True,
-        "no document has a gain",
-        True,
-        {"ties": "stable"},
+        unit=True,
     ),
-    "dcg": Kind(
-        "discounted cumulative gain",
-        "the sum of gain x discount over the ranks",
-        _GAINED,
-        True,
-        "no document has a gain",
-        False,
-        {"ties": "stable"},
-    ),
+    "dcg": _gained("discounted cumulative gain", "the sum of gain x discount over the ranks", unit=False),
     "map": _binary(
         "mean average precision",
         "the precision at the rank of each relevant document, summed and divided by the number of all "
@@ -192,20 +175,21 @@ class Measure:
         for part in ("cutoff", "relevant", "max_grade"):
             if isinstance(getattr(self, part), np.integer):
                 object.__setattr__(self, part, int(getattr(self, part)))
-        _check_cutoff(self.name, self.cutoff, kind)
-        given = {part: getattr(self, part) for part in PARTS if getattr(self, part) is not None}
-        for part, value in given.items():
+        if self.cutoff is not None and not kind.cutoff:
+            text = f"{self.name}@{self.cutoff}"
+            raise invalid(repr(self.name), "takes no cut-off", text, remedy=f"Write {self.name!r}.")
+        if self.cutoff is not None:
+            check_integer(f"the cut-off of {self.name!r}", self.cutoff, least=1)
+        stated = {part: getattr(self, part) for part in PARTS if getattr(self, part) is not None}
+        for part, value in stated.items():
             _check_part(self.name, kind, part, value)
-        weighting = given.get("weighting", kind.defaults.get("weighting"))
-        if "empty" in given and weighting in ("micro", "pooled"):
-            raise invalid(
-                f"empty={self.empty}",
-                "has no meaning where pairs are summed over queries",
-                f"{self.name}:{weighting}",
-                remedy="Leave it out, or use the weighting macro.",
-            )
+        weighting = stated.get("weighting", kind.defaults.get("weighting"))
+        if "empty" in stated and weighting in ("micro", "pooled"):
+            rule = "has no meaning where pairs are summed over queries"
+            remedy = "Leave it out, or use the weighting macro."
+            raise invalid(f"empty={self.empty}", rule, f"{self.name}:{weighting}", remedy=remedy)
         for part, value in _defaults(self.name, "lightgbm", weighting).items():
-            if part not in given:
+            if part not in stated:
                 object.__setattr__(self, part, value)
 
     @classmethod
@@ -310,22 +294,10 @@ def _sentence(part: str, value: Any, kind: Kind) -> str:
     return _WORDS[part, value]
 
 
-def _check_cutoff(name: str, cutoff: object, kind: Kind) -> None:
-    if cutoff is None:
-        return
-    if not kind.cutoff:
-        raise invalid(f"{name!r}", "takes no cut-off", f"{name}@{cutoff}", remedy=f"Write {name!r}.")
-    check_integer(f"the cut-off of {name!r}", cutoff, least=1)
-
-
 def _check_part(name: str, kind: Kind, part: str, value: Any) -> None:
     if part not in kind.parts:
-        raise invalid(
-            f"{name!r}",
-            f"has no part {part!r}",
-            f"{part}={value}",
-            remedy=f"It has: {', '.join(kind.parts)}.",
-        )
+        remedy = f"It has: {', '.join(kind.parts)}."
+        raise invalid(f"{name!r}", f"has no part {part!r}", f"{part}={value}", remedy=remedy)
     if part == "empty" and name in _ZERO_WHERE_EMPTY and value == "one":
         raise invalid(
             f"empty of {name!r}", f"must be zero or skip, for it is 0 where {kind.undefined}", "empty=one"
@@ -354,7 +326,7 @@ def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, An
 def _parse(text: str) -> Measure:
     head, *rest = (word.strip() for word in text.strip().lower().split(":"))
     name, cutoff = _parse_head(head, text)
-    convention, given = "", {}
+    convention, stated = "", {}
     for word in rest:
         part, equals, value = (piece.strip() for piece in word.partition("="))
         if not equals and part in CONVENTIONS:
@@ -366,11 +338,11 @@ def _parse(text: str) -> Measure:
             one_of("convention or weighting", part, (*CONVENTIONS, *CHOICES["weighting"]))
             part, value = "weighting", part
         one_of("part of a measure", part, PARTS)
-        if part in given:
+        if part in stated:
             raise invalid(f"{part} of a measure", "must be given once", repr(text))
-        given[part] = _parse_value(part, value)
-    weighting = given.get("weighting", MEASURES[name].defaults.get("weighting"))
-    return Measure(name, cutoff, **{**_defaults(name, convention or "lightgbm", weighting), **given})
+        stated[part] = _parse_value(part, value)
+    weighting = stated.get("weighting", MEASURES[name].defaults.get("weighting"))
+    return Measure(name, cutoff, **{**_defaults(name, convention or "lightgbm", weighting), **stated})
 
 
 def _parse_head(head: str, text: str) -> tuple[str, int | None]:

@@ -38,7 +38,7 @@ from cleanrank.metrics.significance import checked_count
 from cleanrank.noise.profiles import MAX_CONDITION, ROUNDING, NoiseProfile
 from cleanrank.ragged import query_of_row, rank_order, ranks
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_number, one_of
 
 ROWS_IN_MEMORY = 512
 
@@ -62,25 +62,15 @@ REFUSED: dict[str, str] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corrected:
-    """Corrected means with intervals, beside what the noisy labels say.
+    """Corrected means with intervals, beside what the noisy labels say."""
 
-    Attributes:
-        measures: what was measured.
-        means: (M,) corrected.
-        low: (M,) lower ends of the intervals.
-        high: (M,) upper ends.
-        noisy: (M,) the means on the labels as they are.
-        by_query: (M, Q) corrected values; their mean is ``means`` except for pooled measures.
-        level: of the intervals.
-    """
-
-    measures: tuple[Measure, ...]
-    means: FloatArray
-    low: FloatArray
-    high: FloatArray
-    noisy: FloatArray
-    by_query: FloatArray
-    level: float
+    measures: tuple[Measure, ...]  # what was measured
+    means: FloatArray  # (M,) corrected
+    low: FloatArray  # (M,) lower ends of the intervals
+    high: FloatArray  # (M,) upper ends
+    noisy: FloatArray  # (M,) the means on the labels as they are
+    by_query: FloatArray  # (M, Q) corrected values; their mean is ``means`` except for pooled measures
+    level: float  # of the intervals
 
     def __repr__(self) -> str:
         rows = [("measure", "corrected", f"{100 * self.level:g}% interval", "as labelled", "convention")]
@@ -121,7 +111,7 @@ def corrected(
     >>> estimate.noisy.round(3).tolist(), estimate.means.round(3).tolist()
     ([0.5], [0.571])
     """
-    significance.check_level(level)
+    check_number("level", level, above=0, below=1)
     parsed = as_measures(measures)
     resamples = checked_count("resamples", resamples)
     matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
@@ -195,11 +185,7 @@ def grade_values(m: Measure, n_grades: int) -> FloatArray:
 
 
 def coefficients(m: Measure, T: FloatArray) -> FloatArray:
-    """What a label (or pair of labels) contributes, so that its mean over the noise is the true value.
-
-    >>> coefficients(Measure("precision", 1), np.array([[0.9, 0.1], [0.1, 0.9]])).round(4).tolist()
-    [-0.125, 1.125]
-    """
+    """What a label (or pair of labels) contributes, so that its mean over the noise is the true value."""
     inverse = np.linalg.inv(T)
     g = grade_values(m, len(T))
     return inverse @ g if g.ndim == 1 else (inverse @ g @ inverse.T).ravel()

@@ -49,29 +49,17 @@ class RiskKind:
 
 @dataclass(frozen=True, repr=False)
 class Cutoff:
-    """Where to cut, and what is guaranteed.
+    """Where to cut, and what is guaranteed."""
 
-    Attributes:
-        at: the least score shown (cut "score") or how many documents (cut "rank").
-        cut: "score" or "rank".
-        risk: one of RISKS.
-        alpha: the limit of the risk.
-        delta: the probability that the limit is broken.
-        n_queries: queries that the guarantee rests on.
-        empirical: the mean risk of these queries at the cut.
-        upper: the upper confidence bound of the risk at the cut.
-        trivial: whether only showing everything (or nothing) could be guaranteed.
-    """
-
-    at: float
-    cut: str
-    risk: str
-    alpha: float
-    delta: float
-    n_queries: int
-    empirical: float
-    upper: float
-    trivial: bool
+    at: float  # the least score shown (cut "score") or how many documents (cut "rank")
+    cut: str  # "score" or "rank"
+    risk: str  # one of RISKS
+    alpha: float  # the limit of the risk
+    delta: float  # the probability that the limit is broken
+    n_queries: int  # queries that the guarantee rests on
+    empirical: float  # the mean risk of these queries at the cut
+    upper: float  # the upper confidence bound of the risk at the cut
+    trivial: bool  # whether only showing everything (or nothing) could be guaranteed
 
     @property
     def statement(self) -> str:
@@ -108,7 +96,7 @@ def calibrate_cutoff(
     grid: npt.ArrayLike | None = None,
     relevant: int = 1,
 ) -> Cutoff:
-    """The boldest cut whose risk is at most alpha with probability 1 - delta.
+    """The boldest cut whose risk is at most alpha with probability 1 - delta; its ``keep`` applies it.
 
     Args:
         scores: one per row of the calibration data.
@@ -123,9 +111,6 @@ def calibrate_cutoff(
             Must be given for false_discovery of scores, which is not monotone; for the rest the scores
             themselves serve.
         relevant: the lowest grade that counts as relevant.
-
-    Returns:
-        The cut with its guarantee; ``keep`` applies it to other data.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(200, 5, seed=0)
@@ -170,10 +155,8 @@ def _cuts(scores: FloatArray, data: RankingData, kind: RiskKind, cut: str, grid:
     elif cut == "rank":
         cuts = np.arange(1.0, data.lengths.max(initial=1) + 1)
     elif not kind.monotone:
-        raise invalid(
-            "grid", "must be given for a risk that is not monotone in the score",
-            remedy="Take quantiles of the scores of other queries.",
-        )  # fmt: skip
+        remedy = "Take quantiles of the scores of other queries."
+        raise invalid("grid", "must be given for a risk that is not monotone in the score", remedy=remedy)
     else:
         cuts = np.unique(scores)
         if len(cuts) > MOST_CUTS:
@@ -223,12 +206,8 @@ def _check_enough(n: int, alpha: float, delta: float, p_value: Callable[..., flo
     while need - few > 1:
         middle = (few + need) // 2
         few, need = (few, middle) if p_value(0.0, middle, alpha) <= delta else (middle, need)
-    raise invalid(
-        "calibration queries",
-        f"must number at least {need} to guarantee {risk} <= {alpha:g} with probability {1 - delta:g}",
-        n,
-        remedy="Judge more queries, or raise alpha or delta.",
-    )
+    rule = f"must number at least {need} to guarantee {risk} <= {alpha:g} with probability {1 - delta:g}"
+    raise invalid("calibration queries", rule, n, remedy="Judge more queries, or raise alpha or delta.")
 
 
 def _passed(
@@ -262,20 +241,12 @@ def bentkus_p(mean: float, n: int, alpha: float) -> float:
 
 
 def hoeffding_bentkus_p(mean: float, n: int, alpha: float) -> float:
-    """The smaller of both p-values of the hypothesis that the mean of [0, 1] variables is above alpha.
-
-    >>> round(hoeffding_bentkus_p(0.0, 29, 0.1), 4)
-    0.0471
-    """
+    """The smaller of both p-values of the hypothesis that the mean of [0, 1] variables is above alpha."""
     return min(hoeffding_p(mean, n, alpha), bentkus_p(mean, n, alpha))
 
 
 def upper_bound(mean: float, n: int, delta: float, bound: str = "hoeffding_bentkus") -> float:
-    """The least alpha that the p-value of a mean rejects at the level delta.
-
-    >>> round(upper_bound(0.05, 200, 0.05), 3)
-    0.093
-    """
+    """The least alpha that the p-value of a mean rejects at the level delta."""
     p_value = BOUNDS[one_of("bound", bound, BOUNDS)]
     check_integer("n", n, least=1)
     check_number("mean", mean, least=0, most=1)

@@ -56,12 +56,9 @@ def fisher_test(
     draws = 0 if exact else checked_count("permutations", permutations, ", or 'exact'")
     steps = _whole_steps(paired_differences(a, b))
     if exact and len(steps) > MOST_EXACT:
-        raise invalid(
-            "queries that differ",
-            f"must be at most {MOST_EXACT} for permutations='exact'",
-            len(steps),
-            remedy="Give a number of permutations instead.",
-        )
+        rule = f"must be at most {MOST_EXACT} for permutations='exact'"
+        remedy = "Give a number of permutations instead."
+        raise invalid("queries that differ", rule, len(steps), remedy=remedy)
     draws = 2 ** len(steps) if exact else draws
     if not len(steps):
         return 1.0
@@ -72,11 +69,7 @@ def fisher_test(
 
 
 def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
-    """The differences a - b where both are present.
-
-    >>> paired_differences([1.0, np.nan, 0.5], [0.5, np.nan, 0.5]).tolist()
-    [0.5, 0.0]
-    """
+    """The differences a - b where both are present."""
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.ndim != 1 or left.shape != right.shape:
         raise invalid(
@@ -88,13 +81,9 @@ def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     bad = (skipped != np.isnan(right)) | np.isinf(left) | np.isinf(change)
     if bad.any():
         at = int(np.argmax(bad))
-        raise invalid(
-            "a and b",
-            "must both be finite, or both NaN for a skipped query",
-            f"{left[at]} and {right[at]}",
-            at=f"query {at}",
-            remedy="Evaluate both systems on the same queries with the same measure.",
-        )
+        rule = "must both be finite, or both NaN for a skipped query"
+        remedy = "Evaluate both systems on the same queries with the same measure."
+        raise invalid("a and b", rule, f"{left[at]} and {right[at]}", at=f"query {at}", remedy=remedy)
     kept: FloatArray = change[~skipped]
     if not len(kept):
         raise invalid("a and b", "must have at least one query with values")
@@ -188,7 +177,7 @@ def mean_intervals(
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """``bootstrap_interval`` of each line of values (M, Q), all from the same resamples of queries."""
-    check_level(level)
+    check_number("level", level, above=0, below=1)
     resamples = checked_count("resamples", resamples)
     skipped = np.isnan(values)
     w = np.where(skipped, 0.0, weights)
@@ -215,11 +204,6 @@ def quantiles(means: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def check_level(level: float) -> None:
-    """Refuses a level of confidence outside (0, 1)."""
-    check_number("level", level, above=0, below=1)
-
-
 def checked_count(name: str, value: Any, also: str = "") -> int:
     """A count >= 1; whole floats such as 1e5 are taken. ``also`` words what else is allowed.
 
@@ -238,11 +222,7 @@ DRAWS = 2048
 
 
 def stream_key(seed: int) -> np.uint64:
-    """A well-mixed 64-bit key from a seed.
-
-    >>> bool(stream_key(0) != stream_key(1))
-    True
-    """
+    """A well-mixed 64-bit key from a seed."""
     try:
         number = operator.index(seed)
     except TypeError:
@@ -271,13 +251,8 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
     """Draws whose sum of randomly signed d is at least as extreme as the sum of d itself.
 
     Each number may be off by half from the rounding that made it whole, so sums that differ by no more than
-    the count of numbers tie.
-
-    Args:
-        d: whole numbers whose absolute sum is below 2^61.
-        draws: how many sign vectors.
-        side: 1 greater, -1 less, 0 both.
-        key: of the random stream; None lists the sign vectors 0..draws - 1 instead.
+    the count of numbers tie. ``side``: 1 greater, -1 less, 0 both; ``key`` None lists the sign vectors
+    0..draws - 1 in place of random ones.
     """
     listed = key is None
     stream = np.uint64(0) if key is None else key
@@ -308,11 +283,7 @@ def _extreme(sums: Array, total: int, slack: int, side: int) -> Array:
 
 
 def resampled_sums(columns: FloatArray, resamples: int, seed: int) -> FloatArray:
-    """Sums of the rows of ``columns`` (n, m) over ``resamples`` draws of n rows with replacement.
-
-    >>> resampled_sums(np.ones((3, 1)), 2, seed=0).tolist()
-    [[3.0], [3.0]]
-    """
+    """Sums of the rows of ``columns`` (n, m) over ``resamples`` draws of n rows with replacement."""
     rows = np.ascontiguousarray(columns, dtype=np.float64)
     key = stream_key(seed)
     if has_numba():

@@ -12,7 +12,7 @@ mean over queries looks affine; ``scorers="tilted"`` are better on some queries 
 rankers are.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
+from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss, binary_loss
 from cleanrank.metrics.evaluation import aligned, query_values
 from cleanrank.metrics.measure import ALIASES as MEASURE_ALIASES
 from cleanrank.metrics.measure import MEASURES, Measure, MeasureLike, as_measures
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.theory import simulation
+from cleanrank.theory.closed_forms import auc_slope
 from cleanrank.theory.simulation import WEIGHTINGS, Trial, make_labels, make_trial
-from cleanrank.theory.symmetry import auc_slope
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_integer, check_number, check_seed, one_of
 
@@ -71,29 +71,17 @@ RiskLike: TypeAlias = "str | Risk | Measure | BinaryLoss"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OrderPreservation:
-    """How the noisy values of one loss or measure depend on the clean ones.
+    """How the noisy values of one loss or measure depend on the clean ones."""
 
-    Attributes:
-        name: what was tried.
-        verdict: "strict", "affine" or "no"; see the module.
-        slope: of the fit over scorers.
-        r2: of the fit.
-        tau: Kendall's, between clean and noisy values.
-        signal: gamma0 + gamma1 - 1, what Def. 3.1 asks of the slope; for grades (trace(T) - 1) / (C - 1).
-        expected: the slope that theory gives for this trial, None where it gives none.
-        clean: (S,) values on true labels.
-        noisy: (S,) means over the draws of the noise.
-    """
-
-    name: str
-    verdict: str
-    slope: float
-    r2: float
-    tau: float
-    signal: float
-    expected: float | None
-    clean: FloatArray
-    noisy: FloatArray
+    name: str  # what was tried
+    verdict: str  # "strict", "affine" or "no"; see the module
+    slope: float  # of the fit over scorers
+    r2: float  # of the fit
+    tau: float  # Kendall's, between clean and noisy values
+    signal: float  # gamma0 + gamma1 - 1, what Def. 3.1 asks of the slope; for grades (trace(T) - 1) / (C - 1)
+    expected: float | None  # the slope that theory gives for this trial, None where it gives none
+    clean: FloatArray  # (S,) values on true labels
+    noisy: FloatArray  # (S,) means over the draws of the noise
 
     def row(self) -> tuple[str, ...]:
         """The line of a table."""
@@ -104,24 +92,14 @@ class OrderPreservation:
         return aligned([HEAD, self.row()])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OrderTable(Mapping[str, OrderPreservation]):
+class OrderTable(dict[str, OrderPreservation]):
     """Several losses and measures tried on the same scorers and the same noise, by name."""
 
-    rows: tuple[OrderPreservation, ...]
-
-    def __getitem__(self, name: str) -> OrderPreservation:
-        names = [r.name for r in self.rows]
-        return self.rows[names.index(one_of("row", name, names))]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return (r.name for r in self.rows)
+    def __missing__(self, name: str) -> OrderPreservation:
+        return self[one_of("row", name, self)]
 
     def __repr__(self) -> str:
-        return aligned([HEAD, *(r.row() for r in self.rows)])
+        return aligned([HEAD, *(row.row() for row in self.values())])
 
 
 HEAD = ("loss or measure", "slope", "theory", "R2", "tau", "verdict")
@@ -138,7 +116,8 @@ def order_preservation(
     >>> [order_preservation(loss, 0.9, draws=100).verdict for loss in ("hinge", "ramp")]
     ['no', 'strict']
     """
-    return order_table([loss_or_measure], gamma, prevalence, **options).rows[0]
+    (row,) = order_table([loss_or_measure], gamma, prevalence, **options).values()
+    return row
 
 
 def order_table(
@@ -196,21 +175,16 @@ def order_table(
     matrices = _matrices(gamma, noise, noise_ratio, n_grades, simulation.shares(y, indptr))
     trial = make_trial(y, indptr, matrices, scorers=scorers, n_scorers=n_scorers, draws=draws, seed=[seed, 2])
     measures = tuple(dict.fromkeys(t for t in named.values() if isinstance(t, Measure)))
-    clean, noisy = simulation.measure_values(trial, measures) if measures else (np.empty(0), np.empty(0))
-    values: dict[Any, tuple[FloatArray, FloatArray]] = {
-        m: (c, n) for m, c, n in zip(measures, clean, noisy, strict=True)
-    }
-    return OrderTable(
-        tuple(
-            _judged(
-                name,
-                *(values[tried] if isinstance(tried, Measure) else _risks(trial, tried)),
-                _signal(matrices),
-                _expected(tried, trial, matrices),
-            )
-            for name, tried in named.items()
-        )
-    )
+    values: dict[Any, tuple[FloatArray, FloatArray]] = {}
+    if measures:
+        clean_and_noisy = zip(*simulation.measure_values(trial, measures), strict=True)
+        values = dict(zip(measures, clean_and_noisy, strict=True))
+    signal = float(((np.trace(matrices, axis1=1, axis2=2) - 1) / (matrices.shape[-1] - 1)).mean())
+    table = OrderTable()
+    for name, tried in named.items():
+        clean, noisy = values[tried] if isinstance(tried, Measure) else _risks(trial, tried)
+        table[name] = _judged(name, clean, noisy, signal, _expected(tried, trial, matrices))
+    return table
 
 
 def _check_sizes(**sizes: Any) -> None:
@@ -231,10 +205,7 @@ def _read(risk: RiskLike) -> "Risk | Measure":
     if isinstance(risk, BinaryLoss):
         return Risk(risk)
     if not isinstance(risk, str):
-        raise invalid(
-            "a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(risk),
-            remedy="Try 'sigmoid', 'ranknet:micro' or 'ndcg@10'.",
-        )  # fmt: skip
+        raise invalid("a loss or measure", "must be text, a Risk, a Measure or a BinaryLoss", repr(risk))
     if (parsed := Risk.parse(risk)) is not None:
         return parsed
     head = risk.partition(":")[0].partition("@")[0].strip().lower()
@@ -281,18 +252,11 @@ def _matrices(
     return np.tile(T, (Q, 1, 1))
 
 
-def _signal(matrices: FloatArray) -> float:
-    C = matrices.shape[-1]
-    return float(((np.trace(matrices, axis1=1, axis2=2) - 1) / (C - 1)).mean())
-
-
 def _risks(trial: Trial, risk: Risk) -> tuple[FloatArray, FloatArray]:
-    loss = LOSSES[risk.loss] if isinstance(risk.loss, str) else risk.loss
-    return (
-        simulation.point_risks(trial, loss)
-        if risk.pairs is None
-        else simulation.pair_risks(trial, loss, risk.pairs)
-    )
+    loss = binary_loss(risk.loss)
+    if risk.pairs is None:
+        return simulation.point_risks(trial, loss)
+    return simulation.pair_risks(trial, loss, risk.pairs)
 
 
 def _judged(
@@ -320,8 +284,7 @@ def _expected(tried: "Risk | Measure", trial: Trial, matrices: FloatArray) -> fl
             return _affine(T, np.exp2(grades) - 1 if tried.gain == "exp" else grades)
         symmetric, weighting = tried.name == "auc", tried.weighting
     else:
-        loss = LOSSES[tried.loss] if isinstance(tried.loss, str) else tried.loss
-        symmetric, weighting = loss.constant is not None, tried.pairs
+        symmetric, weighting = binary_loss(tried.loss).constant is not None, tried.pairs
         if weighting is None:
             equal = C == 2 and abs(T[0, 0] - T[1, 1]) < 1e-12
             return float(2 * T[0, 0] - 1) if symmetric and equal else None

@@ -27,7 +27,7 @@ from cleanrank.jit import kernel, prange
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.metrics.evaluation import query_values, weighted_means
 from cleanrank.metrics.measure import Measure
-from cleanrank.ragged import indptr_of, query_of_row, ranks
+from cleanrank.ragged import indptr_of, query_of_row, ranks, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
@@ -45,32 +45,19 @@ TILT = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What all losses and measures are tried on.
+    """What all losses and measures are tried on."""
 
-    Attributes:
-        y: (N,) true grades.
-        indptr: (Q + 1,) row offsets.
-        n_grades: C.
-        scores: (S, N).
-        labels: (D, N) noisy grades.
-    """
-
-    y: Array
-    indptr: IntArray
-    n_grades: int
-    scores: FloatArray
-    labels: Array
+    y: Array  # (N,) true grades
+    indptr: IntArray  # (Q + 1,) row offsets
+    n_grades: int  # C
+    scores: FloatArray  # (S, N)
+    labels: Array  # (D, N) noisy grades
 
 
 def make_labels(
     prevalence: FloatArray, n_docs: int, rng: np.random.Generator, n_grades: int = 2
 ) -> tuple[Array, IntArray]:
-    """True grades of queries with these shares of relevant documents; each has a grade 0 and a higher one.
-
-    >>> y, indptr = make_labels(np.array([0.2, 0.8]), 50, np.random.default_rng(0))
-    >>> np.add.reduceat(y, indptr[:-1]).tolist()
-    [10, 40]
-    """
+    """True grades of queries with these shares of relevant documents; each has a grade 0 and a higher one."""
     relevant = np.clip(np.rint(prevalence * n_docs).astype(int), 1, n_docs - 1)
     y = (np.arange(n_docs) < relevant[:, None]).astype(np.int32)
     if n_grades > 2:
@@ -80,8 +67,7 @@ def make_labels(
 
 def shares(y: Array, indptr: IntArray) -> FloatArray:
     """The share of relevant documents of every query."""
-    relevant = np.bincount(query_of_row(indptr), weights=y > 0, minlength=len(indptr) - 1)
-    return np.asarray(relevant / np.maximum(np.diff(indptr), 1))
+    return np.asarray(segment_sum(y > 0, indptr) / np.maximum(np.diff(indptr), 1))
 
 
 def even_scorers(y: Array, indptr: IntArray, n_grades: int, n: int, rng: np.random.Generator) -> FloatArray:

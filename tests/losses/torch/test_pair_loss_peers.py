@@ -5,7 +5,7 @@ import torch
 
 from cleanrank.errors import InvalidInputError
 from cleanrank.losses.torch import ranking_loss
-from cleanrank.losses.torch.batch import needs_generator
+from cleanrank.losses.torch.lists import needs_generator
 from cleanrank.losses.torch.pair_loss import Urn, pair_urn
 from tests.losses.dense import batch, value_and_gradient
 

@@ -5,9 +5,16 @@ import pytest
 
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.trees import _pair_kernels
-from cleanrank.losses.trees._slopes import LEAST, NO_PAIRS, STEP, SlopeReading, read_slope, stacked
 from cleanrank.losses.trees.lambdarank import first_order
-from cleanrank.losses.trees.pairwise import falling_order
+from cleanrank.losses.trees.pairwise import (
+    LEAST,
+    NO_PAIRS,
+    STEP,
+    SlopeReading,
+    falling_order,
+    read_slope,
+    stacked,
+)
 
 INDPTR = np.array([0, 6, 7, 20], dtype=np.int64)
 GAINS = np.random.default_rng(0).integers(0, 3, 20).astype(np.float64)

@@ -6,9 +6,10 @@ from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, BinaryLoss, gce
 from cleanrank.losses.pairs import PAIR_SETS, PAIR_WEIGHTINGS, check_weighting, clean_pair_share
 from cleanrank.losses.robust import peer
-from cleanrank.losses.trees._slopes import LEAST, STEP
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import (
+    LEAST,
+    STEP,
     PairwiseObjective,
     RobustLambdaObjective,
     falling_order,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.neural.checkpoint import is_tensor_file, read_tensors, write_tensors
+from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
 
 TYPES = ["<f8", "<f4", "<f2", "<i8", "<i4", "<i2", "|i1", "|u1", "|b1"]
 arrays = st.sampled_from(TYPES).flatmap(
@@ -48,7 +48,6 @@ def test_we_read_what_the_safetensors_package_writes(tmp_path_factory, tensors):
     found, metadata = read_tensors(path)
     assert same(found, tensors)
     assert metadata == {"said": "plain text"}
-    assert is_tensor_file(path)
 
 
 def test_views_and_foreign_byte_orders_are_written_as_their_values(tmp_path):
@@ -91,10 +90,3 @@ def test_broken_files_are_refused(tmp_path, raw):
     (tmp_path / "bad").write_bytes(raw)
     with pytest.raises(CleanrankError, match="tensor file"):
         read_tensors(tmp_path / "bad")
-
-
-def test_other_files_do_not_look_like_tensors(tmp_path):
-    (tmp_path / "tree.txt").write_text("tree\nversion=v4\n")
-    (tmp_path / "short").write_bytes(b"{}")
-    assert not is_tensor_file(tmp_path / "tree.txt")
-    assert not is_tensor_file(tmp_path / "short")

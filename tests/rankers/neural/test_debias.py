@@ -12,10 +12,10 @@ from cleanrank.experiments.noises import Users
 from cleanrank.losses.torch import ranking_loss
 from cleanrank.rankers.neural.debias import (
     DEBIASING,
+    Debiased,
     DualLearning,
     InversePropensity,
     PairDebias,
-    debiased,
 )
 from cleanrank.rankers.neural.ranker import NeuralRanker
 
@@ -51,7 +51,7 @@ def ranknet(**options):
 def test_inverse_propensities_pair_by_pair():
     scores, clicks, mask, ranks = batch()
     rates = EXAMINED * 0.1
-    made = debiased(ranknet(), InversePropensity(rates))
+    made = Debiased(ranknet(), InversePropensity(rates))
     expected = naive(scores, clicks, mask, ranks, lambda k, _: EXAMINED[0] / EXAMINED[min(k, 10) - 1])
     assert float(made(scores, clicks, mask, positions=ranks)) == pytest.approx(expected, rel=1e-5)
 
@@ -61,7 +61,7 @@ def test_pair_debias_pair_by_pair():
     rule = PairDebias(4)
     rule.plus, rule.minus = torch.tensor([1.0, 0.7, 0.5, 0.2]), torch.tensor([1.0, 1.1, 0.9, 0.8])
     plus, minus = rule.plus.tolist(), rule.minus.tolist()
-    made = debiased(ranknet(), rule)
+    made = Debiased(ranknet(), rule)
     expected = naive(scores, clicks, mask, ranks, lambda k, o: 1 / plus[min(k, 4) - 1] / minus[min(o, 4) - 1])
     assert float(made(scores, clicks, mask, positions=ranks)) == pytest.approx(expected, rel=1e-5)
 
@@ -74,7 +74,7 @@ def test_equal_weights_leave_the_loss_alone(pairs, robust):
     scores, clicks, mask, ranks = batch(2)
     assert (clicks.sum(1) == 0).any()  # a list without pairs is among them
     scores.requires_grad_()
-    made = debiased(ranknet(robust=robust), InversePropensity([0.3, 0.3]), pairs=pairs)
+    made = Debiased(ranknet(robust=robust), InversePropensity([0.3, 0.3]), pairs=pairs)
     plain = ranking_loss("ranknet", robust=robust, pairs=pairs)
     a, b = made(scores, clicks, mask, positions=ranks), plain(scores, clicks, mask)
     assert a.item() == pytest.approx(b.item(), rel=1e-5)
@@ -123,7 +123,7 @@ def test_weights_are_no_part_of_the_gradient_of_logits():
     scores, clicks, mask, ranks = batch(4)
     scores.requires_grad_()
     rule = DualLearning(5)
-    debiased(ranknet(), rule)(scores, clicks, mask, positions=ranks).backward()
+    Debiased(ranknet(), rule)(scores, clicks, mask, positions=ranks).backward()
     assert scores.grad is not None
     assert not torch.equal(rule.logits, torch.zeros(5))
 
@@ -133,7 +133,7 @@ def test_weights_are_no_part_of_the_gradient_of_logits():
 def test_a_ranker_trains_on_positions(name, robust):
     data = static_clicks(cr.make_ranking(40, 5, docs_per_query=8, seed=1), "pbm", seed=2, flip=0.05)
     rule = DEBIASING[name](EXAMINED) if name == "ipw" else DEBIASING[name]()
-    made = debiased(ranknet(robust=robust), rule, pairs="all_ordered" if robust else "strict")
+    made = Debiased(ranknet(robust=robust), rule, pairs="all_ordered" if robust else "strict")
     ranker = NeuralRanker(made, epochs=2, network_options={"hidden": (8,)})
     scores = ranker.fit(data.X, data.y, qid=data.qid, position=data.positions).predict(data.X)
     assert np.isfinite(scores).all()
@@ -143,7 +143,7 @@ def test_a_ranker_trains_on_positions(name, robust):
 def test_positions_must_be_there():
     data = cr.make_ranking(10, 3, docs_per_query=5, seed=0)
     with pytest.raises(CleanrankError, match="positions"):
-        NeuralRanker(debiased(ranknet(), PairDebias()), epochs=1).fit_data(data)
+        NeuralRanker(Debiased(ranknet(), PairDebias()), epochs=1).fit_data(data)
 
 
 def test_a_checkpoint_is_refused(tmp_path):
@@ -151,14 +151,14 @@ def test_a_checkpoint_is_refused(tmp_path):
     data = static_clicks(cr.make_ranking(10, 3, docs_per_query=5, seed=0), "pbm", seed=2)
     place = tmp_path / "run"
     with pytest.raises(CleanrankError, match="checkpoint"):
-        NeuralRanker(debiased(ranknet(), PairDebias()), epochs=1, checkpoint=place).fit_data(data)
+        NeuralRanker(Debiased(ranknet(), PairDebias()), epochs=1, checkpoint=place).fit_data(data)
     assert not place.exists()
 
 
 def test_peers_go_into_the_loss_not_beside_it():
     data = static_clicks(cr.make_ranking(10, 3, docs_per_query=5, seed=0), "pbm", seed=2)
     with pytest.raises(CleanrankError, match="robust"):
-        NeuralRanker(debiased(ranknet(), PairDebias()), robust="peer", epochs=1).fit_data(data)
+        NeuralRanker(Debiased(ranknet(), PairDebias()), robust="peer", epochs=1).fit_data(data)
 
 
 def test_published_inverse_propensities():

@@ -50,7 +50,7 @@ def test_a_batch_pads_as_groups_do(lengths, seed):
     batch = batch_of(indptr, queries)
     values = rng.normal(size=indptr[-1])
     padded = np.zeros(batch.shape).ravel()
-    padded[batch.places] = values[batch.rows]
+    padded[batch.places.numpy()] = values[batch.rows.numpy()]
     rows = np.concatenate([np.arange(indptr[q], indptr[q + 1]) for q in queries])
     wanted, mask = pad(values[rows], indptr_of(np.array(lengths)[queries]))
     np.testing.assert_array_equal(padded.reshape(batch.shape), wanted)

@@ -4,7 +4,7 @@ import torch
 
 from cleanrank.ragged import indptr_of
 from cleanrank.rankers.neural.inputs import batch_of
-from cleanrank.rankers.neural.model import documents, on_device, padded_scores, score_all
+from cleanrank.rankers.neural.model import documents, padded_scores, score_all
 from cleanrank.rankers.neural.networks import build_network
 from tests.oracles import pad
 
@@ -20,7 +20,7 @@ def docs():
 
 def test_padding_is_that_of_groups_and_can_be_undone(docs):
     queries = np.array([2, 0, 4])
-    batch = on_device(batch_of(docs.indptr, queries), CPU)
+    batch = batch_of(docs.indptr, queries, CPU)
     values = torch.arange(11.0)[batch.rows]
     wanted, mask = pad(values.numpy(), indptr_of([5, 3, 2]))
     np.testing.assert_array_equal(batch.pad(values).numpy(), wanted)
@@ -51,7 +51,7 @@ def test_scores_do_not_depend_on_how_documents_are_cut(docs, name, chunk):
 
 def test_gradients_flow_through_padding_to_real_documents_alone(docs):
     network = build_network("linear", 4)
-    batch = on_device(batch_of(docs.indptr, np.array([0, 2])), CPU)
+    batch = batch_of(docs.indptr, np.array([0, 2]), CPU)
     scores = padded_scores(network, False, docs, batch)
     scores.sum().backward()
     torch.testing.assert_close(network.output.weight.grad[0], docs.rows(batch.rows).sum(0))

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.neural.networks import NETWORKS, build_attention, build_network
+from cleanrank.rankers.neural.networks import NETWORKS, AttentionNetwork, build_network
 
 OPTIONS = {"mlp": {"hidden": (8, 4)}, "attention": {"width": 8}}
 
@@ -140,7 +140,7 @@ def test_attention_learns_what_depends_on_the_list():
     X = torch.randn(64, 8, 1) + 3 * torch.randn(64, 1, 1)
     target = X[..., 0] - X[..., 0].mean(1, keepdim=True)
     mask = torch.ones(64, 8, dtype=torch.bool)
-    network = build_attention(1, width=16)
+    network = AttentionNetwork(1, width=16)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     for _ in range(150):
         loss = ((network(X, mask) - target) ** 2).mean()

@@ -17,7 +17,7 @@ from cleanrank.errors import invalid
 from cleanrank.experiments.methods import NOISE, TRUE_NOISE, MethodResult, MethodTask
 from cleanrank.losses.torch import ranking_loss
 from cleanrank.rankers.base import best_of
-from cleanrank.rankers.neural.debias import DEBIASING, debiased
+from cleanrank.rankers.neural.debias import DEBIASING, Debiased
 from cleanrank.rankers.neural.denoising import agreement_weights, coteach
 from cleanrank.rankers.neural.objective import list_loss
 from cleanrank.rankers.neural.ranker import NeuralRanker
@@ -102,5 +102,5 @@ def _debias(task: MethodTask, params: Mapping[str, Any], ranker: NeuralRanker, t
         rule = DEBIASING[name]()
     binary = {"binary": params["binary"]} if params["binary"] != "logistic" else {}
     loss = partial(ranking_loss, params["loss"], robust=robust or None, **binary)
-    ranker.set_params(loss=debiased(loss, rule, pairs=params["pairs"]), robust=None)
+    ranker.set_params(loss=Debiased(loss, rule, pairs=params["pairs"]), robust=None)
     return alpha

@@ -24,7 +24,7 @@ import torch
 from cleanrank.losses.binary import BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs, check_weighting
 from cleanrank.losses.robust_specs import Spec, read_spec
-from cleanrank.losses.torch import list_loss
+from cleanrank.losses.torch.lists import TIES, ListLoss
 from cleanrank.losses.torch.pair_loss import PairwiseLoss, PointwiseLoss
 from cleanrank.losses.torch.swap_weights import SWAPS
 from cleanrank.metrics.measure import Measure
@@ -98,16 +98,14 @@ def ranking_loss(
     options = {option: value for option, value in named.items() if value is not None}
     for option, value in options.items():
         if option not in _OPTIONS[name]:
-            raise invalid(
-                option, f"has no meaning for {name}", repr(value),
-                remedy=f"{name} takes: {', '.join((*_OPTIONS[name], 'sigma'))}.",
-            )  # fmt: skip
+            remedy = f"{name} takes: {', '.join((*_OPTIONS[name], 'sigma'))}."
+            raise invalid(option, f"has no meaning for {name}", repr(value), remedy=remedy)
     for option in ("sigma", "temperature", "max_grade"):
         check_number(option, sigma if option == "sigma" else options.get(option, 1), above=0)
     check_integer("block", options.get("block", 1), least=1)
     check_number("relevant", options.get("relevant", 1))
     if name == "pointwise":
-        return _pointwise(sigma=float(sigma), **options)
+        return _pointwise(name, float(sigma), options)
     make = _pairwise if "pairs" in _OPTIONS[name] else _listwise
     return make(name, float(sigma), options)
 
@@ -130,44 +128,33 @@ def _pairwise(name: str, sigma: float, options: dict[str, Any]) -> PairwiseLoss:
     )
 
 
-def _pointwise(
-    *,
-    sigma: float,
-    binary: str | BinaryLoss = "logistic",
-    robust: Spec = None,
-    weighting: str = "pooled",
-    target: str = "binary",
-    relevant: float | None = None,
-    max_grade: float | None = None,
-) -> PointwiseLoss:
-    one_of("weighting", weighting, ("pooled", "macro"))
-    one_of("target", target, TARGETS)
+def _pointwise(name: str, sigma: float, options: dict[str, Any]) -> PointwiseLoss:
+    weighting = one_of("weighting", options.get("weighting", "pooled"), ("pooled", "macro"))
+    target = one_of("target", options.get("target", "binary"), TARGETS)
+    relevant, max_grade = options.get("relevant"), options.get("max_grade")
     if (target == "scaled") != (max_grade is not None):
-        raise invalid(
-            "max_grade", "must be given for target='scaled', and for it alone", max_grade,
-            remedy="Pass the highest grade of the scale, such as max_grade=4.",
-        )  # fmt: skip
+        rule = "must be given for target='scaled', and for it alone"
+        remedy = "Pass the highest grade of the scale, such as max_grade=4."
+        raise invalid("max_grade", rule, max_grade, remedy=remedy)
     if target == "scaled" and relevant is not None:
         raise invalid("relevant", "has no meaning for target='scaled'", relevant)
-    parts = read_spec(robust, binary)
-    return PointwiseLoss(
-        "pointwise", parts.peerless, weighting, target, 1 if relevant is None else relevant, max_grade, sigma,
-        parts.peers,
-    )  # fmt: skip
+    parts = read_spec(options.get("robust"), options.get("binary", "logistic"))
+    threshold = 1 if relevant is None else relevant
+    return PointwiseLoss(name, parts.peerless, weighting, threshold, max_grade, sigma, parts.peers)
 
 
-def _listwise(name: str, sigma: float, options: dict[str, Any]) -> list_loss.ListLoss:
+def _listwise(name: str, sigma: float, options: dict[str, Any]) -> ListLoss:
     if "gain" in options:
         one_of("gain", options["gain"], ("linear", "exp"))
     if "ties" in options:
-        one_of("order of ties", options["ties"], list_loss.TIES)
+        one_of("order of ties", options["ties"], TIES)
     if name == "approx_ndcg":
         options = {**options, "measure": _measure(options.get("measure", "ndcg"), ("ndcg",))}
         if options["measure"].cutoff is not None:
             raise invalid(
                 "the measure of approx_ndcg", "must have no cut-off", str(options["measure"]), remedy="'ndcg'"
             )
-    return list_loss.ListLoss(name, sigma=sigma, **options)
+    return ListLoss(name, sigma=sigma, **options)
 
 
 def _measure(measure: str | Measure, names: Any) -> Measure:

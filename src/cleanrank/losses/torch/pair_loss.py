@@ -18,7 +18,7 @@ from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.pairs import clean_pair_share
 from cleanrank.losses.robust_specs import Mixture, Peers
-from cleanrank.losses.torch.batch import Batch, BatchLoss, needs_generator, single_precision
+from cleanrank.losses.torch.lists import Batch, BatchLoss, needs_generator, single_precision
 from cleanrank.losses.torch.pair_sums import Pairs, applied, elementwise, pair_sums
 from cleanrank.losses.torch.swap_weights import Swap, swap_of
 from cleanrank.metrics.measure import Measure
@@ -57,7 +57,8 @@ class PairwiseLoss(BatchLoss):
             self.mixture, self.block,
         )  # fmt: skip
         n_pairs = pair_weight(self.pairs, y, batch.weights)
-        factor = self._factors(batch, n_pairs)
+        share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
+        factor = list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(y.dtype)
         risk = (factor * pair_sums(batch.scores, pairs)).sum()
         if self.peers is None:
             return risk
@@ -66,11 +67,6 @@ class PairwiseLoss(BatchLoss):
         urn = pair_urn(self.pairs, y, batch.weights, factor)
         drawn = PairPeers(urn, y, self.peers.loss, self.sigma, draws, source, swap)
         return risk - self.peers.alpha * pair_peers(batch.scores, drawn)
-
-    def _factors(self, batch: Batch, n_pairs: Tensor) -> Tensor:
-        """The factor of every list's pair sum."""
-        share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
-        return list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(batch.labels.dtype)
 
     def on_preferences(
         self,
@@ -118,15 +114,12 @@ class PairwiseLoss(BatchLoss):
             reader = "lambdarank" if self.measure is not None else "weighting='prevalence'"
             raise invalid("preferences", f"must not be given to {reader}, which reads grades", self.name)
         if self.pairs == "all_ordered":
-            raise invalid(
-                "pairs", "must be 'strict' or 'strict_both' for explicit preferences", "'all_ordered'",
-                remedy="With peers take 'strict_both': every preference in both orders.",
-            )  # fmt: skip
+            rule = "must be 'strict' or 'strict_both' for explicit preferences"
+            remedy = "With peers take 'strict_both': every preference in both orders."
+            raise invalid("pairs", rule, "'all_ordered'", remedy=remedy)
         if preferences.ndim != 2 or preferences.shape[1] != 3 or preferences.is_floating_point():
-            raise invalid(
-                "preferences", "must be integers (list, preferred, other), shape (P, 3)",
-                f"{preferences.dtype} of shape {tuple(preferences.shape)}",
-            )  # fmt: skip
+            rule = "must be integers (list, preferred, other), shape (P, 3)"
+            raise invalid("preferences", rule, f"{preferences.dtype} of shape {tuple(preferences.shape)}")
         which, i, j = preferences.unbind(1)
         sizes = torch.tensor([*scores.shape, scores.shape[1]], device=preferences.device)
         bad = ((preferences < 0) | (preferences >= sizes)).any(1) | (i == j)
@@ -134,12 +127,8 @@ class PairwiseLoss(BatchLoss):
             bad = ~(mask[which, i] & mask[which, j])
         if bool(bad.any()):
             row = int(bad.nonzero()[0, 0])
-            raise invalid(
-                "a preference",
-                "must name two documents of one list",
-                preferences[row].tolist(),
-                at=f"row {row}",
-            )
+            rule = "must name two documents of one list"
+            raise invalid("a preference", rule, preferences[row].tolist(), at=f"row {row}")
 
 
 @dataclass(frozen=True)
@@ -149,7 +138,6 @@ class PointwiseLoss(BatchLoss):
     name: str
     loss: BinaryLoss
     weighting: str = "pooled"
-    target: str = "binary"
     relevant: float = 1
     max_grade: float | None = None
     sigma: float = 1.0
@@ -187,11 +175,7 @@ class PointwiseLoss(BatchLoss):
 def list_factors(
     weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: Tensor | None = None
 ) -> Tensor:
-    """The factor of every list (B,) under a weighting of PAIR_WEIGHTINGS.
-
-    >>> list_factors("micro", torch.tensor([2.0, 0.0]), torch.tensor([3.0, 1.0])).tolist()
-    [0.0555..., 0.5]
-    """
+    """The factor of every list (B,) under a weighting of PAIR_WEIGHTINGS."""
     present = (n_docs > 0).to(n_pairs.dtype)
     lists = present.sum().clamp(min=1.0)
     if weighting == "sum":
@@ -212,11 +196,7 @@ def _divide(a: float, b: Tensor) -> Tensor:
 
 
 def clean_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
-    """``clean_pair_share`` of padded lists; ``weights`` (B, L) are 0 at padding.
-
-    >>> clean_share(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), torch.ones(1, 4), torch.eye(2)).tolist()
-    [0.1875]
-    """
+    """``clean_pair_share`` of padded lists; ``weights`` (B, L) are 0 at padding."""
     n = weights.sum(1).clamp(min=1.0)
     shares = torch.stack([(weights * (labels == grade)).sum(1) / n for grade in range(len(noise))], 1)
     if bool(((shares.sum(1) < 0.999) & (weights.sum(1) > 0)).any()):
@@ -227,11 +207,7 @@ def clean_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:
 
 
 def pair_weight(kind: str, labels: Tensor, weights: Tensor) -> Tensor:
-    """The weighted number of pairs of every list; ``weights`` (B, L) are 0 at padding.
-
-    >>> pair_weight("strict", torch.tensor([[2.0, 1.0, 1.0]]), torch.ones(1, 3)).tolist()
-    [2.0]
-    """
+    """The weighted number of pairs of every list; ``weights`` (B, L) are 0 at padding."""
     total = weights.sum(1)
     if kind == "all_ordered":
         return (total * total - (weights * weights).sum(1)).clamp(min=0.0)
@@ -248,12 +224,7 @@ def uniforms(n: int, generator: torch.Generator, device: torch.device) -> Tensor
 
 
 class Urn:
-    """Members drawn with probabilities proportional to their weights.
-
-    >>> urn = Urn(torch.tensor([0.0, 2.0, 0.0]))
-    >>> urn.draw(2, torch.Generator().manual_seed(0)).tolist(), float(urn.total)
-    ([1, 1], 2.0)
-    """
+    """Members drawn with probabilities proportional to their weights."""
 
     def __init__(self, weights: Tensor) -> None:
         self.ends = weights.to(torch.float64).cumsum(0)
@@ -375,10 +346,7 @@ def pair_peers(scores: Tensor, peers: PairPeers) -> Tensor:
 def point_peers(
     logits: Tensor, targets: Tensor, weights: Tensor, loss: BinaryLoss, generator: torch.Generator
 ) -> Tensor:
-    """The same for flat members: the sum over draws of l(logit of one, target of another).
-
-    ``weights`` (n,) are the members' weights in the risk; gradients flow through the logits.
-    """
+    """The same for flat members of these weights in the risk; gradients flow through the logits."""
     if len(logits) == 0:
         return logits.sum()
     urn = Urn(weights)

@@ -34,29 +34,18 @@ SMALL = 1 << 16
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of padded lists and the loss on them.
+    """The pairs of padded lists and the loss on them."""
 
-    Attributes:
-        labels: (B, L), of the type of the scores; only their order counts.
-        mask: (B, L), False at padding.
-        kind: one of PAIR_SETS.
-        loss: l(logit, target).
-        sigma: factor of score differences.
-        weights: (B, L) or None.
-        swap: delta_ij or None.
-        mixture: the loss as a mixture of logistic losses, for the compiled kernels, or None.
-        block: pairs in memory at a time; None for the default of the device.
-    """
-
-    labels: Tensor
-    mask: Tensor
-    kind: str
-    loss: BinaryLoss
-    sigma: float = 1.0
-    weights: Tensor | None = None
-    swap: Swap | None = None
+    labels: Tensor  # (B, L), of the type of the scores; only their order counts
+    mask: Tensor  # (B, L), False at padding
+    kind: str  # one of PAIR_SETS
+    loss: BinaryLoss  # l(logit, target)
+    sigma: float = 1.0  # factor of score differences
+    weights: Tensor | None = None  # (B, L) or None
+    swap: Swap | None = None  # delta_ij or None
+    # The loss as a mixture of logistic losses, for the compiled kernels, or None.
     mixture: Mixture | None = None
-    block: int | None = None
+    block: int | None = None  # pairs in memory at a time; None for the default of the device
 
 
 def applied(function: Any, *arguments: Any) -> Tensor:
@@ -66,14 +55,7 @@ def applied(function: Any, *arguments: Any) -> Tensor:
 
 
 def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
-    """S of every list (B,).
-
-    >>> from cleanrank.losses.binary import LOSSES
-    >>> s = torch.tensor([[2.0, 1.5, 9.0]])
-    >>> mask = torch.tensor([[True, True, False]])
-    >>> pair_sums(s, Pairs(torch.tensor([[0.0, 1.0, 9.0]]), mask, "strict", LOSSES["hinge"])).tolist()
-    [1.5]
-    """
+    """S of every list (B,)."""
     return applied(_PairSums, scores, pairs)
 
 
@@ -164,11 +146,7 @@ def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
 
 
 def row_blocks(shape: tuple[int, ...], most: int) -> Iterator[tuple[int, int]]:
-    """Cuts L rows into blocks of at most about ``most`` pairs over all B lists.
-
-    >>> list(row_blocks((2, 5), 20))
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Cuts L rows into blocks of at most about ``most`` pairs over all B lists."""
     lists, length = shape
     rows = max(1, most // max(1, lists * length))
     for start in range(0, length, rows):
@@ -232,10 +210,5 @@ class _Elementwise(torch.autograd.Function):
 
 
 def elementwise(logit: Tensor, target: Tensor, loss: BinaryLoss) -> Tensor:
-    """l(logit, target) whose backward pass uses the loss's own gradient.
-
-    >>> from cleanrank.losses.binary import LOSSES
-    >>> elementwise(torch.tensor([0.25]), torch.tensor([1.0]), LOSSES["hinge"]).tolist()
-    [0.75]
-    """
+    """l(logit, target) whose backward pass uses the loss's own gradient."""
     return applied(_Elementwise, logit, target, loss)

@@ -34,17 +34,12 @@ Columns: TypeAlias = "Sequence[Tensor]"
 
 @dataclass(frozen=True)
 class Swap:
-    """|change| of a pair as a formula of numbers of its two documents.
+    """|change| of a pair as a formula of numbers of its two documents."""
 
-    Attributes:
-        columns: (B, L) tensors.
-        formula: |change| from the columns of the first document and those of the second, broadcast.
-        order: (B, L), the documents of every list, best first.
-    """
-
-    columns: tuple[Tensor, ...]
+    columns: tuple[Tensor, ...]  # (B, L) tensors
+    # |change| from the columns of the first document and those of the second, broadcast.
     formula: Callable[[Columns, Columns], Tensor]
-    order: Tensor
+    order: Tensor  # (B, L), the documents of every list, best first
 
     def rows(self, start: int, stop: int) -> Tensor:
         """(B, stop - start, L): the pairs of documents start..stop-1 with every document."""
@@ -86,10 +81,14 @@ class Ranked:
     order: Tensor
 
     @property
+    def ranks(self) -> Tensor:
+        """1..L."""
+        return torch.arange(1, self.labels.shape[1] + 1, device=self.labels.device, dtype=self.labels.dtype)
+
+    @property
     def inverse_rank(self) -> Tensor:
         """1 / r where r counts, 0 beyond the cut-off and at padding."""
-        r = torch.arange(1, self.labels.shape[1] + 1, device=self.labels.device, dtype=self.labels.dtype)
-        return self.counted(1.0 / r)
+        return self.counted(1.0 / self.ranks)
 
     @property
     def relevant(self) -> Tensor:
@@ -109,11 +108,7 @@ class Ranked:
 
 
 def ranking(scores: Tensor, mask: Tensor) -> Tensor:
-    """The documents of every list, best first, ties by index, padding last.
-
-    >>> ranking(torch.tensor([[1.0, 3.0, 9.0]]), torch.tensor([[True, True, False]])).tolist()
-    [[1, 0, 2]]
-    """
+    """The documents of every list, best first, ties by index, padding last."""
     key = scores.detach().masked_fill(~mask, -torch.inf)
     # A score of -inf must not end up behind padding, so padding goes last in a sort of its own.
     order = key.argsort(dim=1, descending=True, stable=True)
@@ -122,33 +117,20 @@ def ranking(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def discounts(name: str, length: int, like: Tensor) -> Tensor:
-    """The discount of ranks 1..length.
-
-    >>> discounts("log2", 3, torch.ones(1)).tolist()
-    [1.0, 0.630..., 0.5]
-    """
+    """The discount of ranks 1..length."""
     r = torch.arange(1, length + 1, device=like.device, dtype=torch.float64)
     return (1.0 / torch.log2(r + 1.0 if name == "log2" else r.clamp(min=2.0))).to(like.dtype)
 
 
 def gains_of(labels: Tensor, gain: str | None) -> Tensor:
-    """2^y - 1 or y.
-
-    >>> gains_of(torch.tensor([0.0, 2.0]), "exp").tolist()
-    [0.0, 3.0]
-    """
+    """2^y - 1 or y."""
     return torch.exp2(labels) - 1.0 if gain == "exp" else labels
 
 
 def swap_of(
     measure: Measure, scores: Tensor, labels: Tensor, mask: Tensor, gains: Tensor | None = None
 ) -> Swap:
-    """The changes of a measure under the ranking of these scores.
-
-    >>> s, y = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.0, 1.0]])
-    >>> swap_of(Measure("ndcg"), s, y, torch.ones(1, 2, dtype=torch.bool)).rows(0, 2)[0, 0].tolist()
-    [0.0, 0.369...]
-    """
+    """The changes of a measure under the ranking of these scores."""
     one_of("measure for lambdarank", measure.name, SWAPS)
     if gains is not None and measure.name not in ("ndcg", "dcg"):
         raise invalid("gains", "belong to ndcg and dcg alone", str(measure))
@@ -170,8 +152,7 @@ def _inverse(values: Tensor) -> Tensor:
 
 
 def _rank(lists: Ranked) -> Tensor:
-    r = torch.arange(1, lists.labels.shape[1] + 1, device=lists.labels.device, dtype=lists.labels.dtype)
-    return lists.unsorted(r.expand_as(lists.labels).contiguous())
+    return lists.unsorted(lists.ranks.expand_as(lists.labels).contiguous())
 
 
 def _gain_swap(lists: Ranked) -> Swap:

@@ -16,11 +16,17 @@ are a slice.
 import numpy as np
 
 from cleanrank.jit import kernel, prange
-from cleanrank.losses.trees._slopes import BINS, LEAST, REACH, STEP, WIDTH
 from cleanrank.types import Array
 
 # exp(s_j - s_i) is a product of two exponentials per document; beyond this spread one would not be finite.
 WIDEST = 600.0
+# A slope is tabulated on bins of this width over [-REACH, REACH].
+REACH = 64.0
+WIDTH = 1.0 / 64.0
+BINS = int(2 * REACH / WIDTH)
+# A hessian is at least |slope| / STEP of its pair: no leaf moves a score by more than STEP logits.
+STEP = 2.0
+LEAST = 1e-6
 
 
 @kernel()

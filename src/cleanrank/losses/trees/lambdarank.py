@@ -165,12 +165,7 @@ class LambdaRankObjective:
 
 
 def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> FloatArray:
-    """The gain of every row: real-valued gains, else ``label_gain`` of its grade, else 2^y - 1.
-
-    >>> import cleanrank as cr
-    >>> gains_of(cr.from_arrays([[0.0]] * 2, [2, 1], qid=[1, 1])).tolist()
-    [3.0, 1.0]
-    """
+    """The gain of every row: real-valued gains, else ``label_gain`` of its grade, else 2^y - 1."""
     if label_gain is None:
         if data.gains is not None:
             return data.gains.copy()
@@ -190,10 +185,9 @@ def check_grades(data: RankingData) -> None:
     """Refuses grades whose gain 2^y - 1 is beyond float64."""
     if data.n_grades > HIGHEST_GRADE + 1:
         row = int(np.argmax(data.y))
-        raise invalid(
-            "grades", f"must be at most {HIGHEST_GRADE} for gains of 2^grade - 1", int(data.y[row]),
-            at=data.place(row), remedy="Map the grades to a few levels or give gains=.",
-        )  # fmt: skip
+        rule = f"must be at most {HIGHEST_GRADE} for gains of 2^grade - 1"
+        remedy = "Map the grades to a few levels or give gains=."
+        raise invalid("grades", rule, int(data.y[row]), at=data.place(row), remedy=remedy)
 
 
 def first_order(indptr: IntArray) -> Array:

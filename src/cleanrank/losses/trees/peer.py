@@ -31,21 +31,14 @@ KINDS = ("sampled", "expected")
 
 @dataclass(frozen=True)
 class Peers:
-    """How peers are made.
+    """How peers are made."""
 
-    Attributes:
-        alpha: weight of the peers' gradients, >= 0.
-        kind: "sampled" or "expected".
-        within: labels are permuted within a query or over the whole batch; expected peers: query only.
-        permutations: how many random permutations are averaged.
-        seed: same seed, same permutations, whatever the number of threads.
-    """
-
-    alpha: float
-    kind: str = "sampled"
+    alpha: float  # weight of the peers' gradients, >= 0
+    kind: str = "sampled"  # "sampled" or "expected"
+    # Labels are permuted within a query or over the whole batch; expected peers: query only.
     within: str = "query"
-    permutations: int = 1
-    seed: int = 0
+    permutations: int = 1  # how many random permutations are averaged
+    seed: int = 0  # same seed, same permutations, whatever the number of threads
 
     def __post_init__(self) -> None:
         one_of("kind of peers", self.kind, KINDS)

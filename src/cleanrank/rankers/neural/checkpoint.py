@@ -22,7 +22,6 @@ from cleanrank.types import Array
 from cleanrank.validation import is_integer, require
 
 ALIGNMENT = 8
-LONGEST_HEADER = 100_000_000
 
 
 def _safetensors() -> Any:
@@ -38,16 +37,7 @@ def _safetensors() -> Any:
 def write_tensors(
     path: str | PathLike[str], tensors: Mapping[str, Array], metadata: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes arrays and metadata whole or not at all; values of the metadata are kept as JSON.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "w.safetensors"
-    ...     write_tensors(path, {"w": np.arange(3.0)}, {"epoch": 2})
-    ...     tensors, metadata = read_tensors(path)
-    >>> tensors["w"].tolist(), metadata
-    ([0.0, 1.0, 2.0], {'epoch': 2})
-    """
+    """Writes arrays and metadata whole or not at all; values of the metadata are kept as JSON."""
     library = _safetensors()
     texts = None if metadata is None else {name: json.dumps(value) for name, value in metadata.items()}
     arrays = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in tensors.items()}
@@ -69,8 +59,10 @@ def _in_order(raw: bytes, texts: dict[str, str]) -> bytes:
     return len(text).to_bytes(8, "little") + text + raw[end:]
 
 
-def read_tensors(path: str | PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Reads arrays and metadata; a damaged file is refused with what is wrong."""
+def read_tensors(
+    path: str | PathLike[str], subject: str = "tensor file", kind: str | None = None, version: int = 1
+) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Reads arrays and metadata; a file that is damaged or not of its ``kind`` is refused."""
     library = _safetensors()
     file = existing_file(path)
     try:
@@ -80,14 +72,12 @@ def read_tensors(path: str | PathLike[str]) -> tuple[dict[str, Array], dict[str,
     except (library.SafetensorError, LookupError, OSError, TypeError, ValueError) as error:
         rule = "must hold tensors as safetensors, and all of them"
         raise BadFileError(error_text(f"tensor file {str(file)!r}", rule, error), str(file)) from None
-    return tensors, {name: _json(text) for name, text in texts.items()}
-
-
-def is_tensor_file(path: str | PathLike[str]) -> bool:
-    """Whether a file looks like safetensors: a length, then a JSON object of that length."""
-    with Path(path).open("rb") as file:
-        start = file.read(9)
-    return len(start) == 9 and start[8:] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
+    metadata = {name: _json(text) for name, text in texts.items()}
+    if kind is not None and (metadata.get("format") != kind or metadata.get("version") != version):
+        content = f"{metadata.get('format')!r} {metadata.get('version')}"
+        rule = f"must hold a {kind} of version {version}"
+        raise BadFileError(error_text(f"{subject} {str(path)!r}", rule, content), str(path))
+    return tensors, metadata
 
 
 def _json(text: str) -> Any:
@@ -105,18 +95,12 @@ Weights = dict[str, torch.Tensor]
 
 @dataclass
 class TrainingState:
-    """How far a training has come.
+    """How far a training has come."""
 
-    Attributes:
-        epoch: epochs done.
-        best_epoch: the one that was best on validation data; 0 before there was any.
-        best_value: the measure there.
-        history: per epoch its number, the mean loss and the value on validation data.
-    """
-
-    epoch: int = 0
-    best_epoch: int = 0
-    best_value: float = -float("inf")
+    epoch: int = 0  # epochs done
+    best_epoch: int = 0  # the one that was best on validation data; 0 before there was any
+    best_value: float = -float("inf")  # the measure there
+    # Per epoch its number, the mean loss and the value on validation data.
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -145,20 +129,18 @@ def load_state(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, identity: Mapping[str, Any]
 ) -> tuple[TrainingState, Weights | None]:
     """Puts a saved state into a model and its optimiser; refuses that of another training."""
-    tensors, metadata = read_tensors(path)
-    if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
-        content = f"{metadata.get('format')!r} {metadata.get('version')}"
-        rule = f"must hold a {FORMAT} of version {VERSION}"
-        raise BadFileError(error_text(f"checkpoint {str(path)!r}", rule, content), str(path))
+    tensors, metadata = read_tensors(path, "checkpoint", FORMAT, VERSION)
     saved = metadata.get("identity")
     if not isinstance(saved, dict):
         _cannot_resume(path, "nothing says of what")
     _refuse_another(path, saved, identity)
     try:
         state = _state_of(metadata)
-        best = _part(tensors, "best/")
-        model.load_state_dict(_part(tensors, "model/"))
-        _match(model, best)
+        best = weights_of(tensors, "best/")
+        model.load_state_dict(weights_of(tensors, "model/"))
+        shapes = {name: value.shape for name, value in model.state_dict().items()}
+        if best and shapes != {name: value.shape for name, value in best.items()}:
+            raise ValueError("the weights of its best epoch are not those of its model")
         slots = _slots(tensors, [p for group in optimizer.param_groups for p in group["params"]])
     except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         _cannot_resume(path, str(error))
@@ -185,17 +167,10 @@ def _state_of(metadata: Mapping[str, Any]) -> TrainingState:
     return TrainingState(epoch, best_epoch, value, history)
 
 
-def _match(model: torch.nn.Module, weights: Weights) -> None:
-    """Refuses best weights that are not those of this model."""
-    shapes = {name: value.shape for name, value in model.state_dict().items()}
-    if weights and shapes != {name: value.shape for name, value in weights.items()}:
-        raise ValueError("the weights of its best epoch are not those of its model")
-
-
 def _slots(tensors: Mapping[str, Array], parameters: Sequence[torch.nn.Parameter]) -> dict[int, Weights]:
     """The optimiser's state of each parameter: numbers, or tensors of its shape, the same of all."""
     state: dict[int, Weights] = {}
-    for name, value in _part(tensors, "optimizer/").items():
+    for name, value in weights_of(tensors, "optimizer/").items():
         place, _, slot = name.partition("/")
         if value.ndim and value.shape != parameters[int(place)].shape:
             raise ValueError(f"{slot} of the optimiser has shape {tuple(value.shape)}")
@@ -206,26 +181,22 @@ def _slots(tensors: Mapping[str, Array], parameters: Sequence[torch.nn.Parameter
 
 
 def _cannot_resume(path: Path, why: str) -> NoReturn:
-    raise BadFileError(
-        f"checkpoint {str(path)!r} must hold a whole training: {' '.join(why.split())}. "
-        "Remove it to start anew.",
-        str(path),
-    )
+    rule = f"must hold a whole training: {' '.join(why.split())}"
+    message = error_text(f"checkpoint {str(path)!r}", rule, remedy="Remove it to start anew.")
+    raise BadFileError(message, str(path))
 
 
 def _refuse_another(path: Path, saved: Mapping[str, Any], current: Mapping[str, Any]) -> None:
     different = [name for name in {**saved, **current} if saved.get(name) != current.get(name)]
     if different:
         name = different[0]
-        raise invalid(
-            f"checkpoint {str(path)!r}",
-            f"must belong to this training, whose {name} is {current.get(name)!r}",
-            repr(saved.get(name)),
-            remedy="Name another file, or remove this one to start anew.",
-        )
+        rule = f"must belong to this training, whose {name} is {current.get(name)!r}"
+        remedy = "Name another file, or remove this one to start anew."
+        raise invalid(f"checkpoint {str(path)!r}", rule, repr(saved.get(name)), remedy=remedy)
 
 
-def _part(tensors: Mapping[str, Array], prefix: str) -> Weights:
+def weights_of(tensors: Mapping[str, Array], prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, without it."""
     return {
         name.removeprefix(prefix): torch.from_numpy(value)
         for name, value in tensors.items()
@@ -238,20 +209,12 @@ def _array(value: Any) -> Array:
 
 
 def plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON gives them back; functions by name, the same in every process.
-
-    >>> plain_values({"hidden": (8, 4), "rate": np.float32(0.5), "loss": max})
-    {'hidden': [8, 4], 'rate': 0.5, 'loss': 'builtins.max'}
-    """
+    """Settings as JSON gives them back; functions by name, the same in every process."""
     return dict(json.loads(json.dumps(dict(settings), default=_worded)))
 
 
 def fingerprint(*arrays: Any) -> int:
-    """A number that other arrays are unlikely to have; None stands for no array.
-
-    >>> fingerprint(np.arange(3), None) == fingerprint(np.arange(3)) != fingerprint(np.arange(4))
-    True
-    """
+    """A number that other arrays are unlikely to have; None stands for no array."""
     checksum = 0
     for values in arrays:
         if values is not None:

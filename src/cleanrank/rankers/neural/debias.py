@@ -13,7 +13,7 @@ pairs of the list count in which a document stands for as many copies as it weig
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,21 +29,9 @@ RANKS = 10  # further ranks share the parameter of the last
 HEAVIEST = 100.0
 
 
-class Weigher(Protocol):
-    """Weights of documents by click and rank; ``ranks`` are places from 0, cut at the last parameter."""
-
-    def weights(self, clicks: Tensor, ranks: Tensor) -> Tensor:
-        """Weights (B, L)."""
-        ...
-
-    def learn(self, scores: Tensor, clicks: Tensor, ranks: Tensor, mask: Tensor) -> None:
-        """Takes note of a batch after its weights were given."""
-        ...
-
-    @property
-    def ratios(self) -> npt.NDArray[np.float64]:
-        """P_k / P_1 as this rule sees it, one per rank."""
-        ...
+# A rule: ``weights(clicks, ranks)`` (B, L), ranks being places from 0; ``learn(scores, clicks, ranks, mask)``
+# takes note of a batch after its weights were given; ``ratios`` are P_k / P_1 as the rule sees them.
+Weigher: TypeAlias = "InversePropensity | DualLearning | PairDebias"
 
 
 class InversePropensity:
@@ -174,23 +162,30 @@ class PairDebias:
 
 
 class Debiased:
-    """A ranking loss whose documents are weighed by click and rank.
+    """A ranking loss whose documents are weighed by click and rank; ``loss=`` of a NeuralRanker.
 
     The mean over lists of the mean over pairs, each pair times its weight. The number of pairs in a list is
     not weighed: a list clicked at rank 9 alone must count for more than one clicked at rank 1.
 
     Args:
-        loss: called with weighting "sum" (see ``debiased``).
-        weigher: the rule.
+        loss: makes the ranking loss when called with pairs= and weighting=.
+        weigher: a value of one of DEBIASING.
         pairs: which pairs the loss sees.
+
+    >>> from functools import partial
+    >>> from cleanrank.losses.torch import ranking_loss
+    >>> made = Debiased(partial(ranking_loss, "ranknet"), InversePropensity([0.5, 0.25]))
+    >>> s, clicks, ranks = torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]), torch.tensor([[1, 2]])
+    >>> round(float(made(s, clicks, torch.ones(1, 2, dtype=torch.bool), positions=ranks)), 4)
+    1.3863
     """
 
     reads = ("positions",)
     # What a rule has learnt is no part of a checkpoint.
     resumable = False
 
-    def __init__(self, loss: RankingLoss, weigher: Weigher, pairs: str = "strict") -> None:
-        self.loss, self.weigher, self.pairs = loss, weigher, pairs
+    def __init__(self, loss: Callable[..., RankingLoss], weigher: Weigher, *, pairs: str = "strict") -> None:
+        self.loss, self.weigher, self.pairs = loss(pairs=pairs, weighting="sum"), weigher, pairs
 
     def __call__(
         self,
@@ -222,27 +217,7 @@ def _cut(ranks: Tensor, parameters: Tensor) -> Tensor:
     return ranks.clamp(max=len(parameters) - 1)
 
 
-def debiased(loss: Callable[..., RankingLoss], weigher: Weigher, *, pairs: str = "strict") -> Debiased:
-    """A loss that a NeuralRanker takes as ``loss=``; its data must have positions.
-
-    Args:
-        loss: makes the ranking loss when called with pairs= and weighting=.
-        weigher: a value of one of DEBIASING.
-        pairs: which pairs it sees.
-
-    >>> from functools import partial
-    >>> from cleanrank.losses.torch import ranking_loss
-    >>> made = debiased(partial(ranking_loss, "ranknet"), InversePropensity([0.5, 0.25]))
-    >>> s, clicks, ranks = torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]), torch.tensor([[1, 2]])
-    >>> round(float(made(s, clicks, torch.ones(1, 2, dtype=torch.bool), positions=ranks)), 4)
-    1.3863
-    """
-    return Debiased(loss(pairs=pairs, weighting="sum"), weigher, pairs)
-
-
-Rule: TypeAlias = Callable[..., Any]
-
-DEBIASING: dict[str, Rule] = {
+DEBIASING: dict[str, Callable[..., Weigher]] = {
     "ipw": InversePropensity,
     "dla": DualLearning,
     "pairdebias": PairDebias,

@@ -19,7 +19,7 @@ from cleanrank.errors import invalid
 from cleanrank.losses.torch.pair_sums import elementwise
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Forward, train
-from cleanrank.rankers.neural.model import Task, on_device
+from cleanrank.rankers.neural.model import Task
 from cleanrank.rankers.neural.networks import build_network
 from cleanrank.rankers.neural.objective import PAIRED
 from cleanrank.rankers.neural.ranker import NeuralRanker
@@ -66,7 +66,7 @@ def coteach(
     loss, epoch = ranker.loss_config().base, [0]
 
     def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
-        batch = on_device(batch_of(data.indptr, queries), task.device)
+        batch = batch_of(data.indptr, queries, task.device)
         first, second = (batch.pad(each) for each in forward(task.docs.rows(batch.rows)))
         y = batch.pad(labels[batch.rows])
         lists, i, j = strict_pairs(y, batch.mask)
@@ -98,20 +98,12 @@ def coteach(
 
 
 def kept_share(epoch: int, forget: float, ramp: int) -> float:
-    """R(T).
-
-    >>> [round(kept_share(t, 0.2, 4), 2) for t in (1, 2, 4, 9)]
-    [0.95, 0.9, 0.8, 0.8]
-    """
+    """R(T)."""
     return 1.0 - forget * min(epoch / ramp, 1.0)
 
 
 def strict_pairs(labels: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(list, better document, worse document) of every strict pair of padded lists.
-
-    >>> [t.tolist() for t in strict_pairs(torch.tensor([[0.0, 1.0]]), torch.ones(1, 2, dtype=torch.bool))]
-    [[0], [1], [0]]
-    """
+    """(list, better document, worse document) of every strict pair of padded lists."""
     inside = mask[:, :, None] & mask[:, None, :]
     better = labels[:, :, None] > labels[:, None, :]
     lists, i, j = (inside & better).nonzero(as_tuple=True)
@@ -138,10 +130,8 @@ def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
     check_number("forget", forget, least=0, below=1)
     check_integer("ramp", ramp, least=1)
     if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
-        raise invalid(
-            "co-teaching", "picks strict pairs of 'ranknet', 'pairwise' or 'direct'",
-            f"loss={ranker.loss!r}, pairs={ranker.pairs!r}",
-        )  # fmt: skip
+        rule = "picks strict pairs of 'ranknet', 'pairwise' or 'direct'"
+        raise invalid("co-teaching", rule, f"loss={ranker.loss!r}, pairs={ranker.pairs!r}")
     for name in ("robust", "checkpoint", "loss_options"):
         if getattr(ranker, name):
             raise invalid("co-teaching", f"takes no {name}=", repr(getattr(ranker, name)))

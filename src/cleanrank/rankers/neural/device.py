@@ -26,15 +26,10 @@ CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes that train one model together.
+    """The processes that train one model together."""
 
-    Attributes:
-        rank: the number of this one, from 0.
-        world: how many there are.
-    """
-
-    rank: int = 0
-    world: int = 1
+    rank: int = 0  # the number of this one, from 0
+    world: int = 1  # how many there are
 
     @property
     def first(self) -> bool:
@@ -71,11 +66,7 @@ class Processes:
 
 
 def device_of(name: str = "auto") -> torch.device:
-    """The device of a name; "auto" is this process's GPU where there is one.
-
-    >>> device_of("cpu")
-    device(type='cpu')
-    """
+    """The device of a name; "auto" is this process's GPU where there is one."""
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if name == "auto":
         return torch.device("cuda", local) if torch.cuda.is_available() else torch.device("cpu")
@@ -108,14 +99,6 @@ def joined(device: torch.device) -> Iterator[Processes]:
         yield Processes(distributed.get_rank(), distributed.get_world_size())
     finally:
         distributed.destroy_process_group()
-
-
-@contextlib.contextmanager
-def own_streams(device: torch.device) -> Iterator[None]:
-    """Lets a block seed torch's streams of random numbers; they go on as before after it."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        yield
 
 
 def seed_streams(seed: int, device: torch.device) -> None:

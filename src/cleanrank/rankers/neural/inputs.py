@@ -4,16 +4,19 @@ Queries are drawn in a new order in every epoch and cut into batches of queries 
 that padding scores to the longest of a batch wastes little; documents themselves are never padded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from cleanrank.errors import invalid
 from cleanrank.types import Array, IntArray
 from cleanrank.validation import check_integer, one_of
 
+CPU = torch.device("cpu")
 # Lengths are compared after a random change of up to this share, so that batches differ between epochs.
 JITTER = 0.1
 # Pairs of documents (B x L x L) that a batch may hold: what pairwise losses allocate, 64 MiB an array.
@@ -22,42 +25,41 @@ MOST_PAIRS = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Queries that are seen together.
+    """B queries that are seen together, the longest of L documents."""
 
-    Attributes:
-        queries: (B,), which they are.
-        rows: (N,), their documents.
-        places: (N,), where each document's score goes among the B x L places of the padded batch.
-        lengths: (B,), documents per query.
-    """
+    shape: tuple[int, int]  # (B, L)
+    rows: Tensor  # (N,), the documents of the batch
+    places: Tensor  # (N,), where their scores go among the B x L places of the padded batch
+    mask: Tensor  # (B, L), False at padding
 
-    queries: IntArray
-    rows: IntArray
-    places: IntArray
-    lengths: IntArray
+    def pad(self, flat: Tensor) -> Tensor:
+        """Values of the documents (N, ...) as (B, L, ...); 0 at padding."""
+        B, L = self.shape
+        padded = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
+        return padded.view(B, L, *flat.shape[1:])
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(B, L)."""
-        return len(self.queries), int(self.lengths.max(initial=0))
+    def unpad(self, padded: Tensor) -> Tensor:
+        """The inverse of ``pad``."""
+        return padded.flatten(0, 1).index_select(0, self.places)
 
 
-def batch_of(indptr: IntArray, queries: IntArray) -> Batch:
-    """The batch of some queries.
+def batch_of(indptr: IntArray, queries: IntArray, device: torch.device = CPU) -> Batch:
+    """The batch of some queries, its indices on a device.
 
     >>> batch = batch_of(np.array([0, 2, 5]), np.array([1, 0]))
     >>> batch.rows.tolist(), batch.places.tolist(), batch.shape
     ([2, 3, 4, 0, 1], [0, 1, 2, 3, 4], (2, 3))
     """
+
+    def tensor(values: IntArray) -> Tensor:
+        return torch.from_numpy(values).to(device, non_blocking=True)
+
     starts, lengths = indptr[queries], indptr[queries + 1] - indptr[queries]
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     longest = int(lengths.max(initial=0))
-    return Batch(
-        queries,
-        np.repeat(starts, lengths) + place,
-        np.repeat(np.arange(len(queries)) * longest, lengths) + place,
-        lengths,
-    )
+    places = np.repeat(np.arange(len(queries)) * longest, lengths) + place
+    mask = torch.arange(longest, device=device) < tensor(lengths)[:, None]
+    return Batch((len(queries), longest), tensor(np.repeat(starts, lengths) + place), tensor(places), mask)
 
 
 def bucketed(
@@ -65,15 +67,7 @@ def bucketed(
 ) -> list[IntArray]:
     """All queries with documents, cut into batches of about one length, batches in random order.
 
-    Args:
-        lengths: documents per query.
-        batch_queries: queries of a batch at the most.
-        rng: where the order comes from.
-        most_pairs: B x L x L of a batch at the most; a single query may exceed it.
-
-    >>> sizes = np.array([3, 30, 3, 30])
-    >>> sorted(sorted(b.tolist()) for b in bucketed(sizes, 2, np.random.default_rng(0)))
-    [[0, 2], [1, 3]]
+    A batch has at most ``batch_queries`` queries and ``most_pairs`` B x L x L, which one query may exceed.
     """
     check_integer("batch_queries", batch_queries, least=1)
     present = rng.permutation(np.flatnonzero(lengths > 0))
@@ -96,11 +90,7 @@ def _cut(lengths: IntArray, batch_queries: int, most_pairs: int) -> Iterator[tup
 
 
 def chunks(indptr: IntArray, documents: int) -> Iterator[IntArray]:
-    """Queries in their order, as many at a time as have about ``documents`` documents; for scoring.
-
-    >>> [q.tolist() for q in chunks(np.array([0, 2, 4, 9]), 4)]
-    [[0, 1], [2]]
-    """
+    """Queries in their order, as many at a time as have about ``documents`` documents; for scoring."""
     start, total = 0, len(indptr) - 1
     while start < total:
         stop = int(np.searchsorted(indptr, indptr[start] + documents, side="right")) - 1
@@ -111,17 +101,11 @@ def chunks(indptr: IntArray, documents: int) -> Iterator[IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A scale for each feature, learnt on training rows: (x - shift) x factor; a missing value becomes 0.
+    """A scale for each feature, learnt on training rows: (x - shift) x factor; a missing value becomes 0."""
 
-    Attributes:
-        kind: one of SCALINGS.
-        shift: (F,) float32.
-        factor: (F,) float32; 0 for a column that never changed in training.
-    """
-
-    kind: str
-    shift: Array
-    factor: Array
+    kind: str  # one of SCALINGS
+    shift: Array  # (F,) float32
+    factor: Array  # (F,) float32; 0 for a column that never changed in training
 
     def apply(self, X: Any, *, rows: IntArray | None = None, subject: str = "X") -> Array:
         """Scaled features, dense float32; a new array. Infinite ones are refused; see ``fit_scaling``."""
@@ -143,14 +127,8 @@ class Scaling:
 def fit_scaling(X: Any, kind: str = "zscore", *, rows: IntArray | None = None, subject: str = "X") -> Scaling:
     """Learns the scale of every column; missing values are passed over, infinite ones refused.
 
-    Args:
-        X: training features, dense or sparse.
-        kind: "zscore" (mean 0, deviation 1), "minmax" (the range becomes [-1, 1], as in ULTRA) or "none".
-        rows: what the rows are called in messages; their numbers if None.
-        subject: what the features are called there.
-
-    >>> fit_scaling(np.array([[0.0], [10.0]]), "minmax").apply([[5.0], [10.0]]).ravel().tolist()
-    [0.0, 1.0]
+    ``kind``: "zscore" (mean 0, deviation 1), "minmax" (the range becomes [-1, 1], as in ULTRA) or "none".
+    ``rows`` and ``subject`` are what messages call the rows (their numbers if None) and the features.
     """
     one_of("scaling", kind, SCALINGS)
     dense = _dense(X, rows, subject)
@@ -186,10 +164,8 @@ def _refuse_infinite(X: Array, rows: IntArray | None, subject: str, rule: str) -
     if infinite.any():
         row, column = np.unravel_index(int(np.argmax(infinite)), X.shape)
         name = int(row) if rows is None else int(rows[row])
-        raise invalid(
-            subject, rule, X[row, column], at=f"row {name}, column {int(column)}",
-            remedy="Replace or clip it, or make it nan.",
-        )  # fmt: skip
+        remedy = "Replace or clip it, or make it nan."
+        raise invalid(subject, rule, X[row, column], at=f"row {name}, column {int(column)}", remedy=remedy)
 
 
 def _zscore(column: Array) -> tuple[float, float]:
@@ -205,8 +181,8 @@ def _minmax(column: Array) -> tuple[float, float]:
     return (low + high) / 2, (high - low) / 2
 
 
-def _none(column: Array) -> tuple[float, float]:
-    return 0.0, 1.0
-
-
-SCALINGS = {"zscore": _zscore, "minmax": _minmax, "none": _none}
+SCALINGS: dict[str, Callable[[Array], tuple[float, float]]] = {
+    "zscore": _zscore,
+    "minmax": _minmax,
+    "none": lambda column: (0.0, 1.0),
+}

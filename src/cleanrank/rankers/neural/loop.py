@@ -22,15 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cleanrank.errors import invalid
 from cleanrank.rankers.neural.checkpoint import TrainingState, Weights, check_place, load_state, save_state
-from cleanrank.rankers.neural.device import (
-    PRECISIONS,
-    Processes,
-    device_of,
-    joined,
-    own_streams,
-    seed_streams,
-    settings,
-)
+from cleanrank.rankers.neural.device import PRECISIONS, Processes, device_of, joined, seed_streams, settings
 from cleanrank.types import IntArray, Progress
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
@@ -50,33 +42,19 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained.
+    """How a model is trained."""
 
-    Attributes:
-        epochs: passes over the data at the most.
-        optimizer: one of OPTIMIZERS.
-        learning_rate: its step.
-        weight_decay: of the optimiser; AdamW's is apart from the gradient.
-        clip_norm: the norm that gradients are cut down to; None leaves them.
-        patience: epochs without gain on validation data before it stops; 0 never stops.
-        precision: one of PRECISIONS.
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        deterministic: the same bits in every run on a GPU too; on a CPU they are the same anyway.
-        seed: for the order of batches and everything random in a step.
-        n_jobs: threads; None or -1 leaves torch's number.
-    """
-
-    epochs: int = 50
-    optimizer: str = "adam"
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.0
-    clip_norm: float | None = 5.0
-    patience: int = 0
-    precision: str = "float32"
-    device: str = "auto"
-    deterministic: bool = False
-    seed: int = 0
-    n_jobs: int | None = None
+    epochs: int = 50  # passes over the data at the most
+    optimizer: str = "adam"  # one of OPTIMIZERS
+    learning_rate: float = 1e-3  # its step
+    weight_decay: float = 0.0  # of the optimiser; AdamW's is apart from the gradient
+    clip_norm: float | None = 5.0  # the norm that gradients are cut down to; None leaves them
+    patience: int = 0  # epochs without gain on validation data before it stops; 0 never stops
+    precision: str = "float32"  # one of PRECISIONS
+    device: str = "auto"  # "auto", "cpu", "cuda" or "cuda:N"
+    deterministic: bool = False  # the same bits in every run on a GPU too; on a CPU they are the same anyway
+    seed: int = 0  # for the order of batches and everything random in a step
+    n_jobs: int | None = None  # threads; None or -1 leaves torch's number
 
     def __post_init__(self) -> None:
         one_of("optimizer", self.optimizer, OPTIMIZERS)
@@ -130,7 +108,7 @@ def train(
     tf32 = training.precision == "tf32"
     with (
         settings(n_jobs=training.n_jobs, deterministic=training.deterministic, tf32=tf32),
-        own_streams(device),
+        torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         joined(device) as processes,
     ):
         run = _Run(model.to(device), step, training, processes, device)
@@ -177,12 +155,9 @@ class _Run:
             return
         self.state, self.best = load_state(path, self.model, self.optimizer, identity)
         if self.state.epoch > self.total:
-            raise invalid(
-                f"checkpoint {str(path)!r}",
-                f"must have at most the {self.total} epochs of this training",
-                self.state.epoch,
-                remedy="Raise epochs, name another file, or remove this one to start anew.",
-            )
+            rule = f"must have at most the {self.total} epochs of this training"
+            remedy = "Raise epochs, name another file, or remove this one to start anew."
+            raise invalid(f"checkpoint {str(path)!r}", rule, self.state.epoch, remedy=remedy)
 
     def unfinished(self) -> bool:
         state, patience = self.state, self.training.patience
@@ -220,13 +195,8 @@ class _Run:
             torch.distributed.all_reduce(losses)
         mean = float(losses.item()) / max(size * processes.world, 1)
         if not math.isfinite(mean):
-            raise invalid(
-                "the loss",
-                "must stay finite",
-                mean,
-                at=f"epoch {number}",
-                remedy="Lower learning_rate or clip_norm, or choose a bounded loss.",
-            )
+            remedy = "Lower learning_rate or clip_norm, or choose a bounded loss."
+            raise invalid("the loss", "must stay finite", mean, at=f"epoch {number}", remedy=remedy)
         self.state.epoch = number
         self.state.history.append({"epoch": number, "loss": mean})
 
@@ -238,13 +208,9 @@ class _Run:
         own = validate(self.model) if self.processes.first else 0.0
         value = self.processes.agree(own, self.device)
         if math.isnan(value):
-            raise invalid(
-                "the value on validation data",
-                "must be a number",
-                value,
-                at=f"epoch {self.state.epoch}",
-                remedy="Validation data need queries that the measure counts.",
-            )
+            remedy = "Validation data need queries that the measure counts."
+            at = f"epoch {self.state.epoch}"
+            raise invalid("the value on validation data", "must be a number", value, at=at, remedy=remedy)
         self.state.history[-1]["value"] = value
         if value > self.state.best_value or self.state.best_epoch == 0:
             self.state.best_value, self.state.best_epoch = value, self.state.epoch
@@ -262,13 +228,10 @@ class _Loss(nn.Module):
 
     def __init__(self, model: nn.Module, step: Step, half: bool, device: torch.device) -> None:
         super().__init__()
-        self.model, self.step, self.half_precision, self.kind = model, step, half, device.type
+        self.model, self.step, self.call = model, step, cast(model, half, device.type)
 
     def forward(self, batch: IntArray, generator: torch.Generator) -> Tensor:
-        return self.step(self._call, batch, generator)
-
-    def _call(self, *arguments: Any, **named: Any) -> Any:
-        return cast(self.model, self.half_precision, self.kind)(*arguments, **named)
+        return self.step(self.call, batch, generator)
 
 
 def cast(model: nn.Module, half: bool, kind: str) -> Forward:

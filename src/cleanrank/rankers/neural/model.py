@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.data.arrays import row_order
-from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.metrics.evaluation import evaluate
+from cleanrank.errors import BadFileError, invalid
+from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers.base import QID, feature_matrix, is_frame
-from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
+from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
 from cleanrank.rankers.neural.inputs import SCALINGS, Batch, Scaling, batch_of, chunks, fit_scaling
 from cleanrank.rankers.neural.loop import Forward, cast
@@ -32,26 +32,17 @@ VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class NeuralModel:
-    """A trained network.
+    """A trained network."""
 
-    Attributes:
-        network: the module, in evaluation mode.
-        kind: one of NETWORKS.
-        options: what it was built with.
-        scaling: the scale of the features, learnt on training rows.
-        best_epoch: the epoch whose weights it has.
-        validation_value: the measure on validation data there; None without validation data.
-        record: how it was trained, as plain values.
-        feature_names: of the columns it was trained on; a data frame is read by them. None if they had none.
-    """
-
-    network: Network
-    kind: str
-    options: Mapping[str, Any]
-    scaling: Scaling
-    best_epoch: int
+    network: Network  # the module, in evaluation mode
+    kind: str  # one of NETWORKS
+    options: Mapping[str, Any]  # what it was built with
+    scaling: Scaling  # the scale of the features, learnt on training rows
+    best_epoch: int  # the epoch whose weights it has
+    # The measure on validation data there; None without validation data.
     validation_value: float | None = None
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, as plain values
+    # Of the columns it was trained on; a data frame is read by them. None if they had none.
     feature_names: tuple[str, ...] | None = None
 
     @property
@@ -111,12 +102,9 @@ class NeuralModel:
         absent = [name for name in self.feature_names if name not in columns]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            raise invalid(
-                "X",
-                "must have the columns that the model was trained on",
-                f"none named {absent[0]!r}{more}",
-                remedy="An array is read by the place of its columns.",
-            )
+            rule = "must have the columns that the model was trained on"
+            remedy = "An array is read by the place of its columns."
+            raise invalid("X", rule, f"none named {absent[0]!r}{more}", remedy=remedy)
         return frame[[columns[name] for name in self.feature_names]]
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -139,23 +127,14 @@ class NeuralModel:
 
 def load_network(path: str | PathLike[str]) -> NeuralModel:
     """Reads a network that ``NeuralModel.save`` wrote."""
-    tensors, metadata = read_tensors(path)
-    if metadata.get("format") != FORMAT or metadata.get("version") != VERSION:
-        content = f"{metadata.get('format')!r} {metadata.get('version')}"
-        rule = f"must hold a {FORMAT} of version {VERSION}"
-        raise BadFileError(error_text(f"model file {str(path)!r}", rule, content), str(path))
+    tensors, metadata = read_tensors(path, "model file", FORMAT, VERSION)
     try:
         shift, factor = tensors["scaling/shift"], tensors["scaling/factor"]
         if shift.ndim != 1 or shift.shape != factor.shape:
             raise ValueError(f"scales have shapes {shift.shape} and {factor.shape}")
         scaling = Scaling(one_of("scaling", metadata["scaling"], SCALINGS), shift, factor)
         network = build_network(metadata["network"], len(scaling.shift), **metadata["options"])
-        weights = {
-            name.removeprefix("network/"): torch.from_numpy(values)
-            for name, values in tensors.items()
-            if name.startswith("network/")
-        }
-        network.load_state_dict(weights)
+        network.load_state_dict(weights_of(tensors, "network/"))
         names = metadata.get("feature_names")
         return NeuralModel(
             network.eval(),
@@ -180,17 +159,11 @@ RESIDENT = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """Scaled features with their queries.
+    """Scaled features with their queries."""
 
-    Attributes:
-        X: (N, F), on the device, or on the host if they are too many for it.
-        indptr: row offsets of the queries.
-        device: where scores are computed.
-    """
-
-    X: Tensor
-    indptr: IntArray
-    device: torch.device
+    X: Tensor  # (N, F), on the device, or on the host if they are too many for it
+    indptr: IntArray  # row offsets of the queries
+    device: torch.device  # where scores are computed
 
     def rows(self, rows: Tensor) -> Tensor:
         """Features of some rows, on the device."""
@@ -205,43 +178,7 @@ def documents(X: Array, indptr: IntArray, device: torch.device) -> Documents:
     return Documents(tensor, indptr, device)
 
 
-@dataclass(frozen=True, eq=False)
-class Padded:
-    """A batch on its device: what goes where when scores are padded.
-
-    Attributes:
-        shape: (B, L).
-        rows: (N,), the documents of the batch.
-        places: (N,), where their scores go among B x L.
-        mask: (B, L), False at padding.
-    """
-
-    shape: tuple[int, int]
-    rows: Tensor
-    places: Tensor
-    mask: Tensor
-
-    def pad(self, flat: Tensor) -> Tensor:
-        """Values of the documents (N, ...) as (B, L, ...); 0 at padding."""
-        B, L = self.shape
-        padded = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
-        return padded.view(B, L, *flat.shape[1:])
-
-    def unpad(self, padded: Tensor) -> Tensor:
-        """The inverse of ``pad``."""
-        return padded.flatten(0, 1).index_select(0, self.places)
-
-
-def on_device(batch: Batch, device: torch.device) -> Padded:
-    """A batch's indices as tensors."""
-    B, L = batch.shape
-    lengths = torch.from_numpy(batch.lengths).to(device, non_blocking=True)
-    mask = torch.arange(L, device=device) < lengths[:, None]
-    rows = torch.from_numpy(batch.rows).to(device, non_blocking=True)
-    return Padded((B, L), rows, torch.from_numpy(batch.places).to(device, non_blocking=True), mask)
-
-
-def padded_scores(forward: Forward, listwise: bool, docs: Documents, batch: Padded) -> Tensor:
+def padded_scores(forward: Forward, listwise: bool, docs: Documents, batch: Batch) -> Tensor:
     """Scores (B, L) of a batch."""
     X = docs.rows(batch.rows)
     scores: Tensor = forward(batch.pad(X), batch.mask) if listwise else batch.pad(forward(X))
@@ -256,7 +193,7 @@ def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk:
     with torch.inference_mode():
         if getattr(network, "listwise", False):
             for queries in chunks(docs.indptr, chunk):
-                batch = on_device(batch_of(docs.indptr, queries), docs.device)
+                batch = batch_of(docs.indptr, queries, docs.device)
                 if batch.shape[1]:
                     parts.append(batch.unpad(padded_scores(forward, True, docs, batch)))
         else:
@@ -265,20 +202,10 @@ def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk:
     return scores.cpu().numpy().astype(np.float64)
 
 
-def mean_value(data: RankingData, scores: FloatArray, measure: str) -> float:
-    """The mean of a measure over the queries of judged data."""
-    return float(next(iter(evaluate(scores, data, measure).means.values())))
-
-
 class Task:
     """What every training of a ranker needs: scaled documents, a fresh network, a device.
 
-    Args:
-        ranker: its parameters.
-        X: features of the training rows.
-        indptr: row offsets of their queries.
-        rows: what the rows are called in messages.
-        names: of the features.
+    ``rows`` are what messages call the rows of X, ``names`` those of its columns.
     """
 
     def __init__(
@@ -306,7 +233,7 @@ class Task:
         if data is None:
             return None
         held = self.validation_documents(data)
-        return lambda network: mean_value(data, score_all(network, held, half=half), measure)
+        return lambda network: evaluate_mean(score_all(network, held, half=half), data, measure)
 
     def validation_documents(self, data: RankingData) -> Documents:
         """Validation documents on the scale of the training rows, columns by name where both have names."""
@@ -327,10 +254,7 @@ def label_columns(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Labels, and what else a loss reads of documents, as tensors on a device.
 
-    Args:
-        data: where they come from; weights and gains are read if it has them.
-        device: where they go.
-        reads: "positions" for a loss that weighs by the rank at which a document was shown.
+    Weights and gains are read if the data have them, positions if they are among what the loss ``reads``.
     """
 
     def tensor(values: Any) -> Tensor:
@@ -339,20 +263,15 @@ def label_columns(
     columns: dict[str, Any] = {"weights": data.weights, "gains": data.gains}
     if "positions" in reads:
         if data.positions is None:
-            raise invalid(
-                "training data", "must have positions for a loss that weighs by rank",
-                remedy="Give position= the rank at which each row was shown.",
-            )  # fmt: skip
+            rule = "must have positions for a loss that weighs by rank"
+            remedy = "Give position= the rank at which each row was shown."
+            raise invalid("training data", rule, remedy=remedy)
         columns["positions"] = data.positions
     return tensor(data.y), {name: tensor(values) for name, values in columns.items() if values is not None}
 
 
 def checked_preferences(preferences: npt.ArrayLike, n: int) -> IntArray:
-    """Pairs of rows (better, worse) of n documents, as integers.
-
-    >>> checked_preferences([[0, 1]], 2).tolist()
-    [[0, 1]]
-    """
+    """Pairs of rows (better, worse) of n documents, as integers."""
     pairs = np.asarray(preferences)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or not len(pairs):
         raise invalid(

@@ -7,6 +7,7 @@ stands in padded places changes nothing, and the order of the documents does not
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from inspect import signature
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
@@ -33,13 +34,7 @@ HIDDEN = (512, 256, 128)
 
 
 class DocumentNetwork(nn.Module):
-    """Scores each document by itself: s(x) = w . u(x) + b.
-
-    Args:
-        features: u, from (N, F) to (N, H).
-        width: H.
-        bias: whether b is there; a pair's difference never sees it.
-    """
+    """Scores each document by itself: s(x) = w . u(x) + b, u from (N, F) to (N, width); b may be left out."""
 
     listwise = False
 
@@ -85,9 +80,22 @@ class AttentionNetwork(nn.Module):
     listwise = True
 
     def __init__(
-        self, n_features: int, width: int, heads: int, blocks: int, dropout: float, activation: str
+        self,
+        n_features: int,
+        *,
+        width: int = 128,
+        heads: int = 2,
+        blocks: int = 2,
+        dropout: float = 0.0,
+        activation: str = "relu",
     ) -> None:
         super().__init__()
+        for name, value in (("width", width), ("heads", heads), ("blocks", blocks)):
+            check_integer(name, value, least=1)
+        if width % heads:
+            raise invalid("width", f"must be a multiple of the {heads} heads", width)
+        check_number("dropout", dropout, least=0, below=1)
+        one_of("activation", activation, ACTIVATIONS)
         self.input = nn.Linear(n_features, width)
         self.blocks = nn.ModuleList(_Block(width, heads, dropout, activation) for _ in range(blocks))
         self.norm = nn.LayerNorm(width)
@@ -150,9 +158,6 @@ def build_mlp(
         activation: one of ACTIVATIONS.
         dropout: share of values dropped in training.
         norm: layer norm of what goes into each dense layer.
-
-    >>> build_mlp(4, hidden=(8,))(torch.zeros(3, 4)).shape
-    torch.Size([3])
     """
     features, width = _dense(n_features, hidden, activation, dropout, norm)
     return DocumentNetwork(features, width)
@@ -161,51 +166,23 @@ def build_mlp(
 def build_direct(
     n_features: int, *, hidden: Sequence[int] = (64, 20), activation: str = "tanh", dropout: float = 0.0
 ) -> DirectRanker:
-    """DirectRanker (Koeppel 2019); the arguments are those of ``build_mlp``.
-
-    >>> network, x = build_direct(4), torch.eye(4)
-    >>> bool((network.preference(x, x.flip(0)) == -network.preference(x.flip(0), x)).all())
-    True
-    """
+    """DirectRanker (Koeppel 2019); the arguments are those of ``build_mlp``."""
     features, width = _dense(n_features, hidden, activation, dropout, norm=False)
     return DirectRanker(features, width, bias=False)
 
 
-def build_attention(
-    n_features: int,
-    *,
-    width: int = 128,
-    heads: int = 2,
-    blocks: int = 2,
-    dropout: float = 0.0,
-    activation: str = "relu",
-) -> AttentionNetwork:
-    """Self-attention over the list; see ``AttentionNetwork`` for the arguments.
-
-    >>> build_attention(4)(torch.zeros(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)).shape
-    torch.Size([2, 3])
-    """
-    for name, value in (("width", width), ("heads", heads), ("blocks", blocks)):
-        check_integer(name, value, least=1)
-    if width % heads:
-        raise invalid("width", f"must be a multiple of the {heads} heads", width)
-    check_number("dropout", dropout, least=0, below=1)
-    one_of("activation", activation, ACTIVATIONS)
-    return AttentionNetwork(n_features, width, heads, blocks, dropout, activation)
+def network_options(name: str) -> list[str]:
+    """The options of a network of NETWORKS."""
+    return list(signature(NETWORKS[name]).parameters)[1:]
 
 
 def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) -> Network:
-    """A network of NETWORKS with its first weights drawn from ``seed``; torch's own stream is untouched.
-
-    >>> a, b = (build_network("mlp", 3, seed=1, hidden=(2,)) for _ in range(2))
-    >>> all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters()))
-    True
-    """
+    """A network of NETWORKS with its first weights drawn from ``seed``; torch's own stream is untouched."""
     build = NETWORKS[one_of("network", name, NETWORKS)]
     check_seed(seed)
     if n_features < 1:
         raise invalid("X", "must have features", "no columns")
-    takes = list(build.__kwdefaults__ or {})
+    takes = network_options(name)
     for option in options:
         if option not in takes:
             rule = f"takes {', '.join(takes)}" if takes else "takes no options"
@@ -242,5 +219,5 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "linear": build_linear,
     "mlp": build_mlp,
     "direct": build_direct,
-    "attention": build_attention,
+    "attention": AttentionNetwork,
 }

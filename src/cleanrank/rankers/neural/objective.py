@@ -37,27 +37,17 @@ LOSSES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class LossConfig:
-    """The loss, in NeuralRanker's parameters.
+    """The loss, in NeuralRanker's parameters."""
 
-    Attributes:
-        loss: one of LOSSES, or a callable with the arguments of a loss of ``losses.torch``.
-        binary: the loss of a logit, for "pairwise" and "pointwise".
-        pairs: which pairs count.
-        robust: spec of the robust form.
-        alpha: weight of peers, or "auto".
-        noise: a noise matrix, for alpha="auto".
-        peers: "expected" or "sampled".
-        options: further arguments of ``ranking_loss``.
-    """
-
+    # One of LOSSES, or a callable with the arguments of a loss of ``losses.torch``.
     loss: str | RankingLoss = "ranknet"
-    binary: str | BinaryLoss = "logistic"
-    pairs: str = "strict"
-    robust: Any = None
-    alpha: float | str = 0.1
-    noise: Any = None
-    peers: str = "expected"
-    options: Mapping[str, Any] | None = None
+    binary: str | BinaryLoss = "logistic"  # the loss of a logit, for "pairwise" and "pointwise"
+    pairs: str = "strict"  # which pairs count
+    robust: Any = None  # spec of the robust form
+    alpha: float | str = 0.1  # weight of peers, or "auto"
+    noise: Any = None  # a noise matrix, for alpha="auto"
+    peers: str = "expected"  # "expected" or "sampled"
+    options: Mapping[str, Any] | None = None  # further arguments of ``ranking_loss``
 
     @property
     def steps(self) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ Rows come in any order and scores go back in it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
@@ -14,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.errors import invalid
-from cleanrank.rankers.base import QID, Estimator, feature_matrix, is_frame, training_data, validation_data
+from cleanrank.metrics.evaluation import evaluate_mean
+from cleanrank.rankers.base import QID, BaseRanker, feature_matrix, is_frame, training_data, validation_data
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
@@ -24,13 +26,10 @@ from cleanrank.rankers.neural.model import (
     checked_preferences,
     label_columns,
     load_network,
-    mean_value,
-    on_device,
     padded_scores,
     score_all,
 )
 from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
-from cleanrank.theory.peer import Alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_integer
 
@@ -41,7 +40,8 @@ Observer: TypeAlias = Callable[[int, FloatArray], None]
 CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
-class NeuralRanker(Estimator):
+@dataclass(repr=False, eq=False)
+class NeuralRanker(BaseRanker):
     """A network that ranks.
 
     Args:
@@ -83,60 +83,32 @@ class NeuralRanker(Estimator):
     True
     """
 
-    def __init__(
-        self,
-        loss: Any = "ranknet",
-        *,
-        pairs: str = "strict",
-        robust: Any = None,
-        alpha: float | str = 0.1,
-        noise: Any = None,
-        peers: str = "expected",
-        binary: Any = "logistic",
-        loss_options: Mapping[str, Any] | None = None,
-        network: str = "mlp",
-        network_options: Mapping[str, Any] | None = None,
-        epochs: int = 50,
-        early_stopping_rounds: int | None = 10,
-        measure: str = "ndcg@10",
-        optimizer: str = "adam",
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        clip_norm: float | None = 5.0,
-        batch_queries: int = 64,
-        scaling: str = "zscore",
-        precision: str = "float32",
-        random_state: int = 0,
-        device: str = "auto",
-        deterministic: bool = False,
-        checkpoint: str | PathLike[str] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.loss = loss
-        self.pairs = pairs
-        self.robust = robust
-        self.alpha = alpha
-        self.noise = noise
-        self.peers = peers
-        self.binary = binary
-        self.loss_options = loss_options
-        self.network = network
-        self.network_options = network_options
-        self.epochs = epochs
-        self.early_stopping_rounds = early_stopping_rounds
-        self.measure = measure
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.clip_norm = clip_norm
-        self.batch_queries = batch_queries
-        self.scaling = scaling
-        self.precision = precision
-        self.random_state = random_state
-        self.device = device
-        self.deterministic = deterministic
-        self.checkpoint = checkpoint
-        self.n_jobs = n_jobs
+    loss: Any = "ranknet"
+    _: KW_ONLY
+    pairs: str = "strict"
+    robust: Any = None
+    alpha: float | str = 0.1
+    noise: Any = None
+    peers: str = "expected"
+    binary: Any = "logistic"
+    loss_options: Mapping[str, Any] | None = None
+    network: str = "mlp"
+    network_options: Mapping[str, Any] | None = None
+    epochs: int = 50
+    early_stopping_rounds: int | None = 10
+    measure: str = "ndcg@10"
+    optimizer: str = "adam"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    clip_norm: float | None = 5.0
+    batch_queries: int = 64
+    scaling: str = "zscore"
+    precision: str = "float32"
+    random_state: int = 0
+    device: str = "auto"
+    deterministic: bool = False
+    checkpoint: str | PathLike[str] | None = None
+    n_jobs: int | None = None
 
     def fit(
         self,
@@ -149,10 +121,10 @@ class NeuralRanker(Estimator):
         position: npt.ArrayLike | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
-        progress: Progress | None = None,
         observer: Observer | None = None,
+        **options: Any,
     ) -> Self:
-        """Trains on rows in any order.
+        """Trains on rows in any order; ``fit_data`` takes a RankingData.
 
         Args:
             X: features; a column "qid" of a data frame names the queries.
@@ -163,43 +135,34 @@ class NeuralRanker(Estimator):
             position: the rank at which a row was shown; read by losses of ``neural.debias``.
             eval_set: (X, y) of validation rows, or a list with that one pair.
             eval_qid: their queries.
-            progress: called with (epoch, epochs).
             observer: called with (epoch, scores of the rows of X) after each epoch.
+            options: ``progress``, called with (epoch, epochs).
         """
         data = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
+        watch = None if observer is None else _in_input_order(observer, data.row_ids)
+        return self.fit_data(data, validation_data(eval_set, eval_qid), observer=watch, **options)
 
-        def in_input_order(epoch: int, scores: FloatArray) -> None:
-            back = np.empty_like(scores)
-            back[data.row_ids] = scores
-            assert observer is not None
-            observer(epoch, back)
-
-        wrapped = None if observer is None else in_input_order
-        return self.fit_data(data, validation_data(eval_set, eval_qid), progress=progress, observer=wrapped)
-
-    def fit_data(
+    def _fit(
         self,
         data: RankingData,
         validation: RankingData | None = None,
         *,
         progress: Progress | None = None,
         observer: Observer | None = None,
-    ) -> Self:
-        """Trains on a RankingData; the observer sees scores in the order of its rows."""
+    ) -> None:
         if not data.n_docs:
             raise invalid("training data", "must have documents")
         training = self._training()
         loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
-            raise invalid(
-                "checkpoint", "must be None with a loss that learns weights of its own", str(self.checkpoint),
-                remedy="Train in one go: what debiasing has learnt is no part of a checkpoint.",
-            )  # fmt: skip
+            rule = "must be None with a loss that learns weights of its own"
+            remedy = "Train in one go: what debiasing has learnt is no part of a checkpoint."
+            raise invalid("checkpoint", rule, str(self.checkpoint), remedy=remedy)
         task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
         labels, extra = label_columns(data, task.device, getattr(loss, "reads", ()))
 
         def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
-            batch = on_device(batch_of(data.indptr, queries), task.device)
+            batch = batch_of(data.indptr, queries, task.device)
             scores = padded_scores(forward, task.listwise, task.docs, batch)
             columns = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
             risk: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **columns)
@@ -209,7 +172,7 @@ class NeuralRanker(Estimator):
             return bucketed(data.lengths, self.batch_queries, rng)
 
         read = (data.y, data.indptr, data.gains, data.weights, data.positions)
-        return self._train(task, step, batches, training, read, validation, progress, observer)
+        self._train(task, step, batches, training, read, validation, progress, observer)
 
     def fit_preferences(
         self,
@@ -262,7 +225,8 @@ class NeuralRanker(Estimator):
         self, X: Any, *, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None
     ) -> FloatArray:
         """One score per row, in input order; networks that see whole lists need the queries."""
-        return self._model().predict(X, qid=qid, group=group, device=self.device, n_jobs=self.n_jobs)
+        model: NeuralModel = self._fitted()
+        return model.predict(X, qid=qid, group=group, device=self.device, n_jobs=self.n_jobs)
 
     def score(
         self,
@@ -274,12 +238,8 @@ class NeuralRanker(Estimator):
     ) -> float:
         """The mean of ``measure`` over the queries of judged rows."""
         data = training_data(X, y, qid=qid, group=group)
-        scores = self._model().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
-        return mean_value(data, scores, self.measure)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes a safetensors file; ``load`` reads it."""
-        self._model().save(path)
+        scores = self._fitted().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
+        return evaluate_mean(scores, data, self.measure)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -288,12 +248,6 @@ class NeuralRanker(Estimator):
         ranker = cls(network=model.kind, network_options=model.options)
         ranker.model_, ranker.alpha_, ranker.history_ = model, None, []
         return ranker
-
-    def _model(self) -> NeuralModel:
-        if not hasattr(self, "model_"):
-            raise invalid("the ranker", "must be fitted before it predicts", remedy="Call fit.")
-        model: NeuralModel = self.model_
-        return model
 
     def loss_config(self) -> LossConfig:
         """The parameters of the loss."""
@@ -351,24 +305,26 @@ class NeuralRanker(Estimator):
             observer=None if observer is None else watch,
             progress=progress,
             checkpoint=self.checkpoint,
-            identity=None if self.checkpoint is None else self._identity(task, read),
+            identity=None
+            if self.checkpoint is None
+            else {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()},
         )
         return self._keep(task, state)
 
-    def _identity(self, task: Task, read: Sequence[Any]) -> dict[str, Any]:
-        return {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()}
-
     def _keep(self, task: Task, state: TrainingState) -> Self:
         validated = state.best_epoch > 0
+        settings = self._settings()
+        robust = robust_words(self.loss_config().steps) or None
+        alpha = None if self.alpha_ is None else float(self.alpha_)
         self.history_ = state.history
         self.model_ = NeuralModel(
             task.network,
             self.network,
-            dict(self._settings()["network_options"] or {}),
+            dict(settings["network_options"] or {}),
             task.scaling,
             state.best_epoch if validated else state.epoch,
             state.best_value if validated else None,
-            self._record(self.alpha_),
+            {**settings, "robust": robust, "alpha": alpha},
             task.names,
         )
         return self
@@ -377,6 +333,11 @@ class NeuralRanker(Estimator):
         """The parameters that decide the weights, as JSON gives them back."""
         return plain_values({k: v for k, v in self.get_params().items() if k not in CHANGEABLE})
 
-    def _record(self, alpha: Alpha | None) -> dict[str, Any]:
-        robust = robust_words(self.loss_config().steps) or None
-        return {**self._settings(), "robust": robust, "alpha": None if alpha is None else float(alpha)}
+
+def _in_input_order(observer: Observer, row_ids: IntArray) -> Observer:
+    def observe(epoch: int, scores: FloatArray) -> None:
+        back = np.empty_like(scores)
+        back[row_ids] = scores
+        observer(epoch, back)
+
+    return observe

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.losses.torch.batch import read_batch
+from cleanrank.losses.torch.lists import read_batch
 
 
 def test_padding_is_filled_whatever_stands_there():

@@ -1,4 +1,4 @@
-"""Losses on whole lists, in torch: ListNet, softmax, ListMLE and approximate NDCG.
+"""Padded lists as the losses read them, and losses on whole lists: ListNet, softmax, ListMLE, ApproxNDCG.
 
 Scores s and labels y are (B, L) tensors with a mask. Each function gives the loss of every list (B,) and
 which lists count (B,); the others are 0. A document of weight w stands for w copies of itself where that has
@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cleanrank.errors import invalid
-from cleanrank.losses.torch.batch import Batch, BatchLoss, needs_generator
 from cleanrank.losses.torch.pair_sums import applied, block_size, row_blocks
 from cleanrank.losses.torch.swap_weights import discounts, gains_of
 from cleanrank.metrics.measure import Measure
@@ -21,13 +20,94 @@ from cleanrank.metrics.measure import Measure
 TIES = ("random", "index")
 
 
+@dataclass(frozen=True)
+class Batch:
+    """B lists padded to L documents, (B, L) tensors: floats of one type, zeros at padding."""
+
+    scores: Tensor
+    labels: Tensor
+    mask: Tensor
+    weights: Tensor
+    weighted: bool
+    gains: Tensor | None
+
+    def refuse_gains(self, loss: str) -> None:
+        """Refuses gains where a loss would not read them."""
+        if self.gains is not None:
+            remedy = "Pass them as labels: their order counts."
+            raise invalid("gains", f"have no meaning for {loss}", remedy=remedy)
+
+
+class BatchLoss:
+    """A loss that is called with padded lists; see ``ranking_loss``."""
+
+    def __call__(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        *,
+        weights: Tensor | None = None,
+        gains: Tensor | None = None,
+    ) -> Tensor:
+        """The risk of a batch of lists."""
+        return self.risk(read_batch(scores, labels, mask, weights, gains), generator)
+
+    def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        """The risk of a batch that has been read."""
+        raise NotImplementedError
+
+
+def read_batch(
+    scores: Tensor, labels: Tensor, mask: Tensor | None, weights: Tensor | None, gains: Tensor | None
+) -> Batch:
+    """Checks the shapes of a batch and fills its padding."""
+    named = {"labels": labels, "mask": mask, "weights": weights, "gains": gains}
+    for name, tensor in {"scores": scores, **named}.items():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise invalid(
+                name, "must be a torch tensor", type(tensor).__name__, remedy="torch.as_tensor makes one."
+            )
+    if not scores.is_floating_point():
+        raise invalid("scores", "must be of a floating type", scores.dtype)
+    for name, tensor in named.items():
+        if scores.ndim != 2 or (tensor is not None and tensor.shape != scores.shape):
+            shape = tuple(scores.shape) if scores.ndim != 2 or tensor is None else tuple(tensor.shape)
+            raise invalid(f"scores and {name}", "must be of one shape (lists, documents)", shape)
+    inside = torch.ones_like(labels, dtype=torch.bool) if mask is None else mask.bool()
+    s = single_precision(scores)
+
+    def filled(tensor: Tensor) -> Tensor:
+        return tensor.to(s.dtype).masked_fill(~inside, 0.0)
+
+    return Batch(
+        s.masked_fill(~inside, 0.0),
+        filled(labels),
+        inside,
+        inside.to(s.dtype) if weights is None else filled(weights),
+        weights is not None,
+        None if gains is None else filled(gains),
+    )
+
+
+def single_precision(scores: Tensor) -> Tensor:
+    """Scores in half precision as single precision, others as they are."""
+    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+
+def needs_generator(subject: str, generator: torch.Generator | None) -> torch.Generator:
+    """The generator; None is refused."""
+    if generator is None:
+        remedy = "Pass generator=torch.Generator()."
+        raise invalid(subject, "must have a source of randomness", remedy=remedy)
+    return generator
+
+
 def listnet(scores: Tensor, labels: Tensor, mask: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
     """Cross-entropy of the top-one probabilities of labels and of scores (Cao 2007).
 
     - sum_i p_i log q_i,  p = softmax(y), q = softmax(s). Lists of one document count, with loss 0.
-
-    >>> listnet(torch.zeros(1, 2), torch.tensor([[0.0, 3.0]]), torch.ones(1, 2, dtype=torch.bool), None)[0]
-    tensor([0.6931])
     """
     target = _log_softmax(labels, mask, weights).exp().masked_fill(~mask, 0.0)
     return _cross_entropy(target, scores, mask, weights), mask.any(1)
@@ -37,9 +117,6 @@ def softmax(scores: Tensor, gains: Tensor, mask: Tensor, weights: Tensor | None)
     """Cross-entropy with graded targets (Bruch 2019).
 
     - sum_i (g_i / sum g) log q_i,  q = softmax(s). Lists without any gain are left out.
-
-    >>> softmax(torch.zeros(1, 2), torch.tensor([[0.0, 3.0]]), torch.ones(1, 2, dtype=torch.bool), None)[0]
-    tensor([0.6931])
     """
     g = gains.masked_fill(~mask, 0.0)
     g = g if weights is None else g * weights
@@ -72,10 +149,6 @@ def listmle(
 
     sum_r [log sum_{m >= r} exp(s_m) - s_r] over the ranks r of the order by descending label; documents of
     one label stand in random order, drawn anew in each call, or by index.
-
-    >>> y, mask = torch.tensor([[0.0, 3.0]]), torch.ones(1, 2, dtype=torch.bool)
-    >>> listmle(torch.zeros(1, 2), y, mask, "index", None)[0]
-    tensor([0.6931])
     """
     order = _ideal_order(labels, mask, ties, generator)
     s = scores.gather(1, order)
@@ -145,17 +218,6 @@ class _SmoothRanks(torch.autograd.Function):
         return gradient, None, None
 
 
-def list_gains(labels: Tensor, mask: Tensor, gain: str | None, gains: Tensor | None, like: Tensor) -> Tensor:
-    """``gains``, else those of the labels; 0 at padding.
-
-    >>> list_gains(torch.tensor([[2]]), torch.tensor([[True]]), "exp", None, torch.zeros(1)).tolist()
-    [[3.0]]
-    """
-    if gains is None:
-        gains = gains_of(labels.to(like.dtype).masked_fill(~mask, 0.0), gain)
-    return gains.to(like.dtype).masked_fill(~mask, 0.0)
-
-
 @dataclass(frozen=True)
 class ListLoss(BatchLoss):
     """A loss on whole lists, averaged over the lists that have one; see ``ranking_loss``."""
@@ -192,4 +254,4 @@ class ListLoss(BatchLoss):
         return approx_ndcg(s, self._gains(b, measure.gain), b.mask, measure, self.temperature, self.block)
 
     def _gains(self, b: Batch, gain: str | None) -> Tensor:
-        return list_gains(b.labels, b.mask, gain, b.gains, b.scores)
+        return gains_of(b.labels, gain) if b.gains is None else b.gains

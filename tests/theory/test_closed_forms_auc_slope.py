@@ -69,6 +69,12 @@ def test_macro_slope_by_simulation(prevalence):
     assert slope == pytest.approx(auc_slope(prevalence=prevalence, gamma0=0.9, gamma1=0.9), rel=0.07)
 
 
+def test_a_short_list_keeps_more_than_a_long_one():
+    short, long = (auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9, n_docs=n) for n in (50, 100_000))
+    assert short == pytest.approx(0.5114, abs=5e-5)
+    assert long == pytest.approx(auc_slope(prevalence=0.1, gamma0=0.9, gamma1=0.9), abs=1e-4)
+
+
 def test_edges():
     assert np.isnan(auc_slope(prevalence=0.3, gamma0=1.0, gamma1=0.0))
     assert auc_slope(prevalence=0.3, gamma0=1.0, gamma1=1.0) == pytest.approx(1.0)

@@ -4,7 +4,7 @@ import pytest
 from cleanrank.errors import InvalidInputError
 from cleanrank.losses.binary import LOSSES, gce, sce, taylor
 from cleanrank.losses.robust import clipped, label_smoothing, peer, symmetrize
-from cleanrank.losses.trees._slopes import (
+from cleanrank.losses.trees.pairwise import (
     BINS,
     LEAST,
     REACH,
