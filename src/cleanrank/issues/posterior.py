@@ -288,12 +288,11 @@ def posterior_table(data: RankingData, probabilities: FloatArray) -> LabelIssues
     rows = np.arange(data.n_docs)
     kept = probabilities[rows, data.y]
     likeliest = probabilities.argmax(axis=1)
-    issue = probabilities[rows, likeliest] > kept
     return LabelIssues.of(
         data,
         doubt=np.clip(1 - kept, 0.0, 1.0),
-        is_label_issue=issue,
-        suggested_label=np.where(issue, likeliest, data.y),
+        is_label_issue=probabilities[rows, likeliest] > kept,
+        suggested_label=likeliest,
         reasons={f"{PROBABILITY}{grade}": column for grade, column in enumerate(probabilities.T)},
     )
 

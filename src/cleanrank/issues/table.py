@@ -79,20 +79,21 @@ class LabelIssues:
         suggested_label: npt.ArrayLike | None = None,
         reasons: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Self:
-        """A table for the rows of ``data``, in their order.
+        """A table for the rows of ``data``, in their order; grades are suggested for issues alone.
 
         >>> import cleanrank as cr
         >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], qid=["a", "a"])
         >>> LabelIssues.of(data, doubt=[0.9, 0.1], is_label_issue=[True, False])
         LabelIssues(2 rows, 1 issues (50.00 %))
         """
+        suggested = data.y if suggested_label is None else np.where(is_label_issue, suggested_label, data.y)
         return cls(
             row_id=data.row_ids,
             query_id=data.qid,
             given_label=data.y,
             doubt=np.asarray(doubt, dtype=np.float64),
             is_label_issue=np.asarray(is_label_issue),
-            suggested_label=data.y if suggested_label is None else np.asarray(suggested_label),
+            suggested_label=suggested.astype(data.y.dtype),
             reasons={name: np.asarray(v, dtype=np.float64) for name, v in (reasons or {}).items()},
         )
 

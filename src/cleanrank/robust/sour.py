@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ CHECK_EVERY = 10
 """Trees after which variant "fly" looks up who is left out."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SOURRanker(BaseRanker):
     """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
 
@@ -72,56 +73,29 @@ class SOURRanker(BaseRanker):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        cutoff: int = 10,
-        start: int | str | Sequence[int] = 0,
-        end: int = 1000,
-        kind: str | Sequence[str] = "neg",
-        rule: str = "paper",
-        min_frequency: float = 1.0,
-        include_f0: bool = False,
-        highest_negative: int = 0,
-        variant: str = "sour",
-        ends: Sequence[int] | None = None,
-        patience: int = 50,
-        folds: int = 0,
-        peers: Peers | float | None = None,
-        n_estimators: int = 1000,
-        early_stopping_rounds: int = 100,
-        learning_rate: float = 0.05,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        objective: str = "lambdarank",
-        implementation: str = "exact",
-        random_state: int = 0,
-        n_jobs: int = 1,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cutoff = cutoff
-        self.start = start
-        self.end = end
-        self.kind = kind
-        self.rule = rule
-        self.min_frequency = min_frequency
-        self.include_f0 = include_f0
-        self.highest_negative = highest_negative
-        self.variant = variant
-        self.ends = ends
-        self.patience = patience
-        self.folds = folds
-        self.peers = peers
-        self.n_estimators = n_estimators
-        self.early_stopping_rounds = early_stopping_rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.objective = objective
-        self.implementation = implementation
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.params = params
+    cutoff: int = 10
+    start: int | str | Sequence[int] = 0
+    end: int = 1000
+    kind: str | Sequence[str] = "neg"
+    rule: str = "paper"
+    min_frequency: float = 1.0
+    include_f0: bool = False
+    highest_negative: int = 0
+    variant: str = "sour"
+    ends: Sequence[int] | None = None
+    patience: int = 50
+    folds: int = 0
+    peers: Peers | float | None = None
+    n_estimators: int = 1000
+    early_stopping_rounds: int = 100
+    learning_rate: float = 0.05
+    num_leaves: int = 31
+    min_child_samples: int = 20
+    objective: str = "lambdarank"
+    implementation: str = "exact"
+    random_state: int = 0
+    n_jobs: int = 1
+    params: Mapping[str, Any] | None = None
 
     def _measure(self) -> str:
         return f"ndcg@{self.cutoff}"
