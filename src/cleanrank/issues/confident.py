@@ -62,15 +62,15 @@ def find_confident(
     p = out_of_fold(
         data, probabilities, folds=folds, fit_predict=fit_predict, params=params, seed=seed, n_jobs=n_jobs
     )
-    given = self_confidence(p, data.y)
+    p_given = self_confidence(p, data.y)
     return LabelIssues.of(
         data,
         doubt=np.clip(1 - quality(p, data.y), 0.0, 1.0),
         # Nothing speaks against a grade that is as probable as any.
-        is_label_issue=prune(p, data.y) & (given < p.max(axis=1) - SLACK),
+        is_label_issue=prune(p, data.y) & (p_given < p.max(axis=1) - SLACK),
         suggested_label=p.argmax(axis=1),
         reasons={
-            "confident": np.clip(1 - given, 0.0, 1.0),
+            "confident": np.clip(1 - p_given, 0.0, 1.0),
             EXPECTED: p @ np.arange(p.shape[1]),
         },
     )
@@ -126,11 +126,7 @@ def thresholds(p: FloatArray, y: Array) -> FloatArray:
 
 
 def confident_grades(p: FloatArray, y: Array) -> IntArray:
-    """The grade that each row is confidently of; -1 where there is none.
-
-    >>> confident_grades(np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.array([0, 1, 0])).tolist()
-    [0, 1, -1]
-    """
+    """The grade that each row is confidently of; -1 where there is none."""
     reached = p >= thresholds(p, y) - SLACK
     several = reached.sum(axis=1) > 1
     grade = np.where(several, p.argmax(axis=1), reached.argmax(axis=1))
@@ -141,10 +137,6 @@ def confident_joint(p: FloatArray, y: Array) -> IntArray:
     """Q (C, C): rows given m that are confidently of l, scaled to the counts of the given grades.
 
     At least one row of every grade counts as right, and whole numbers are made by largest remainders.
-
-    >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
-    >>> confident_joint(p, np.array([0, 0, 1, 0])).tolist()
-    [[2, 1], [0, 1]]
     """
     C = p.shape[1]
     guess = confident_grades(p, y)

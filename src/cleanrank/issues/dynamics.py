@@ -30,17 +30,7 @@ TREES = 50
 
 
 class Course:
-    """Sums over a run: loss, looks at which it was right, times forgotten; one number of each a row.
-
-    Attributes:
-        data: the rows, with given grades.
-        loss: sum of losses over the looks.
-        right: looks at which the row was right.
-        forgotten: looks at which it was wrong after it had been right.
-        votes: (N, C) sums of probabilities; None for a run of scores.
-        ranked: sum of the grades that the row's ranks would earn; 0 for a run of probabilities.
-        looks: how many predictions were seen.
-        n_jobs: threads.
+    """Sums over the looks at a run, one number of each a row.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
@@ -53,10 +43,10 @@ class Course:
         n = data.n_docs
         self.data, self.n_jobs, self.looks = data, n_jobs, 0
         self.loss: FloatArray = np.zeros(n)
-        self.right = np.zeros(n, dtype=np.int32)
-        self.forgotten = np.zeros(n, dtype=np.int32)
-        self.votes: FloatArray | None = None
-        self.ranked: FloatArray = np.zeros(n)
+        self.right = np.zeros(n, dtype=np.int32)  # looks at which the row was right
+        self.forgotten = np.zeros(n, dtype=np.int32)  # looks at which it was wrong after it had been right
+        self.votes: FloatArray | None = None  # (N, C) sums of probabilities; None for a run of scores
+        self.ranked: FloatArray = np.zeros(n)  # sum of the grades that its ranks would earn, of scores
         self._before: BoolArray = np.zeros(n, dtype=np.bool_)
         self._sorted: Array | None = None
 
@@ -81,6 +71,8 @@ class Course:
         """Sees the predictions of a run in turn."""
         for look, predictions in enumerate(run, start=1):
             self(look, predictions)
+        if not self.looks:
+            raise invalid("run", "must hold at least one set of predictions", "none")
         return self
 
     def take(self, rows: BoolArray, other: "Course") -> None:
@@ -95,19 +87,16 @@ class Course:
     @property
     def mean_loss(self) -> FloatArray:
         """The mean loss over the run."""
-        self._need()
         return self.loss / self.looks
 
     @property
     def forgetting(self) -> FloatArray:
         """Times forgotten, as a share of the most that can be (looks // 2); 1 for rows never right."""
-        self._need()
         return np.where(self.right == 0, 1.0, self.forgotten / max(self.looks // 2, 1))
 
     @property
     def likely(self) -> Array:
         """The grade that the run as a whole would give every row."""
-        self._need()
         best = np.rint(self.ranked / self.looks) if self.votes is None else self.votes.argmax(axis=1)
         return best.astype(self.data.y.dtype)
 
@@ -135,10 +124,6 @@ class Course:
         earned[rank_order(scores, indptr)] = self._sorted
         self.ranked += earned
         return np.asarray(earned == y)
-
-    def _need(self) -> None:
-        if not self.looks:
-            raise invalid("run", "must hold at least one set of predictions", "none")
 
 
 @kernel(parallel=True)

@@ -144,15 +144,8 @@ def combine(
 
 
 def places(doubt: FloatArray) -> FloatArray:
-    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs.
-
-    >>> places(np.array([0.3, 0.1, 0.3, 0.9])).round(3).tolist()
-    [0.5, 0.0, 0.5, 1.0]
-    """
-    if len(doubt) < 2:
-        return np.zeros(len(doubt))
-    ranks: FloatArray = (rankdata(doubt) - 1) / (len(doubt) - 1)
-    return ranks
+    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs."""
+    return np.asarray((rankdata(doubt) - 1) / max(len(doubt) - 1, 1))
 
 
 def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
@@ -163,23 +156,20 @@ def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
     differs = aligned.given_label != first.given_label
     if differs.any():
         row = int(np.argmax(differs))
-        raise invalid(
-            f"given_label of table {name!r}", f"must be that of the first table ({first.given_label[row]})",
-            aligned.given_label[row], at=f"row {first.row_id[row]}",
-        )  # fmt: skip
+        rule, at = f"must be that of the first table ({first.given_label[row]})", f"row {first.row_id[row]}"
+        raise invalid(f"given_label of table {name!r}", rule, aligned.given_label[row], at=at)
     return aligned
 
 
 def _suggested(tables: Sequence[LabelIssues], share: FloatArray, issues: BoolArray) -> Array:
     """The grade that detectors of the most weight suggest for an issue; the lower one of two alike."""
-    given = tables[0].given_label
-    highest = max(int(column.max(initial=0)) for column in (given, *(t.suggested_label for t in tables)))
-    votes = np.zeros((len(given), highest + 1))
-    rows = np.arange(len(given))
+    y = tables[0].given_label
+    highest = max(int(column.max(initial=0)) for column in (y, *(t.suggested_label for t in tables)))
+    votes = np.zeros((len(y), highest + 1))
     for w, table in zip(share, tables, strict=True):
-        votes[rows, table.suggested_label] += w * (table.suggested_label != given)
+        votes[np.arange(len(y)), table.suggested_label] += w * (table.suggested_label != y)
     voted = issues & (votes.max(axis=1) > 0)
-    return np.where(voted, votes.argmax(axis=1), given).astype(given.dtype)
+    return np.where(voted, votes.argmax(axis=1), y).astype(y.dtype)
 
 
 NEEDS = {

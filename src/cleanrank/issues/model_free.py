@@ -32,8 +32,6 @@ from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed
 
-CLEARLY = 0.5
-SEEDS = 2**32
 EM_STEPS = 2000
 
 
@@ -77,7 +75,7 @@ def find_contradictions(
     return LabelIssues.of(
         data,
         doubt=doubt,
-        is_label_issue=(doubt > CLEARLY) & (counts.max(axis=1)[code] > alike),
+        is_label_issue=(doubt > 0.5) & (counts.max(axis=1)[code] > alike),
         suggested_label=counts.argmax(axis=1)[code],  # the lower grade of two alike
         reasons={"contradiction": doubt, "twins": twins},
     )
@@ -218,7 +216,7 @@ def find_isolated(
         X.data = np.nan_to_num(X.data, nan=0.0)
     forest = IsolationForest(
         n_estimators=n_estimators, max_samples=min(sample, data.n_docs), contamination=contamination,
-        random_state=seed % SEEDS, n_jobs=n_jobs,
+        random_state=seed % 2**32, n_jobs=n_jobs,
     ).fit(X)  # fmt: skip
     score: FloatArray = -forest.score_samples(X)
     return LabelIssues.of(

@@ -169,12 +169,7 @@ def training_data(
     sample_weight: npt.ArrayLike | None = None,
     position: npt.ArrayLike | None = None,
 ) -> RankingData:
-    """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does.
-
-    >>> import pandas as pd
-    >>> training_data(pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.1, 0.2, 0.3]}), [1, 0, 2])
-    RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
-    """
+    """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does."""
     names, features = None, X
     if is_frame(X):
         names = tuple(str(name) for name in X.columns if name != QID)
@@ -214,10 +209,7 @@ def is_frame(X: Any) -> bool:
 
 
 def widened(data: RankingData, n_features: int) -> RankingData:
-    """The same rows with columns of zeros behind their own, ``n_features`` in all.
-
-    SVMlight files leave zeros out, so that the last columns of a set may occur in one of its files alone.
-    """
+    """The rows with columns of zeros behind their own, which SVMlight files may leave out."""
     more = n_features - data.n_features
     if more <= 0:
         return data
@@ -236,11 +228,10 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     if not train.n_docs:
         raise invalid("training data", "must have at least one document", "none")
     if not varies(train.X):
+        constant = f"{train.n_features} constant ones in {train.n_docs:,} rows"
+        remedy = "Check how the features were read or joined."
         raise invalid(
-            "features",
-            "must differ between documents in at least one column",
-            f"{train.n_features} constant ones in {train.n_docs:,} rows",
-            remedy="Check how the features were read or joined.",
+            "features", "must differ between documents in at least one column", constant, remedy=remedy
         )
     if validation is None:
         return

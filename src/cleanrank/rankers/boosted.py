@@ -218,10 +218,8 @@ class BoostedRanker(BaseRanker):
         pairs = self.pairs or ("all_ordered" if peers else "strict")
         if peers:
             check_peer_pairs(pairs)
-        return PairwiseObjective(
-            train, self.loss_, pair_set=pairs, weighting=self.weighting or "micro", noise=self.noise,
-            truncation_level=self.truncation_level, **options,
-        )  # fmt: skip
+        options |= {"pair_set": pairs, "weighting": self.weighting or "micro", "noise": self.noise}
+        return PairwiseObjective(train, self.loss_, truncation_level=self.truncation_level, **options)
 
     def _repaired(
         self, train: RankingData, validation: RankingData | None, steps: Steps
