@@ -44,3 +44,16 @@ def _same_sparse(left, right):
     right.eliminate_zeros()
     places = all(np.array_equal(getattr(left, n), getattr(right, n)) for n in ("indptr", "indices"))
     return places and bool(np.array_equal(left.data, right.data, equal_nan=True))
+
+
+def naive_outliers(score, y, k, rule, floor=0):
+    """(NEG, POS) outliers of one query, straight from the definition in ``issues/outliers.py``."""
+    ranked = sorted(range(len(y)), key=lambda i: (-score[i], i))
+    rank = {i: r for r, i in enumerate(ranked, start=1)}
+    relevant = [i for i in ranked if y[i] > floor]
+    others = [i for i in ranked if y[i] <= floor]
+    paper = rule == "paper"
+    neg = {i for i in others if rank[i] <= k and any(rank[j] > (k if paper else rank[i]) for j in relevant)}
+    above = {i: k + 1 if paper else rank[i] for i in relevant}
+    pos = {i for i in relevant if rank[i] > k and any(rank[j] < above[i] for j in others)}
+    return neg, pos

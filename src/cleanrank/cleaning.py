@@ -87,8 +87,7 @@ class Cleaned:
 
     def to_json(self) -> dict[str, Any]:
         """The audit trail with its summary, JSON-like."""
-        changes = json.loads(self.removed.to_json(orient="records"))
-        return {**self.summary(), "changes": changes}
+        return {**self.summary(), "changes": json.loads(self.removed.to_json(orient="records"))}
 
     def summary(self) -> dict[str, Any]:
         """Counts and shares: of all documents, and of the documents of each given grade."""
@@ -121,18 +120,16 @@ class Cleaned:
             part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
-        words = WORDS[self.mode]
         empty = f", {len(self.emptied)} queries emptied" if self.emptied else ""
-        return f"Cleaned({self.acted.sum():,} of {self.before.n_docs:,} documents {words}{empty})"
+        documents = f"{self.acted.sum():,} of {self.before.n_docs:,} documents"
+        return f"Cleaned({documents} {WORDS[self.mode]}{empty})"
 
     def _after(self, name: str, missing: Array) -> Array:
         """A column of the changed rows after cleaning; ``missing`` where there is no such column."""
         if self.mode == "drop":
             return np.full(len(missing), np.nan)
         column = getattr(self.data, name)
-        if column is None:
-            return missing
-        return np.asarray(column[self.acted])
+        return missing if column is None else np.asarray(column[self.acted])
 
     def _gains(self) -> dict[str, Array]:
         """Gains before and after, where the mode changes them."""
@@ -192,9 +189,8 @@ def clean(
     if mode == "relabel":
         acted = acted & (table.suggested_label != table.given_label)
     if acted.all() and mode == "drop" and data.n_docs:
-        raise invalid(
-            "issues", "must leave at least one document", "all are issues", remedy="Raise min_doubt."
-        )
+        rule = "must leave at least one document"
+        raise invalid("issues", rule, "all are issues", remedy="Raise min_doubt.")
     gains = None if label_gain is None else [float(gain) for gain in label_gain]
     settings = {"min_doubt": min_doubt, "weight": weight, "label_gain": gains}
     options = {name: value for name, value in settings.items() if value is not None}
@@ -206,13 +202,7 @@ def clean(
 
 
 def _cleaned(
-    data: RankingData,
-    table: LabelIssues,
-    acted: BoolArray,
-    mode: str,
-    by: str,
-    at: str,
-    options: Options,
+    data: RankingData, table: LabelIssues, acted: BoolArray, mode: str, by: str, at: str, options: Options
 ) -> Cleaned:
     after = MODES[mode](data, table, acted, options)
     lost = np.zeros(data.n_queries, dtype=np.bool_)
@@ -220,10 +210,6 @@ def _cleaned(
         left = np.diff(np.concatenate(([0], np.cumsum(~acted)))[data.indptr])
         lost = (left == 0) & (data.lengths > 0)
     return Cleaned(after, data, table, acted, mode, by, at, tuple(data.query_ids[lost].tolist()), options)
-
-
-def _drop(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
-    return data.drop(acted)
 
 
 def _relabel(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
@@ -252,7 +238,7 @@ def _gains(data: RankingData, table: LabelIssues, options: Options) -> tuple[Flo
 
 
 MODES: dict[str, Callable[[RankingData, LabelIssues, BoolArray, Options], RankingData]] = {
-    "drop": _drop,
+    "drop": lambda data, table, acted, options: data.drop(acted),
     "relabel": _relabel,
     "reweight": _reweight,
     "posterior": _posterior,

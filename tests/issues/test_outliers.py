@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.outliers import SOUR, Window, naive_outliers, suggest
+from cleanrank.issues.outliers import SOUR, Window, suggest
+from tests.oracles import naive_outliers
 
 INDPTR = np.array([0, 7, 7, 12, 13])
 Y = np.array([0, 1, 0, 2, 0, 0, 1, 1, 0, 0, 1, 0, 1], dtype=np.int32)

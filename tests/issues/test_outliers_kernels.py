@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cleanrank.issues import outliers as kernels
 from cleanrank.jit import query_chunks, threads
 from cleanrank.ragged import indptr_of
+from tests.oracles import naive_outliers
 
 RULES = ["paper", "reference"]
 
@@ -42,7 +43,7 @@ def test_compiled_flags_are_those_of_the_definition(drawn, k, rule, floor, with_
     neg = flags_of(scores, y, indptr, k, rule, kernels.NEG, floor, with_order)
     pos = flags_of(scores, y, indptr, k, rule, kernels.POS, floor, with_order)
     for a, b in itertools.pairwise(indptr):
-        wanted = kernels.naive_outliers(scores[a:b], y[a:b], min(k, max(b - a, 1)), rule, floor)
+        wanted = naive_outliers(scores[a:b], y[a:b], min(k, max(b - a, 1)), rule, floor)
         assert set(np.flatnonzero(neg[a:b])) == wanted[0]
         assert set(np.flatnonzero(pos[a:b])) == wanted[1]
     np.testing.assert_array_equal(both, neg + pos)
@@ -127,7 +128,7 @@ def test_evidence_is_the_distance_to_the_nearest_witness(rule):
     scores, y, k = rng.normal(size=20), rng.integers(0, 2, 20), 6
     found = np.zeros(20, np.float32)
     order = np.argsort(-scores, kind="stable")
-    neg, pos = kernels.naive_outliers(scores, y, k, rule)
+    neg, pos = naive_outliers(scores, y, k, rule)
     flags = np.zeros(20, np.uint16)
     flags[list(neg | pos)] = 1
     kernels._add_evidence(scores, order, y, 0, k, rule == "paper", flags, found)

@@ -5,9 +5,10 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.outliers import SOUR, Window, naive_outliers
+from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.sour import watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import TreeModel, TreeParams
+from tests.oracles import naive_outliers
 
 PARAMS = {"num_leaves": 7, "min_data_in_leaf": 5, "learning_rate": 0.2}
 

@@ -45,7 +45,7 @@ def find_confident(
         by: how issues are chosen, one of PRUNING.
         score: what doubt is read off, one of QUALITIES; doubt is 1 - quality.
         folds: parts that the queries are cut into.
-        probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already.
+        probabilities: (N, C) out-of-fold probabilities of the given grades, instead of cross-fitted ones.
         fit_predict: (train, rows) -> (rows, C) in place of ``fit_grades``.
         params: LightGBM parameters of that.
         seed: for the folds and the models.
@@ -62,16 +62,15 @@ def find_confident(
     p = out_of_fold(
         data, probabilities, folds=folds, fit_predict=fit_predict, params=params, seed=seed, n_jobs=n_jobs
     )
-    best = p.argmax(axis=1)
-    issues = prune(p, data.y) & ~_agrees(p, data.y)
-    doubt = np.clip(1 - quality(p, data.y), 0.0, 1.0)
+    p_given = self_confidence(p, data.y)
     return LabelIssues.of(
         data,
-        doubt=doubt,
-        is_label_issue=issues,
-        suggested_label=np.where(issues, best, data.y).astype(data.y.dtype),
+        doubt=np.clip(1 - quality(p, data.y), 0.0, 1.0),
+        # Nothing speaks against a grade that is as probable as any.
+        is_label_issue=prune(p, data.y) & (p_given < p.max(axis=1) - SLACK),
+        suggested_label=p.argmax(axis=1),
         reasons={
-            "confident": np.clip(1 - self_confidence(p, data.y), 0.0, 1.0),
+            "confident": np.clip(1 - p_given, 0.0, 1.0),
             EXPECTED: p @ np.arange(p.shape[1]),
         },
     )
@@ -112,15 +111,10 @@ def self_confidence(p: FloatArray, y: Array) -> FloatArray:
 
 
 def normalised_margin(p: FloatArray, y: Array) -> FloatArray:
-    """(p_given - max_other p + 1) / 2.
-
-    >>> normalised_margin(np.array([[0.7, 0.2, 0.1]]), np.array([1])).round(2).tolist()
-    [0.25]
-    """
-    given = self_confidence(p, y)
+    """(p_given - max_other p + 1) / 2."""
     others = p.copy()
     others[np.arange(len(y)), y] = -np.inf
-    margin: FloatArray = (given - others.max(axis=1) + 1) / 2
+    margin: FloatArray = (self_confidence(p, y) - others.max(axis=1) + 1) / 2
     return margin
 
 
@@ -128,17 +122,11 @@ def thresholds(p: FloatArray, y: Array) -> FloatArray:
     """Mean p_l over the rows given grade l; infinite for a grade that nobody gave."""
     count = np.bincount(y, minlength=p.shape[1])
     total = np.bincount(y, weights=self_confidence(p, y), minlength=p.shape[1])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means: FloatArray = np.where(count > 0, total / count, np.inf)
-    return means
+    return np.where(count > 0, total / np.maximum(count, 1), np.inf)
 
 
 def confident_grades(p: FloatArray, y: Array) -> IntArray:
-    """The grade that each row is confidently of; -1 where there is none.
-
-    >>> confident_grades(np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]), np.array([0, 1, 0])).tolist()
-    [0, 1, -1]
-    """
+    """The grade that each row is confidently of; -1 where there is none."""
     reached = p >= thresholds(p, y) - SLACK
     several = reached.sum(axis=1) > 1
     grade = np.where(several, p.argmax(axis=1), reached.argmax(axis=1))
@@ -149,20 +137,16 @@ def confident_joint(p: FloatArray, y: Array) -> IntArray:
     """Q (C, C): rows given m that are confidently of l, scaled to the counts of the given grades.
 
     At least one row of every grade counts as right, and whole numbers are made by largest remainders.
-
-    >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
-    >>> confident_joint(p, np.array([0, 0, 1, 0])).tolist()
-    [[2, 1], [0, 1]]
     """
     C = p.shape[1]
     guess = confident_grades(p, y)
     sure = guess >= 0
     counts = np.bincount(y[sure] * C + guess[sure], minlength=C * C).reshape(C, C)
     np.fill_diagonal(counts, np.maximum(counts.diagonal(), 1))
-    given = np.bincount(y, minlength=C)
-    scaled = (counts.T / counts.sum(axis=1) * given).T
+    given_counts = np.bincount(y, minlength=C)
+    scaled = (counts.T / counts.sum(axis=1) * given_counts).T
     # The second scaling changes nothing but the last bits, which decide ties of remainders.
-    return _rounded(scaled / scaled.sum() * given.sum())
+    return _rounded(scaled / scaled.sum() * given_counts.sum())
 
 
 def prune_by_noise_rate(p: FloatArray, y: Array) -> BoolArray:
@@ -191,25 +175,9 @@ def prune_by_grade(p: FloatArray, y: Array) -> BoolArray:
     return pruned
 
 
-def _prune_by_both(p: FloatArray, y: Array) -> BoolArray:
-    return prune_by_noise_rate(p, y) & prune_by_grade(p, y)
-
-
 def _confidently_other(p: FloatArray, y: Array) -> BoolArray:
     guess = confident_grades(p, y)
-    other: BoolArray = (guess >= 0) & (guess != y)
-    return other
-
-
-def _predicted_other(p: FloatArray, y: Array) -> BoolArray:
-    other: BoolArray = p.argmax(axis=1) != y
-    return other
-
-
-def _agrees(p: FloatArray, y: Array) -> BoolArray:
-    """Rows whose given grade is as probable as any: nothing speaks against them."""
-    agrees: BoolArray = self_confidence(p, y) >= p.max(axis=1) - SLACK
-    return agrees
+    return np.asarray((guess >= 0) & (guess != y))
 
 
 def _removable(joint: IntArray) -> IntArray:
@@ -239,7 +207,7 @@ QUALITIES: dict[str, Callable[[FloatArray, Array], FloatArray]] = {
 PRUNING: dict[str, Callable[[FloatArray, Array], BoolArray]] = {
     "noise-rate": prune_by_noise_rate,
     "grade": prune_by_grade,
-    "both": _prune_by_both,
+    "both": lambda p, y: prune_by_noise_rate(p, y) & prune_by_grade(p, y),
     "confident": _confidently_other,
-    "predicted": _predicted_other,
+    "predicted": lambda p, y: p.argmax(axis=1) != y,
 }

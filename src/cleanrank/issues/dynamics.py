@@ -13,7 +13,6 @@ so memory is linear in the rows however long the run.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -30,19 +29,8 @@ from cleanrank.validation import check_n_jobs, check_number, check_seed
 TREES = 50
 
 
-@dataclass(eq=False)
 class Course:
-    """Sums over a run: loss, looks at which it was right, times forgotten; one number of each a row.
-
-    Attributes:
-        data: the rows, with given grades.
-        loss: sum of losses over the looks.
-        right: looks at which the row was right.
-        forgotten: looks at which it was wrong after it had been right.
-        votes: (N, C) sums of probabilities; None for a run of scores.
-        ranked: sum of the grades that the row's ranks would earn, for a run of scores.
-        looks: how many predictions were seen.
-        n_jobs: threads.
+    """Sums over the looks at a run, one number of each a row.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], group=[2])
@@ -51,23 +39,16 @@ class Course:
     [0, 1]
     """
 
-    data: RankingData
-    loss: FloatArray = field(init=False)
-    right: Array = field(init=False)
-    forgotten: Array = field(init=False)
-    votes: FloatArray | None = field(init=False, default=None)
-    ranked: FloatArray | None = field(init=False, default=None)
-    looks: int = field(init=False, default=0)
-    n_jobs: int | None = None
-    _before: BoolArray = field(init=False)
-    _sorted: Array | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        n = self.data.n_docs
-        self.loss = np.zeros(n)
-        self.right = np.zeros(n, dtype=np.int32)
-        self.forgotten = np.zeros(n, dtype=np.int32)
-        self._before = np.zeros(n, dtype=np.bool_)
+    def __init__(self, data: RankingData, n_jobs: int | None = None) -> None:
+        n = data.n_docs
+        self.data, self.n_jobs, self.looks = data, n_jobs, 0
+        self.loss: FloatArray = np.zeros(n)
+        self.right = np.zeros(n, dtype=np.int32)  # looks at which the row was right
+        self.forgotten = np.zeros(n, dtype=np.int32)  # looks at which it was wrong after it had been right
+        self.votes: FloatArray | None = None  # (N, C) sums of probabilities; None for a run of scores
+        self.ranked: FloatArray = np.zeros(n)  # sum of the grades that its ranks would earn, of scores
+        self._before: BoolArray = np.zeros(n, dtype=np.bool_)
+        self._sorted: Array | None = None
 
     def __call__(self, look: int, predictions: Array) -> None:
         """Sees one set of predictions: probabilities (N, C) or scores (N,)."""
@@ -90,76 +71,59 @@ class Course:
         """Sees the predictions of a run in turn."""
         for look, predictions in enumerate(run, start=1):
             self(look, predictions)
+        if not self.looks:
+            raise invalid("run", "must hold at least one set of predictions", "none")
         return self
 
     def take(self, rows: BoolArray, other: "Course") -> None:
         """Takes over what another course saw of some of the rows."""
-        for name in ("loss", "right", "forgotten"):
-            getattr(self, name)[rows] = getattr(other, name)
-        for name in ("votes", "ranked"):
-            theirs = getattr(other, name)
-            if theirs is not None:
-                if getattr(self, name) is None:
-                    setattr(self, name, np.zeros((self.data.n_docs, *theirs.shape[1:])))
-                getattr(self, name)[rows] = theirs
+        if other.votes is not None and self.votes is None:
+            self.votes = np.zeros((self.data.n_docs, other.votes.shape[1]))
+        for name in ("loss", "right", "forgotten", "ranked", "votes"):
+            if getattr(other, name) is not None:
+                getattr(self, name)[rows] = getattr(other, name)
         self.looks = other.looks
 
     @property
     def mean_loss(self) -> FloatArray:
         """The mean loss over the run."""
-        self._need()
-        mean: FloatArray = self.loss / self.looks
-        return mean
+        return self.loss / self.looks
 
     @property
     def forgetting(self) -> FloatArray:
         """Times forgotten, as a share of the most that can be (looks // 2); 1 for rows never right."""
-        self._need()
-        most = max(self.looks // 2, 1)
-        share: FloatArray = np.where(self.right == 0, 1.0, self.forgotten / most)
-        return share
+        return np.where(self.right == 0, 1.0, self.forgotten / max(self.looks // 2, 1))
 
     @property
     def likely(self) -> Array:
         """The grade that the run as a whole would give every row."""
-        self._need()
-        if self.votes is not None:
-            best: Array = self.votes.argmax(axis=1).astype(self.data.y.dtype)
-            return best
-        assert self.ranked is not None
-        return np.rint(self.ranked / self.looks).astype(self.data.y.dtype)
+        best = np.rint(self.ranked / self.looks) if self.votes is None else self.votes.argmax(axis=1)
+        return best.astype(self.data.y.dtype)
 
     def _see_grades(self, p: FloatArray) -> BoolArray:
         y = self.data.y
         if p.shape[1] < self.data.n_grades:
             rule = f"must have a column for each of {self.data.n_grades} grades"
             raise invalid("predictions", rule, f"shape {p.shape}")
-        given = p[np.arange(len(y)), y]
-        self.loss -= np.log(np.maximum(given, 1e-12))
+        p_given = p[np.arange(len(y)), y]
+        self.loss -= np.log(np.maximum(p_given, 1e-12))
         if self.votes is None:
             self.votes = np.zeros_like(p)
         if self.votes.shape != p.shape:
             raise invalid("predictions", f"must keep their shape {self.votes.shape}", f"shape {p.shape}")
         self.votes += p
-        right: BoolArray = given >= p.max(axis=1)
-        return right
+        return np.asarray(p_given >= p.max(axis=1))
 
     def _see_scores(self, scores: FloatArray) -> BoolArray:
         y, indptr = self.data.y, self.data.indptr
-        if self._sorted is None or self.ranked is None:
+        if self._sorted is None:
             self._sorted = y[rank_order(y, indptr)]
-            self.ranked = np.zeros(len(y))
         with threads(self.n_jobs):
             pair_losses(scores, y, indptr, self.loss)
         earned = np.empty_like(y)
         earned[rank_order(scores, indptr)] = self._sorted
         self.ranked += earned
-        right: BoolArray = earned == y
-        return right
-
-    def _need(self) -> None:
-        if not self.looks:
-            raise invalid("run", "must hold at least one set of predictions", "none")
+        return np.asarray(earned == y)
 
 
 @kernel(parallel=True)
@@ -280,13 +244,11 @@ def find_forgotten(
     return _table(course, doubt, doubt >= least, reasons)
 
 
-def _table(course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Array]) -> LabelIssues:
-    y, likely = course.data.y, course.likely
-    issues = issues & (likely != y)
+def _table(course: Course, doubt: FloatArray, issues: BoolArray, reasons: Mapping[str, Any]) -> LabelIssues:
     return LabelIssues.of(
         course.data,
         doubt=np.clip(doubt, 0.0, 1.0),
-        is_label_issue=issues,
-        suggested_label=np.where(issues, likely, y).astype(y.dtype),
+        is_label_issue=issues & (course.likely != course.data.y),
+        suggested_label=course.likely,
         reasons=reasons,
     )

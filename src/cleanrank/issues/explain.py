@@ -8,7 +8,7 @@ are computed for the rows shown only, a block of the data at a time, so memory s
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,7 @@ SURE = 0.005
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one label is doubted.
-
-    Attributes:
-        row_id: the row's place in the input.
-        query_id: its query.
-        given_label: its grade.
-        suggested_label: the grade it should rather have.
-        doubt: between 0 and 1.
-        reasons: detector or kind of evidence -> words.
-    """
+    """Why one label is doubted: a row of a LabelIssues, and its reasons, detector or evidence -> words."""
 
     row_id: int
     query_id: Any
@@ -50,15 +41,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-like record."""
-        return {
-            "row_id": self.row_id,
-            "query_id": str(self.query_id),
-            "given_label": self.given_label,
-            "suggested_label": self.suggested_label,
-            "doubt": self.doubt,
-            "why": self.why,
-            "reasons": dict(self.reasons),
-        }
+        return {**asdict(self), "query_id": str(self.query_id), "why": self.why}
 
 
 def explain(
@@ -110,27 +93,13 @@ def explain(
                 sentence = speak(table, int(row))
                 if sentence:
                     words[i][name] = sentence
-    return [
-        Explanation(
-            int(table.row_id[row]),
-            table.query_id[row].item() if hasattr(table.query_id[row], "item") else table.query_id[row],
-            int(table.given_label[row]),
-            int(table.suggested_label[row]),
-            float(table.doubt[row]),
-            reasons,
-        )
-        for row, reasons in zip(places, words, strict=True)
-    ]
+    parts = (table.row_id, table.query_id, table.given_label, table.suggested_label, table.doubt)
+    values = zip(*(column[places].tolist() for column in parts), words, strict=True)
+    return [Explanation(*each) for each in values]
 
 
 def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
-    """The k nearest other rows of each of ``rows``, by Euclidean distance of standardised features.
-
-    Ties go to the earlier row.
-
-    >>> nearest(np.array([[0.0], [1.0], [3.0]]), np.array([0, 2]), 1).tolist()
-    [[1], [1]]
-    """
+    """The k nearest other rows of each of ``rows`` by standardised features; ties go to the earlier row."""
     mean, scale = _moments(X)
     points = _standardised(X[rows], mean, scale)
     size = max(1, BLOCK_VALUES // max(1, X.shape[1], len(rows)))
@@ -150,11 +119,7 @@ def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
 
 
 def blank_rows(X: Any) -> BoolArray:
-    """Which rows have nothing but zeros and missing values.
-
-    >>> blank_rows(np.array([[0.0, np.nan], [0.0, 1.0]])).tolist()
-    [True, False]
-    """
+    """Which rows have nothing but zeros and missing values."""
     if not isinstance(X, np.ndarray):
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         filled = row[(X.data != 0) & ~np.isnan(X.data)]
@@ -178,7 +143,6 @@ def ordinal(n: int) -> str:
 
 
 def _rows(table: LabelIssues, n: int | None, ids: npt.ArrayLike | None) -> IntArray:
-    """The places of the rows to explain: those of the ids, or the worst issues."""
     if ids is None:
         return table.worst_rows(n)
     row_ids = np.atleast_1d(np.asarray(ids))
@@ -271,12 +235,11 @@ def _twin_words(table: LabelIssues, row: int) -> str:
 
 
 def _click_words(table: LabelIssues, row: int) -> str:
-    shown, clicks = int(table.reasons["impressions"][row]), int(table.reasons["clicks"][row])
-    if not shown:
+    impressions, clicks = int(table.reasons["impressions"][row]), int(table.reasons["clicks"][row])
+    if not impressions:
         return ""
-    excess = float(table.reasons["click_rate_excess"][row])
-    than = "more" if excess > 0 else "less"
-    return f"clicked {clicks:,} of {shown:,} times, {than} than its grade and its ranks explain"
+    than = "more" if table.reasons["click_rate_excess"][row] > 0 else "less"
+    return f"clicked {clicks:,} of {impressions:,} times, {than} than its grade and its ranks explain"
 
 
 def _share(p: float) -> str:
@@ -301,9 +264,9 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
         for start in range(0, X.shape[0], size):
             # Minus the first row: sums of squares of large values would lose the spread.
             block = X[start : start + size].astype(np.float64) - shift
-            known = np.isfinite(block)
-            block = np.where(known, block, 0.0)
-            count += known.sum(axis=0)
+            finite = np.isfinite(block)
+            block = np.where(finite, block, 0.0)
+            count += finite.sum(axis=0)
             total += block.sum(axis=0)
             square += (block**2).sum(axis=0)
         count = np.maximum(count, 1)

@@ -9,21 +9,22 @@ import numpy as np
 from scipy.stats import rankdata
 
 from cleanrank.errors import invalid
-from cleanrank.issues.clicks import find_against_clicks
 from cleanrank.issues.confident import find_confident
-from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
-from cleanrank.issues.isolation import find_isolated
+from cleanrank.issues.model_free import (
+    find_against_clicks,
+    find_by_grade,
+    find_contradictions,
+    find_isolated,
+)
 from cleanrank.issues.posterior import find_auto, find_posterior
 from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
-from cleanrank.noise.profiles import Corruption, NoiseProfile
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_seed, one_of
 
 HALF = 0.5 - 1e-12
-EM_STEPS = 2000
 
 
 def find_label_issues(
@@ -60,23 +61,23 @@ def find_label_issues(
     methods = [method] if isinstance(method, str) else list(method)
     if not methods:
         raise invalid("method", "must name at least one detector", "none")
-    names = {name: options_of(one_of("detector", name, DETECTORS)) for name in methods}
-    known = [option for each in names.values() for option in each]
+    accepted = {name: options_of(one_of("detector", name, DETECTORS)) for name in methods}
+    every = [option for names in accepted.values() for option in names]
     subject = "detector " + " and ".join(repr(name) for name in methods)
     for option in options:
-        one_of(f"option of {subject}", option, known)
+        one_of(f"option of {subject}", option, every)
     if noise is not None:
-        if "noise" not in known:
+        if "noise" not in every:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
             raise invalid("noise", f"goes with the detectors {users}", f"method {method!r}")
         options["noise"] = noise
     for name in methods:
-        for option in needed_by(name):
-            if option not in options:
-                remedy = NEEDS.get(option, "")
+        for option, remedy in NEEDS.items():
+            parameter = inspect.signature(DETECTORS[name]).parameters.get(option)
+            if parameter and parameter.default is parameter.empty and option not in options:
                 raise invalid(f"detector {name!r}", f"needs {option}=", "none", remedy=remedy)
     tables = {
-        name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in names[name]})
+        name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in accepted[name]})
         for name in methods
     }
     return tables[methods[0]] if isinstance(method, str) else combine(tables)
@@ -85,12 +86,6 @@ def find_label_issues(
 def options_of(method: str) -> list[str]:
     """The names of a detector's options."""
     return list(inspect.signature(DETECTORS[method]).parameters)[1:]
-
-
-def needed_by(method: str) -> list[str]:
-    """The options that a detector cannot do without."""
-    parameters = inspect.signature(DETECTORS[method]).parameters
-    return [name for name, each in parameters.items() if name != "data" and each.default is each.empty]
 
 
 def combine(
@@ -149,15 +144,8 @@ def combine(
 
 
 def places(doubt: FloatArray) -> FloatArray:
-    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs.
-
-    >>> places(np.array([0.3, 0.1, 0.3, 0.9])).round(3).tolist()
-    [0.5, 0.0, 0.5, 1.0]
-    """
-    if len(doubt) < 2:
-        return np.zeros(len(doubt))
-    ranks: FloatArray = (rankdata(doubt) - 1) / (len(doubt) - 1)
-    return ranks
+    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs."""
+    return np.asarray((rankdata(doubt) - 1) / max(len(doubt) - 1, 1))
 
 
 def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
@@ -168,70 +156,20 @@ def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:
     differs = aligned.given_label != first.given_label
     if differs.any():
         row = int(np.argmax(differs))
-        raise invalid(
-            f"given_label of table {name!r}", f"must be that of the first table ({first.given_label[row]})",
-            aligned.given_label[row], at=f"row {first.row_id[row]}",
-        )  # fmt: skip
+        rule, at = f"must be that of the first table ({first.given_label[row]})", f"row {first.row_id[row]}"
+        raise invalid(f"given_label of table {name!r}", rule, aligned.given_label[row], at=at)
     return aligned
 
 
 def _suggested(tables: Sequence[LabelIssues], share: FloatArray, issues: BoolArray) -> Array:
     """The grade that detectors of the most weight suggest for an issue; the lower one of two alike."""
-    given = tables[0].given_label
-    highest = max(int(column.max(initial=0)) for column in (given, *(t.suggested_label for t in tables)))
-    votes = np.zeros((len(given), highest + 1))
-    rows = np.arange(len(given))
+    y = tables[0].given_label
+    highest = max(int(column.max(initial=0)) for column in (y, *(t.suggested_label for t in tables)))
+    votes = np.zeros((len(y), highest + 1))
     for w, table in zip(share, tables, strict=True):
-        votes[rows, table.suggested_label] += w * (table.suggested_label != given)
+        votes[np.arange(len(y)), table.suggested_label] += w * (table.suggested_label != y)
     voted = issues & (votes.max(axis=1) > 0)
-    return np.where(voted, votes.argmax(axis=1), given).astype(given.dtype)
-
-
-def find_by_grade(data: RankingData, *, noise: Any, seed: int = 0) -> LabelIssues:
-    """Doubts every label by the share of wrong ones among rows of the same given grade: the bar to clear.
-
-    Args:
-        data: judged rows.
-        noise: a Corruption, whose truth then gives the shares (the oracle of benchmarks); or a noise matrix,
-            NoiseProfile or NoiseEstimate, from which they are worked out.
-        seed: not used; nothing here is random.
-
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 0, 0, 1], group=[4])
-    >>> find_by_grade(data, noise=[[0.9, 0.1], [0.0, 1.0]]).doubt.round(3).tolist()
-    [0.0, 0.0, 0.0, 0.333]
-    """
-    if isinstance(noise, Corruption):
-        y = noise.data.y
-        wrong = np.bincount(y, weights=noise.changed) / np.maximum(np.bincount(y), 1)
-        if data.n_grades > len(wrong):
-            rule = f"must be the corruption of these data, whose highest grade is {data.n_grades - 1}"
-            raise invalid("noise", rule, f"one with grades up to {len(wrong) - 1}")
-    else:
-        wrong = expected_wrong(data, noise)
-    doubt = wrong[data.y]
-    return LabelIssues.of(data, doubt=doubt, is_label_issue=doubt > 0.5, reasons={"by_grade": doubt})
-
-
-def expected_wrong(data: RankingData, noise: Any) -> FloatArray:
-    """P(wrong | given grade) by a noise matrix T, from the shares of the given grades.
-
-    The shares r >= 0 of true grades are those whose r T is closest to the given ones, by EM.
-    """
-    T = NoiseProfile.of(noise, data.n_grades).matrix
-    given = np.bincount(data.y, minlength=len(T)) / max(data.n_docs, 1)
-    r = np.full(len(T), 1 / len(T))
-    for _ in range(EM_STEPS):
-        mixed = r @ T
-        step = r * (T @ np.where(mixed > 0, given / np.where(mixed > 0, mixed, 1.0), 0.0))
-        done = float(abs(step - r).max()) < 1e-12
-        r = step
-        if done:
-            break
-    with np.errstate(invalid="ignore", divide="ignore"):
-        right = np.where(given > 0, r * np.diag(T) / given, 1.0)
-    wrong: FloatArray = np.clip(1 - right, 0.0, 1.0)
-    return wrong
+    return np.where(voted, votes.argmax(axis=1), y).astype(y.dtype)
 
 
 NEEDS = {

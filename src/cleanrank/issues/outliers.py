@@ -135,12 +135,9 @@ class SOUR:
         return cls(data.y, data.indptr, window, **options)
 
     def __call__(self, trees: int, scores: Array, order: Array | None = None) -> None:
-        """Sees the ranking of a model; one outside the window or seen already is passed over.
+        """Sees the ranking of a model of so many trees (or epochs); one seen or outside is passed over.
 
-        Args:
-            trees: how many trees (or epochs) stand behind the scores.
-            scores: one per document.
-            order: per query the places (from 0) of its documents, best first, if somebody has sorted already.
+        ``order`` holds per query the places (from 0) of its documents, best first, if that is known already.
         """
         if not self.window.holds(trees) or trees <= self.last:
             return
@@ -180,12 +177,9 @@ class SOUR:
     def outliers(
         self, *, start: int | None = None, end: int | None = None, kind: str | None = None
     ) -> BoolArray:
-        """The consistent outliers.
+        """The consistent outliers, of one kind or all.
 
-        Args:
-            start: another start than the window's; needs keep="streak".
-            end: another end than the window's; needs keep="lead".
-            kind: "neg" or "pos" of a window that looks for all.
+        Another start than the window's needs keep="streak", another end keep="lead".
         """
         self._need_something()
         needed = self.needed
@@ -226,13 +220,10 @@ class SOUR:
     def table(
         self, data: RankingData, scores: Array | None = None, issues: BoolArray | None = None
     ) -> LabelIssues:
-        """What was found, one row per document of ``data``.
+        """The doubts of the rows that were watched, with ``outliers()`` or ``issues`` as issues.
 
-        Args:
-            data: the rows that were watched.
-            scores: of the last model; with them an issue's suggested grade is the one that the query's own
-                grades, sorted, have at its rank. Without them it is the lowest relevant grade, or 0.
-            issues: in place of ``outliers()``.
+        With the scores of the last model an issue's suggested grade is the one that the query's own grades,
+        sorted, have at its rank; without them it is the lowest relevant grade, or 0.
         """
         if not np.array_equal(data.y, self.y) or not np.array_equal(data.indptr, self.indptr):
             raise invalid("data", f"must be the {len(self.y):,} rows that were watched", repr(data))
@@ -284,13 +275,7 @@ def _read_only(values: Array) -> Array:
 
 
 def suggest(data: RankingData, issues: BoolArray, floor: int = 0, scores: Array | None = None) -> Array:
-    """A grade on the other side of ``floor`` for every issue; other rows keep theirs.
-
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 3, 1, 0], group=[4])
-    >>> suggest(data, np.array([True, False, False, False]), scores=np.array([4.0, 3, 2, 1])).tolist()
-    [3, 3, 1, 0]
-    """
+    """A grade on the other side of ``floor`` for every issue; other rows keep theirs."""
     relevant = data.y > floor
     ideal = np.where(relevant, 0, floor + 1).astype(data.y.dtype)
     if scores is not None:
@@ -429,22 +414,3 @@ def _update(counts: Array, flags: Array, keep: int, seen: int) -> None:
     else:
         for i in range(len(counts)):
             counts[i] += flags[i] * np.uint16(counts[i] == seen)
-
-
-def naive_outliers(
-    score: FloatArray, y: Array, k: int, rule: str, floor: int = 0
-) -> tuple[set[int], set[int]]:
-    """(NEG, POS) outliers of one query, straight from the definition; slow, kept as the oracle.
-
-    >>> naive_outliers(np.arange(6, 0, -1.0), np.array([0, 1, 0, 0, 0, 0]), 4, "reference")
-    ({0}, set())
-    """
-    ranked = sorted(range(len(y)), key=lambda i: (-score[i], i))
-    rank = {i: r for r, i in enumerate(ranked, start=1)}
-    relevant = [i for i in ranked if y[i] > floor]
-    others = [i for i in ranked if y[i] <= floor]
-    paper = rule == "paper"
-    neg = {i for i in others if rank[i] <= k and any(rank[j] > (k if paper else rank[i]) for j in relevant)}
-    above = {i: k + 1 if paper else rank[i] for i in relevant}
-    pos = {i for i in relevant if rank[i] > k and any(rank[j] < above[i] for j in others)}
-    return neg, pos

@@ -88,7 +88,7 @@ def find_auto(
         p = out_of_fold(data, probabilities, folds=folds, **options)
         T = assumed_noise(p, data.y)
         L = known_rows(likelihoods(data.y, T), known)
-        taught = bayes(_solved(p, T, n_jobs), L)
+        taught = bayes(invert_noise(p, T, n_jobs), L)
     q, _ = cross_fit(
         data, partial(fit_soft_grades, **options), folds, targets=taught, seed=seed,
         calibrate=L if is_known else None, progress=progress,
@@ -112,10 +112,6 @@ def assumed_noise(p: FloatArray, y: Array) -> FloatArray:
     taken for every error; a grade m > 1 given more often than m - 1 keeps its own share; and since anchors of
     grade 0 show nothing about relevant documents that were missed, these become 0 with probability MISSED at
     least. Such a matrix orders rows well; its doubts are no probabilities to rely on.
-
-    Args:
-        p: (N, C) out-of-fold probabilities of the given grades.
-        y: the given grades.
 
     >>> p = np.array([[0.9, 0.1]] * 50 + [[0.2, 0.8]] * 50)
     >>> y = np.array(([0] * 9 + [1]) * 5 + [1] * 50)
@@ -175,21 +171,12 @@ def find_posterior(
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What the features, the given grades and the noise say about the true grades.
-
-    Attributes:
-        noise: the noise.
-        prior: (N, C) P(true grade | features), from models that saw none of the row's query.
-        likelihood: (N, C) P(given grade of the row | true grade), one-hot where the true grade is known.
-        probabilities: (N, C) P(true grade | features, given grade).
-        others: P(true grade | features, given grade) of further rows.
-    """
+    """What the features, the given grades and the noise say about the true grades."""
 
     noise: NoiseProfile
-    prior: FloatArray
-    likelihood: FloatArray
-    probabilities: FloatArray
-    others: tuple[FloatArray, ...]
+    likelihood: FloatArray  # (N, C) P(given grade of the row | true grade), one-hot where that is known
+    probabilities: FloatArray  # (N, C) P(true grade | features, given grade)
+    others: tuple[FloatArray, ...]  # the same of further rows
 
 
 def posterior_of(
@@ -252,9 +239,9 @@ def posterior_of(
         calibrate=observed if calibrate else None, progress=progress,
     )  # fmt: skip
     if rounds == 1:
-        q, *beside = (_solved(each, T, n_jobs) for each in (q, *beside))
+        q, *beside = (invert_noise(each, T, n_jobs) for each in (q, *beside))
     rest = [bayes(prior, likelihoods(each.y, T)) for prior, each in zip(beside, others, strict=True)]
-    return Posterior(profile, q, L, bayes(q, L), tuple(rest))
+    return Posterior(profile, L, bayes(q, L), tuple(rest))
 
 
 def with_expected_gains(
@@ -267,12 +254,8 @@ def with_expected_gains(
 ) -> tuple[Posterior, RankingData, RankingData | None]:
     """The posterior of training rows, and all rows with their expected gains under it.
 
-    Args:
-        train: rows with given grades.
-        validation: further ones, of other queries.
-        noise: as of ``posterior_of``.
-        label_gain: the gain of each grade, 2^c - 1 when not given.
-        options: further arguments of ``posterior_of``.
+    ``label_gain`` is the gain of each grade, 2^c - 1 when not given; ``options`` are those of
+    ``posterior_of``.
     """
     others = [] if validation is None else [validation]
     if any(each.gains is not None for each in (train, *others)):
@@ -288,48 +271,17 @@ def posterior_table(data: RankingData, probabilities: FloatArray) -> LabelIssues
     rows = np.arange(data.n_docs)
     kept = probabilities[rows, data.y]
     likeliest = probabilities.argmax(axis=1)
-    issue = probabilities[rows, likeliest] > kept
     return LabelIssues.of(
         data,
         doubt=np.clip(1 - kept, 0.0, 1.0),
-        is_label_issue=issue,
-        suggested_label=np.where(issue, likeliest, data.y),
+        is_label_issue=probabilities[rows, likeliest] > kept,
+        suggested_label=likeliest,
         reasons={f"{PROBABILITY}{grade}": column for grade, column in enumerate(probabilities.T)},
     )
 
 
-def posterior(observed: npt.ArrayLike, given: npt.ArrayLike, noise: Any) -> FloatArray:
-    """P(true grade | features, given grade) of every row: (N, C), by inversion of the noise.
-
-    Args:
-        observed: (N, C) P(given grade | features), from a model that did not see the row.
-        given: (N,) the given grades.
-        noise: T (C, C), rows are true grades, a NoiseProfile or a NoiseEstimate.
-
-    >>> posterior([[0.41, 0.59]], [0], [[0.9, 0.1], [0.2, 0.8]]).round(4).tolist()  # q = (.3, .7)
-    [[0.6585, 0.3415]]
-    """
-    q = true_probabilities(observed, noise)
-    return bayes(q, likelihoods(given, NoiseProfile.of(noise).matrix))
-
-
-def true_probabilities(observed: npt.ArrayLike, noise: Any, *, n_jobs: int | None = 1) -> FloatArray:
-    """Solves q T = p for q, row by row; where no q on the simplex does, gives the closest: (N, C).
-
-    >>> true_probabilities([[0.41, 0.59], [1.0, 0.0]], [[0.9, 0.1], [0.2, 0.8]]).round(4).tolist()
-    [[0.3, 0.7], [1.0, 0.0]]
-    """
-    p = np.array(observed, dtype=np.float64)
-    if p.ndim != 2:
-        raise invalid("observed", "must have a row per document and a column per grade", f"shape {p.shape}")
-    bad = ~(np.isfinite(p).all(axis=1) & (p >= 0).all(axis=1) & (p.sum(axis=1) > 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise invalid("observed", "must hold probabilities of the grades", p[row].tolist(), at=f"row {row}")
-    return _solved(p, NoiseProfile.of(noise, p.shape[1]).matrix, n_jobs)
-
-
-def _solved(observed: FloatArray, matrix: FloatArray, n_jobs: int | None) -> FloatArray:
+def invert_noise(observed: FloatArray, matrix: FloatArray, n_jobs: int | None = 1) -> FloatArray:
+    """Solves q T = p for q, row by row; where no q on the simplex does, gives the closest: (N, C)."""
     T = np.ascontiguousarray(matrix)
     p = np.pad(observed, ((0, 0), (0, len(T) - observed.shape[1])))
     p /= p.sum(axis=1, keepdims=True)
@@ -381,34 +333,18 @@ def _closest(p: Array, T: Array, q: Array) -> None:
                 break
 
 
-def likelihoods(given: npt.ArrayLike, matrix: FloatArray) -> FloatArray:
+def likelihoods(y: Array, matrix: FloatArray) -> FloatArray:
     """P(given grade of the row | true grade l), for every row and l: (N, C)."""
-    m = np.asarray(given)
-    if m.ndim != 1 or m.dtype.kind not in "iu":
-        raise invalid("given", "must be whole grades, one per row", f"{m.dtype}, shape {m.shape}")
-    bad = (m < 0) | (m >= len(matrix))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise invalid("given", f"must be grades from 0 to {len(matrix) - 1}", int(m[row]), at=f"row {row}")
-    never = matrix.max(axis=0)[m] <= 0
+    never = matrix.max(axis=0)[y] <= 0
     if never.any():
         row = int(np.argmax(never))
         rule = "must leave every grade that was given a chance to be given"
-        raise invalid("noise", rule, f"probability 0 for grade {m[row]}", at=f"row {row}")
-    likelihood: FloatArray = matrix.T[m]
-    return likelihood
+        raise invalid("noise", rule, f"probability 0 for grade {y[row]}", at=f"row {row}")
+    return np.asarray(matrix.T[y])
 
 
 def known_rows(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
-    """Makes the likelihood (N, C) one-hot for rows of known true grade, whatever they were given.
-
-    Args:
-        likelihood: (N, C) P(given grade of the row | true grade).
-        known: (N,) true grades where they are known, -1 elsewhere; None where none is.
-
-    >>> known_rows(np.array([[0.9, 0.2], [0.1, 0.8]]), [-1, 0]).tolist()
-    [[0.9, 0.2], [1.0, 0.0]]
-    """
+    """Makes the likelihood (N, C) one-hot for rows of known true grade (not -1), whatever they were given."""
     if known is None:
         return likelihood
     truth = np.asarray(known)
@@ -427,17 +363,10 @@ def known_rows(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArra
 
 
 def bayes(prior: FloatArray, likelihood: FloatArray) -> FloatArray:
-    """Bayes' rule, row by row; where prior and likelihood leave nothing, the likelihood decides alone.
-
-    >>> bayes(np.array([[0.3, 0.7]]), np.array([[0.9, 0.2]])).round(4).tolist()
-    [[0.6585, 0.3415]]
-    """
-    if prior.shape != likelihood.shape:
-        raise invalid("given", f"must have one grade per row ({len(prior)})", len(likelihood))
+    """Bayes' rule, row by row; where prior and likelihood leave nothing, the likelihood decides alone."""
     joint = prior * likelihood
     total = joint.sum(axis=1, keepdims=True)
     lost = total[:, 0] <= TINY
     joint[lost] = likelihood[lost] + TINY
     total[lost] = joint[lost].sum(axis=1, keepdims=True)
-    posterior: FloatArray = joint / total
-    return posterior
+    return np.asarray(joint / total)

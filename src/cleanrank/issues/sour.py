@@ -144,11 +144,7 @@ def watch_training(
     progress: Progress | None = None,
     **options: Any,
 ) -> tuple[SOUR, TreeModel]:
-    """Trains the base model on all of ``data``, ``window.end`` trees without early stopping, and watches it.
-
-    With our objectives the detector reads the rankings that the objective has sorted anyway; with LightGBM's
-    own a callback reads the scores. ``options`` are those of ``SOUR``.
-    """
+    """Trains ``window.end`` trees on all of ``data`` and watches them; ``options`` are those of ``SOUR``."""
     settings = replace(settings or TreeParams(), n_estimators=window.end)
     detector = SOUR.of(data, window, **{"n_jobs": settings.n_jobs, **options})
     return detector, settings.train(data, observer=detector, progress=progress)
@@ -157,10 +153,7 @@ def watch_training(
 def watch_model(
     data: RankingData, model: TreeModel, window: Window, *, n_jobs: int = 1, **options: Any
 ) -> SOUR:
-    """Watches the first 1, 2, ... trees of a trained model; finds what watching the training finds.
-
-    A model with fewer trees than ``window.end`` is watched to its end. ``options`` are those of ``SOUR``.
-    """
+    """Watches the first 1, 2, ... trees of a trained model; finds what watching the training finds."""
     return SOUR.of(data, window, n_jobs=n_jobs, **options).watch(_stages(data, model, window, n_jobs))
 
 
@@ -176,10 +169,7 @@ def _stages(
 def watch_folds(
     data: RankingData, window: Window, settings: TreeParams | None = None, *, n_folds: int = 5, **options: Any
 ) -> tuple[SOUR, FloatArray]:
-    """Watches, for every query, a model that never saw it; gives the detector and the last scores.
-
-    A model cannot excuse outliers that it has not memorised. ``options`` are those of ``SOUR``.
-    """
+    """Watches, for every query, a model that never saw it; gives the detector and the last scores."""
     check_integer("folds", n_folds)
     settings = replace(settings or TreeParams(), n_estimators=window.end)
     whole = SOUR.of(data, window, **{"n_jobs": settings.n_jobs, **options})
@@ -189,12 +179,9 @@ def watch_folds(
         model = settings.train(train)
         detector = watch_model(rows, model, window, n_jobs=settings.n_jobs, **options)
         if fold and detector.seen != whole.seen:
-            raise invalid(
-                "models of all folds",
-                f"must have as many trees ({whole.seen} in the window)",
-                detector.seen,
-                remedy="A model that stops growing is too strictly limited: lower min_data_in_leaf or end.",
-            )
+            rule = f"must have as many trees ({whole.seen} in the window)"
+            remedy = "A model that stops growing is too strictly limited: lower min_data_in_leaf or end."
+            raise invalid("models of all folds", rule, detector.seen, remedy=remedy)
         whole.take(held, detector)
         last[held] = model.predict(rows.X)
     return whole, last

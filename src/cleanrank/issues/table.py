@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,19 +49,14 @@ class LabelIssues:
 
     def __post_init__(self) -> None:
         n = len(self.row_id)
-        for name in COLUMNS:
-            column = _column(name, getattr(self, name))
+        columns = {name: _column(name, getattr(self, name)) for name in COLUMNS}
+        reasons = {name: np.array(values) for name, values in self.reasons.items()}
+        for name, column in (*columns.items(), *reasons.items()):
             if column.shape != (n,):
                 raise invalid(name, f"must have one value per row ({n})", f"shape {column.shape}")
             column.flags.writeable = False
-            object.__setattr__(self, name, column)
-        reasons = {}
-        for name, values in self.reasons.items():
-            if np.shape(values) != (n,):
-                raise invalid(name, f"must have one value per row ({n})", f"shape {np.shape(values)}")
-            reasons[name] = np.array(values)
-            reasons[name].flags.writeable = False
-        object.__setattr__(self, "reasons", reasons)
+        for name, value in {**columns, "reasons": reasons}.items():
+            object.__setattr__(self, name, value)
         bad = ~((self.doubt >= 0) & (self.doubt <= 1))
         if bad.any():
             row = int(np.argmax(bad))
@@ -79,20 +74,21 @@ class LabelIssues:
         suggested_label: npt.ArrayLike | None = None,
         reasons: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Self:
-        """A table for the rows of ``data``, in their order.
+        """A table for the rows of ``data``, in their order; grades are suggested for issues alone.
 
         >>> import cleanrank as cr
         >>> data = cr.from_arrays(np.zeros((2, 1)), [0, 1], qid=["a", "a"])
         >>> LabelIssues.of(data, doubt=[0.9, 0.1], is_label_issue=[True, False])
         LabelIssues(2 rows, 1 issues (50.00 %))
         """
+        suggested = data.y if suggested_label is None else np.where(is_label_issue, suggested_label, data.y)
         return cls(
             row_id=data.row_ids,
             query_id=data.qid,
             given_label=data.y,
             doubt=np.asarray(doubt, dtype=np.float64),
             is_label_issue=np.asarray(is_label_issue),
-            suggested_label=data.y if suggested_label is None else np.asarray(suggested_label),
+            suggested_label=suggested.astype(data.y.dtype),
             reasons={name: np.asarray(v, dtype=np.float64) for name, v in (reasons or {}).items()},
         )
 
@@ -149,10 +145,8 @@ class LabelIssues:
         differs = table.given_label != data.y
         if differs.any():
             row = int(np.argmax(differs))
-            raise invalid(
-                "given_label", f"must be the grade in data ({data.y[row]})", table.given_label[row],
-                at=data.place(row), remedy="Was the table made from these data?",
-            )  # fmt: skip
+            rule, remedy = f"must be the grade in data ({data.y[row]})", "Was the table made from these data?"
+            raise invalid("given_label", rule, table.given_label[row], at=data.place(row), remedy=remedy)
         return table
 
     def probabilities(self) -> FloatArray:
@@ -161,23 +155,17 @@ class LabelIssues:
         while (name := f"{PROBABILITY}{len(columns)}") in self.reasons:
             columns.append(np.asarray(self.reasons[name], dtype=np.float64))
         if len(columns) < 2:
-            raise invalid(
-                "issues",
-                f"must hold the probability of every grade ({PROBABILITY}0, {PROBABILITY}1, ...)",
-                ", ".join(self.reasons) or "no reasons",
-                remedy="Find them with the detector 'auto' or 'posterior'.",
-            )
+            rule = f"must hold the probability of every grade ({PROBABILITY}0, {PROBABILITY}1, ...)"
+            remedy = "Find them with the detector 'auto' or 'posterior'."
+            raise invalid("issues", rule, ", ".join(self.reasons) or "no reasons", remedy=remedy)
         p = np.stack(columns, axis=1)
         bad = ~((p >= 0).all(axis=1) & (abs(p.sum(axis=1) - 1) < SUM)) | (self.given_label >= len(columns))
         if bad.any():
             row = int(np.argmax(bad))
-            raise invalid(
-                f"columns {PROBABILITY}0 to {PROBABILITY}{len(columns) - 1}",
-                "must be the probabilities of all grades and sum to 1",
-                p[row].round(4).tolist(),
-                at=f"row {self.row_id[row]}",
-                remedy="Use the table of one detector, as it was written.",
-            )
+            subject = f"columns {PROBABILITY}0 to {PROBABILITY}{len(columns) - 1}"
+            rule, at = "must be the probabilities of all grades and sum to 1", f"row {self.row_id[row]}"
+            remedy = "Use the table of one detector, as it was written."
+            raise invalid(subject, rule, p[row].round(4).tolist(), at=at, remedy=remedy)
         return p
 
     def precision(self, truth: "Corruption | BoolArray") -> float:
@@ -195,22 +183,16 @@ class LabelIssues:
         return average_precision(self.doubt, self._wrong(truth))
 
     def average_precision_by_grade(self, truth: "Corruption | BoolArray") -> dict[int, float]:
-        """Given grade -> average precision among its rows; NaN where none of them is wrong.
-
-        Rare grades are more often wrong, so a detector that knows the given grade alone looks good over all
-        rows; within a grade it has the base rate.
-        """
+        """Given grade -> average precision among its rows; NaN where none of them is wrong."""
         wrong = self._wrong(truth)
-        return {
-            int(g): average_precision(self.doubt[self.given_label == g], wrong[self.given_label == g])
-            for g in np.unique(self.given_label)
-        }
+        rows = {int(g): self.given_label == g for g in np.unique(self.given_label)}
+        return {g: average_precision(self.doubt[mask], wrong[mask]) for g, mask in rows.items()}
 
     def quality(self, truth: "Corruption | BoolArray") -> dict[str, dict[str, float]]:
         """Precision, recall, average precision and base rate, over all rows and within each given grade.
 
-        A detector that only finds documents of one grade must be compared within that grade: the base rate of
-        wrong labels differs between grades.
+        Detectors must be compared within a grade: rare grades are more often wrong, so that one that knows
+        the given grade alone looks good over all rows.
         """
         wrong = self._wrong(truth)
         groups = {"all": np.ones(len(self), dtype=np.bool_)}
@@ -265,8 +247,7 @@ class LabelIssues:
         if (place < 0).any():
             row = int(self.row_id[np.argmax(place < 0)])
             raise invalid("row_id", "must be one of the corrupted data", row)
-        wrong: BoolArray = truth.changed[place]
-        return wrong
+        return np.asarray(truth.changed[place])
 
 
 def expected_gains(
@@ -285,16 +266,11 @@ def expected_gains(
             rule = f"must list a finite gain >= 0 for grades 0..{C - 1}"
             raise invalid("label_gain", rule, gains.tolist())
         gains = gains[:C]
-    expected: FloatArray = probabilities @ gains
-    return expected, gains
+    return np.asarray(probabilities @ gains), gains
 
 
 def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
-    """Sum over thresholds of (recall step) x precision; ties in doubt share a threshold.
-
-    >>> average_precision(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
-    0.8333333333333333
-    """
+    """Sum over thresholds of (recall step) x precision; ties in doubt share a threshold."""
     if not wrong.any():
         return float("nan")
     order = np.argsort(-doubt, kind="stable")
@@ -315,10 +291,8 @@ def read_issues(path: str | Path) -> LabelIssues:
         raise BadFileError(f"{file.name} must be a table; got {text}.", str(file)) from error
     for name in COLUMNS:
         if name not in frame.columns:
-            raise BadFileError(
-                f"{file.name} must have the column {name!r}; got {', '.join(map(str, frame.columns))}.",
-                str(file),
-            )
+            columns = ", ".join(map(str, frame.columns))
+            raise BadFileError(f"{file.name} must have the column {name!r}; got {columns}.", str(file))
     names = {each.name for each in fields(LabelIssues)} | {"label_quality"}
     reasons = {
         str(name): frame[name].to_numpy(np.float64)
@@ -337,35 +311,29 @@ def _column(name: str, values: Any) -> Array:
     A blank issue is neither True nor False, and would pass for True.
     """
     cells = np.asarray(values)
-    kind = KINDS.get(name)
-    if kind is None or cells.dtype.kind in kind.known:
+    kinds, dtype, rule = KINDS.get(name, (cells.dtype.kind, None, ""))
+    if cells.dtype.kind in kinds:
         return np.array(cells, dtype=np.float64 if name == "doubt" else None)
     import pandas as pd
 
     column = pd.Series(cells.ravel(), dtype=object)
-    if kind.flags:
+    if name == "is_label_issue":
         column = column.astype(str).str.strip().str.lower().map(FLAGS)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
     bad = np.isnan(numbers) if name == "doubt" else ~np.isfinite(numbers) | (numbers != np.rint(numbers))
     if bad.any():
         place = int(np.argmax(bad))
-        raise invalid(name, kind.rule, repr(cells.ravel()[place]), at=f"place {place} (from 0)")
-    return numbers.astype(kind.dtype).reshape(cells.shape)
+        raise invalid(name, rule, repr(cells.ravel()[place]), at=f"place {place} (from 0)")
+    return numbers.astype(dtype).reshape(cells.shape)
 
 
-class _Kind(NamedTuple):
-    rule: str
-    known: str
-    dtype: Any
-    flags: bool = False
-
-
-INTEGERS = _Kind("must be whole numbers", "iu", np.int64)
-KINDS: dict[str, _Kind] = {
+# Kinds of dtype that need no reading, what others become, and the rule for them.
+INTEGERS = ("iu", np.int64, "must be whole numbers")
+KINDS: dict[str, tuple[str, Any, str]] = {
     "row_id": INTEGERS,
     "given_label": INTEGERS,
     "suggested_label": INTEGERS,
-    "doubt": _Kind("must be numbers", "iufb", np.float64),
-    "is_label_issue": _Kind("must be True or False", "b", np.bool_, flags=True),
+    "doubt": ("iufb", np.float64, "must be numbers"),
+    "is_label_issue": ("b", np.bool_, "must be True or False"),
 }
 FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}

@@ -15,18 +15,11 @@ from cleanrank.errors import BadFileError, error_text
 from cleanrank.validation import one_of
 
 BOOSTED = "cleanrank.rankers.boosted:BoostedRanker"
-NEURAL = "cleanrank.rankers.neural.ranker:NeuralRanker"
 
 
 @dataclass(frozen=True)
 class RankerEntry:
-    """A named ranker.
-
-    Attributes:
-        target: its class, as "module:Class".
-        about: one line for people.
-        presets: arguments that the name stands for.
-    """
+    """A named ranker: its class as "module:Class", a line about it, arguments that the name stands for."""
 
     target: str
     about: str
@@ -53,7 +46,7 @@ RANKERS: dict[str, RankerEntry] = {
     "robust": RankerEntry(
         "cleanrank.robust.robust_ranker:RobustRanker", "lambdarank on expected gains under the noise, tuned"
     ),
-    "neural": RankerEntry(NEURAL, "a network with any ranking loss"),
+    "neural": RankerEntry("cleanrank.rankers.neural.ranker:NeuralRanker", "a network with any ranking loss"),
 }
 
 

@@ -44,7 +44,6 @@ LIGHTGBM_MEASURES: dict[str, bool] = {
     "l2": False,
 }
 COMPARISONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
-SEEDS = 2**31
 # LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
 BLOCK = 16
 
@@ -57,10 +56,7 @@ class NoSplitError(InvalidInputError):
 
 
 def resolve_aliases(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parameters under their main names; unknown ones are refused.
-
-    LightGBM lets an alias lose against the main name and passes over what it does not know, both without a
-    word. A LightGBM that does not list its parameters gets them as they are.
+    """Parameters under their main names; unknown ones, over which LightGBM would pass silently, are refused.
 
     >>> resolve_aliases({"eta": 0.1, "min_child_samples": 5})
     {'learning_rate': 0.1, 'min_data_in_leaf': 5}
@@ -79,22 +75,14 @@ def resolve_aliases(params: Mapping[str, Any] | None) -> dict[str, Any]:
             raise invalid("params", f"must give {main!r} once", values)
         resolved[main] = value
     if resolved.get("bagging_by_query"):
-        raise invalid(
-            "bagging_by_query",
-            "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0",
-            True,
-            remedy="Use bagging_fraction without it.",
-        )
+        rule = "must be off: LightGBM 4.7 gives the score updates of rows out of the bag to row 0"
+        raise invalid("bagging_by_query", rule, True, remedy="Use bagging_fraction without it.")
     return resolved
 
 
 @cache
 def _main_names() -> dict[str, str]:
-    """Every name of every parameter -> its main name; empty where this LightGBM does not list them.
-
-    The list is private to LightGBM, so that any version may take it away; unknown parameters are then passed
-    through unchecked.
-    """
+    """Every name of every parameter -> its main name; empty where this LightGBM does not list them."""
     try:
         aliases: dict[str, list[str]] = lightgbm.basic._ConfigAliases._get_all_param_aliases()
         names = {str(name): str(main) for main, others in aliases.items() for name in (main, *others)}
@@ -113,7 +101,7 @@ def _main_names() -> dict[str, str]:
 def run_settings(seed: int, n_jobs: int | None, deterministic: bool = True) -> dict[str, Any]:
     """Seed, threads and silence; LightGBM takes the seed modulo 2^31."""
     return {
-        "seed": seed % SEEDS,
+        "seed": seed % 2**31,
         "deterministic": deterministic,
         "force_row_wise": True,
         "num_threads": 0 if n_jobs in (None, -1) else n_jobs,
@@ -141,16 +129,7 @@ def dataset(
     base: FloatArray | None = None,
     reference: Any = None,
 ) -> Any:
-    """LightGBM's data set of rows.
-
-    Args:
-        data: the rows.
-        grouped: with their queries.
-        weighted: with their weights.
-        positions: with their positions.
-        base: (C,) the scores of the classes at which training starts, the same for every row.
-        reference: the training data set, for validation rows.
-    """
+    """LightGBM's data set of rows; ``base`` (C,) are the scores of the classes at which training starts."""
     return lightgbm.Dataset(
         data.X,
         label=data.y,
@@ -177,16 +156,8 @@ def boost(
 ) -> "TreeModel":
     """Trains, and keeps the number of trees that is best on the validation set; its errors in our words.
 
-    Args:
-        settings: objective and parameters.
-        train_set: rows to learn from, see ``dataset``.
-        n_estimators: trees at the most.
-        validation_set: rows to stop on.
-        patience: trees without gain before it stops; None keeps all trees.
-        feval: (scores, data set) -> (name, value, whether higher is better) of the validation set.
-        callbacks: LightGBM's.
-        init_model: a model to continue.
-        keep: keep the training scores inside, see ``training_scores``.
+    ``patience`` are trees without gain before it stops, None keeps all trees; ``feval`` is (scores, data set)
+    -> (name, value, whether higher is better); ``keep`` keeps the training scores for ``training_scores``.
     """
     watched = [] if validation_set is None else [validation_set]
     values: dict[str, Any] = {}
@@ -269,11 +240,7 @@ def stopping_measure(
 
 
 def lightgbm_measure(name: str) -> dict[str, Any]:
-    """The parameters that make LightGBM compute its own measure.
-
-    >>> lightgbm_measure("ndcg@10")
-    {'metric': 'ndcg', 'eval_at': [10]}
-    """
+    """The parameters that make LightGBM compute its own measure."""
     metric, _, cutoff = name.partition("@")
     cut = LIGHTGBM_MEASURES[one_of("measure of LightGBM", metric, LIGHTGBM_MEASURES)]
     if cut != bool(cutoff) or (cutoff and not (cutoff.isdecimal() and int(cutoff) > 0)):
@@ -288,17 +255,11 @@ def lightgbm_measure(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TreeModel:
-    """Trained trees.
-
-    Attributes:
-        booster: LightGBM's own model.
-        best_iteration: trees that are used to score.
-        validation_value: the measure on validation data at that point; None without validation data.
-    """
+    """Trained trees: LightGBM's own model and how it is used."""
 
     booster: Any
-    best_iteration: int
-    validation_value: float | None = None
+    best_iteration: int  # trees that are used to score
+    validation_value: float | None = None  # the measure on validation data at that point
 
     @property
     def n_features(self) -> int:
@@ -307,12 +268,8 @@ class TreeModel:
 
     def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
         """Scores of rows, in input order; they must have the columns that the model was trained on."""
-        rows = self._checked(X)
-        scores: FloatArray = np.asarray(
-            self.booster.predict(rows, num_iteration=self.best_iteration, num_threads=n_jobs, raw_score=raw),
-            dtype=np.float64,
-        )
-        return scores
+        options = {"num_iteration": self.best_iteration, "num_threads": n_jobs, "raw_score": raw}
+        return np.asarray(self.booster.predict(self._checked(X), **options), dtype=np.float64)
 
     def staged_predict(
         self, X: Any, *, end: int | None = None, n_jobs: int = 1, block: int = BLOCK
@@ -320,13 +277,7 @@ class TreeModel:
         """Yields (i, scores of the first i trees) for i = 1, ..., ``end``; the array is the same each time.
 
         They equal the scores that LightGBM keeps while it trains bit for bit, because both add the same leaf
-        values in the same order. Memory does not grow with the number of trees.
-
-        Args:
-            X: rows to score.
-            end: trees at the most; all of the model's when not given.
-            n_jobs: threads.
-            block: trees that are looked up in one go, 8 bytes a row each.
+        values in the same order. ``block`` trees are looked up in one go, 8 bytes a row each.
         """
         booster, X = self.booster, self._checked(X)
         text = booster.model_to_string(num_iteration=-1)

@@ -22,14 +22,7 @@ T = TypeVar("T")
 
 
 class Parameters:
-    """Reads and sets what ``__init__`` takes.
-
-    >>> class Half(Parameters):
-    ...     def __init__(self, rate=0.5):
-    ...         self.rate = rate
-    >>> Half().set_params(rate=0.25).get_params()
-    {'rate': 0.25}
-    """
+    """Reads and sets what ``__init__`` takes; in place of scikit-learn's class on a bare GPU machine."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameter -> value."""
@@ -161,13 +154,7 @@ def ranking_scorer(measure: str = "ndcg@10") -> Any:
     return make_scorer(mean).set_score_request(qid=True)
 
 
-def _mean(
-    y: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None,
-    group: npt.ArrayLike | None,
-    measure: str,
-) -> float:
+def _mean(y: npt.ArrayLike, scores: npt.ArrayLike, qid: Any, group: Any, measure: str) -> float:
     grades, predicted = np.asarray(y), np.asarray(scores)
     order, indptr, _ = row_order(len(grades), qid, group)
     return float(next(iter(evaluate_arrays(grades[order], predicted[order], indptr, measure).means.values())))
@@ -182,12 +169,7 @@ def training_data(
     sample_weight: npt.ArrayLike | None = None,
     position: npt.ArrayLike | None = None,
 ) -> RankingData:
-    """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does.
-
-    >>> import pandas as pd
-    >>> training_data(pd.DataFrame({"qid": [7, 8, 7], "bm25": [0.1, 0.2, 0.3]}), [1, 0, 2])
-    RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
-    """
+    """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does."""
     names, features = None, X
     if is_frame(X):
         names = tuple(str(name) for name in X.columns if name != QID)
@@ -227,13 +209,7 @@ def is_frame(X: Any) -> bool:
 
 
 def widened(data: RankingData, n_features: int) -> RankingData:
-    """The same rows with columns of zeros behind their own, ``n_features`` in all.
-
-    SVMlight files leave zeros out, so that the last columns of a set may occur in one of its files alone.
-
-    >>> widened(training_data([[1.0], [2.0]], [0, 1], group=[2]), 3).X.tolist()
-    [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]
-    """
+    """The rows with columns of zeros behind their own, which SVMlight files may leave out."""
     more = n_features - data.n_features
     if more <= 0:
         return data
@@ -252,11 +228,10 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     if not train.n_docs:
         raise invalid("training data", "must have at least one document", "none")
     if not varies(train.X):
+        constant = f"{train.n_features} constant ones in {train.n_docs:,} rows"
+        remedy = "Check how the features were read or joined."
         raise invalid(
-            "features",
-            "must differ between documents in at least one column",
-            f"{train.n_features} constant ones in {train.n_docs:,} rows",
-            remedy="Check how the features were read or joined.",
+            "features", "must differ between documents in at least one column", constant, remedy=remedy
         )
     if validation is None:
         return
@@ -268,11 +243,7 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
 
 
 def varies(X: Any) -> bool:
-    """Whether some column holds two values; missing ones are alike. It stops where it finds them.
-
-    >>> varies(np.ones((3, 2))), varies(np.eye(2))
-    (False, True)
-    """
+    """Whether some column holds two values; missing ones are alike."""
     first = X[:1] if isinstance(X, np.ndarray) else X[:1].toarray()
     for start in range(0, X.shape[0], CHUNK):
         rows = X[start : start + CHUNK]
@@ -283,12 +254,7 @@ def varies(X: Any) -> bool:
 
 
 def held_out(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:
-    """(rows to learn from, rows to stop and choose on): a share of the queries is held out.
-
-    >>> data = training_data([[0.0]] * 10, [0] * 10, qid=range(10))
-    >>> [part.n_queries for part in held_out(data, 0.2, seed=0)]
-    [8, 2]
-    """
+    """(rows to learn from, rows to stop and choose on): a share of the queries is held out."""
     learn, held = split(data, (1 - share, share), seed=seed)
     return learn, held
 

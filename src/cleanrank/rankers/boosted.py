@@ -2,7 +2,8 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,7 +44,7 @@ FEWEST_QUERIES = 3
 
 
 class Steps:
-    """Counts the finished steps of a run of known length for a progress callback."""
+    """Counts finished steps for a progress callback."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress, self.total, self.count = progress, total, 0
@@ -55,6 +56,7 @@ class Steps:
         self.count = max(count, self.count)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BoostedRanker(BaseRanker):
     """Boosted trees by LightGBM.
 
@@ -108,62 +110,34 @@ class BoostedRanker(BaseRanker):
     """
 
     # RobustRanker has others: a grid, the folds of a posterior, and a noise that is not that of pairs.
-    default_grid: Mapping[str, Sequence[Any]] | None = None
+    default_grid: ClassVar[Mapping[str, Sequence[Any]] | None] = None
     folds = 0
-    of_pairs: Sequence[str] = ("pairs", "weighting", "noise")
+    of_pairs: ClassVar[Sequence[str]] = ("pairs", "weighting", "noise")
 
-    def __init__(
-        self,
-        *,
-        objective: str | BinaryLoss = "lambdarank",
-        robust: Spec = None,
-        alpha: float | str = AUTO,
-        peers: str | None = None,
-        within: str = "query",
-        permutations: int = 1,
-        implementation: str = "exact",
-        pairs: str | None = None,
-        weighting: str | None = None,
-        noise: Any = None,
-        truncation_level: int | None = None,
-        sigma: float = 1.0,
-        label_gain: Sequence[float] | None = None,
-        grid: Mapping[str, Sequence[Any]] | None = None,
-        n_estimators: int = 500,
-        early_stopping_rounds: int = 50,
-        measure: str = "ndcg@10",
-        learning_rate: float = 0.05,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        random_state: int = 0,
-        n_jobs: int = 1,
-        deterministic: bool = True,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.objective = objective
-        self.robust = robust
-        self.alpha = alpha
-        self.peers = peers
-        self.within = within
-        self.permutations = permutations
-        self.implementation = implementation
-        self.pairs = pairs
-        self.weighting = weighting
-        self.noise = noise
-        self.truncation_level = truncation_level
-        self.sigma = sigma
-        self.label_gain = label_gain
-        self.grid = grid
-        self.n_estimators = n_estimators
-        self.early_stopping_rounds = early_stopping_rounds
-        self.measure = measure
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.deterministic = deterministic
-        self.params = params
+    objective: str | BinaryLoss = "lambdarank"
+    robust: Spec = None
+    alpha: float | str = AUTO
+    peers: str | None = None
+    within: str = "query"
+    permutations: int = 1
+    implementation: str = "exact"
+    pairs: str | None = None
+    weighting: str | None = None
+    noise: Any = None
+    truncation_level: int | None = None
+    sigma: float = 1.0
+    label_gain: Sequence[float] | None = None
+    grid: Mapping[str, Sequence[Any]] | None = None
+    n_estimators: int = 500
+    early_stopping_rounds: int = 50
+    measure: str = "ndcg@10"
+    learning_rate: float = 0.05
+    num_leaves: int = 31
+    min_child_samples: int = 20
+    random_state: int = 0
+    n_jobs: int = 1
+    deterministic: bool = True
+    params: Mapping[str, Any] | None = None
 
     def _fit(
         self,
@@ -171,7 +145,7 @@ class BoostedRanker(BaseRanker):
         validation: RankingData | None,
         *,
         progress: Progress | None = None,
-        **known: Any,
+        **facts: Any,
     ) -> None:
         self._check_settings()
         check_rows(train, validation)
@@ -187,7 +161,7 @@ class BoostedRanker(BaseRanker):
         # A posterior counts steps; without one every model counts its trees.
         steps = Steps(progress if self.folds else None, self.folds + len(choices) + refit)
         by_tree = None if self.folds else progress
-        train, validation, facts = self._repaired(train, validation, steps, **known)
+        train, validation, about = self._repaired(train, validation, steps, **facts)
         steps(self.folds)
         learn, held = held_out(train, HELD_OUT, self.random_state) if refit else (train, validation)
         tried: list[tuple[float | None, TreeModel, dict[str, Any]]] = []
@@ -202,15 +176,12 @@ class BoostedRanker(BaseRanker):
             model = self._train(choice, train, None, model.best_iteration, by_tree)
             steps(steps.count + 1)
         self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
-        self.chosen_ = facts | _record(choice, value, model)
+        self.chosen_ = about | _record(choice, value, model)
         self.alpha_ = choice.get("alpha", self.alpha) if self.robust == PEER else None
         self.model_ = model
 
     def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
-        """Every combination of the grid, for each alpha to try.
-
-        For so many documents, those of the grid whose leaves they can fill twice.
-        """
+        """Every combination of the grid whose leaves ``n_docs`` can fill twice, for each alpha to try."""
         fixed = resolve_aliases(self.params)
         if self.grid is None:
             # What params fix is not chosen.
@@ -228,10 +199,7 @@ class BoostedRanker(BaseRanker):
         return [{"alpha": a, **cell} for a in ALPHAS for cell in cells] if self._searches_alpha() else cells
 
     def make_objective(self, train: RankingData, alpha: Any = None) -> LambdaRankObjective | None:
-        """The compiled objective of a pairwise loss or a robust form on these rows; sets ``loss_``.
-
-        None where ``TreeParams`` has it: lambdarank as it is or with peers, and least squares.
-        """
+        """The compiled objective on these rows, None where ``TreeParams`` has it; sets ``loss_``."""
         self._check_settings()
         robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
         own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
@@ -250,15 +218,8 @@ class BoostedRanker(BaseRanker):
         pairs = self.pairs or ("all_ordered" if peers else "strict")
         if peers:
             check_peer_pairs(pairs)
-        return PairwiseObjective(
-            train,
-            self.loss_,
-            pair_set=pairs,
-            weighting=self.weighting or "micro",
-            noise=self.noise,
-            truncation_level=self.truncation_level,
-            **options,
-        )
+        options |= {"pair_set": pairs, "weighting": self.weighting or "micro", "noise": self.noise}
+        return PairwiseObjective(train, self.loss_, truncation_level=self.truncation_level, **options)
 
     def _repaired(
         self, train: RankingData, validation: RankingData | None, steps: Steps
@@ -274,11 +235,12 @@ class BoostedRanker(BaseRanker):
         n_estimators: int,
         progress: Progress | None,
     ) -> TreeModel:
-        cell = {name: value for name, value in choice.items() if name != "alpha"}
-        alpha = choice.get("alpha", self.alpha)
+        cell = dict(choice)
+        alpha = cell.pop("alpha", self.alpha)
         objective = self.make_objective(train, alpha)
-        common = common_params(self.learning_rate, self.num_leaves, self.min_child_samples, self.params)
-        params = common | cell
+        params = (
+            common_params(self.learning_rate, self.num_leaves, self.min_child_samples, self.params) | cell
+        )
         peers = None
         if objective is None and self.objective in LAMBDAS:
             params = self._lambdarank(train) | params
@@ -343,9 +305,5 @@ def _record(choice: Mapping[str, Any], value: float | None, model: TreeModel) ->
 
 
 def has_peers(spec: Spec) -> bool:
-    """Whether a spec names peers.
-
-    >>> has_peers(["label_smoothing", {"name": "peer"}]), has_peers("gce")
-    (True, False)
-    """
+    """Whether a spec names peers."""
     return any(step.get("name") == PEER for step in robust_steps(spec))

@@ -30,8 +30,6 @@ from cleanrank.validation import check_integer, one_of
 
 # (train, rows) -> (N, C), or with targets (train, targets, sets of rows) -> (N, C) each.
 Fit: TypeAlias = Callable[..., Any]
-# Sees (trees of each grade so far, predictions): probabilities (N, C) of grades, or scores (N,) of a ranking.
-StageObserver: TypeAlias = Callable[[int, Array], None]
 
 DEFAULTS: dict[str, Any] = {
     "learning_rate": 0.1,
@@ -232,9 +230,8 @@ class SoftTargets:
 
     def __call__(self, scores: Array, _: Any = None) -> tuple[Array, Array]:
         """Gradients q - w and curvatures C / (C - 1) q (1 - q), a bound from above."""
-        q: FloatArray = softmax(
-            np.ascontiguousarray(scores, dtype=np.float64).reshape(self.targets.shape), axis=1
-        )
+        logits = np.ascontiguousarray(scores, dtype=np.float64).reshape(self.targets.shape)
+        q: FloatArray = softmax(logits, axis=1)
         C = q.shape[1]
         grad, hess = q - self.target(q), np.maximum(C / (C - 1) * q * (1 - q), 1e-6)
         return (grad, hess) if self.weights is None else (grad * self.weights, hess * self.weights)
@@ -250,8 +247,7 @@ class NoisyGrades(SoftTargets):
     def target(self, q: FloatArray) -> FloatArray:
         """The posterior q L / sum q L."""
         joint = q * self.targets
-        posterior: FloatArray = joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)
-        return posterior
+        return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY))
 
     def loss(self, scores: Array) -> float:
         """The mean of -log sum_l q_l L_l."""
@@ -270,11 +266,10 @@ def _fit_softmax(
     **stopping: Any,
 ) -> list[FloatArray]:
     """Boosts an objective of our own from the scores ``base`` of the grades on; predicts sets of rows."""
-    learn_set = dataset(train, grouped=False, weighted=False, base=base)
+    options: dict[str, Any] = {"grouped": False, "weighted": False, "base": base}
+    learn_set = dataset(train, **options)
     if held is not None:
-        stopping["validation_set"] = dataset(
-            held, grouped=False, weighted=False, base=base, reference=learn_set
-        )
+        stopping["validation_set"] = dataset(held, reference=learn_set, **options)
     try:
         own = {"objective": objective, "metric": "None"}
         model = boost({**settings, **own}, learn_set, n_estimators, **stopping)
@@ -302,13 +297,7 @@ def true_shares(
 ) -> FloatArray:
     """The shares r of the true grades that make sum_i log sum_l r_l L[i, l] largest, by EM; none is 0.
 
-    Args:
-        likelihood: (N, C) L[i, l] = P(given grade of row i | true grade l).
-        weights: of the rows.
-        start: where EM starts, and what it keeps of grades that the likelihood cannot tell apart.
-
-    >>> true_shares(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).round(2).tolist()
-    [0.75, 0.25]
+    ``start`` is where EM starts, and what it keeps of grades that the likelihood cannot tell apart.
     """
     rows, inverse = np.unique(likelihood, axis=0, return_inverse=True)
     counts = np.bincount(inverse.ravel(), weights=weights)
@@ -319,14 +308,13 @@ def true_shares(
         r = (counts[:, None] * joint / np.maximum(joint.sum(axis=1, keepdims=True), TINY)).sum(axis=0)
         r /= r.sum()
     r = np.maximum(r, LEAST_SHARE)
-    shares: FloatArray = r / r.sum()
-    return shares
+    return np.asarray(r / r.sum())
 
 
 def watch_boosting(
     train: RankingData,
     rows: RankingData | None,
-    observer: StageObserver,
+    observer: Callable[[int, Array], None],
     *,
     objective: str = "grades",
     n_grades: int | None = None,
@@ -339,13 +327,6 @@ def watch_boosting(
 
     Predictions are probabilities of the C grades for objective "grades", LambdaRank scores for "ranking"; the
     array may be written over later. Without ``rows`` those of ``train`` are watched.
-
-    >>> import cleanrank as cr
-    >>> seen = []
-    >>> data = cr.make_ranking(10, 3, docs_per_query=10, seed=0)
-    >>> watch_boosting(data, None, lambda i, p: seen.append((i, p.shape)), n_estimators=2)
-    >>> seen
-    [(1, (108, 3)), (2, (108, 3))]
     """
     check_integer("rounds", n_estimators, least=1)
     C = max(train.n_grades, 2) if n_grades is None else n_grades

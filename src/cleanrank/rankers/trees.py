@@ -44,10 +44,7 @@ LAMBDARANK: dict[str, str] = {
     "lambdarank_norm": "norm",
 }
 LAMBDAS = ("lambdarank", "lambdamart")
-IMPLEMENTATIONS: dict[str, str] = {
-    "builtin": "LightGBM's own lambdarank; grades only, at most 10,000 rows a query",
-    **MODES,
-}
+IMPLEMENTATIONS = ("builtin", *MODES)  # "builtin" is LightGBM's own
 LIGHTGBM_ROWS = 10_000
 
 
@@ -102,10 +99,6 @@ class TreeParams:
             observer: called with (trees, scores, order) for the models of 0, 1, ... trees, the last included.
             init_model: a model to continue; its scores are where the new trees start.
             progress: called with (trees, n_estimators).
-
-        >>> import cleanrank as cr
-        >>> TreeParams(n_estimators=3).train(cr.make_ranking(20, 5, docs_per_query=10)).best_iteration
-        3
         """
         own, params = lambdarank_params(self.params)
         check_rows(train, validation)
@@ -115,12 +108,8 @@ class TreeParams:
         settings = self._objective(train, own, observer) if objective is None else {"objective": objective}
         hook = settings["objective"] if isinstance(settings["objective"], LambdaRankObjective) else None
         if train.gains is not None and hook is None:
-            raise invalid(
-                "train",
-                "must have grades only for LightGBM's own objectives",
-                "real-valued gains",
-                remedy="Use implementation='exact'.",
-            )
+            rule = "must have grades only for LightGBM's own objectives"
+            raise invalid("train", rule, "real-valued gains", remedy="Use implementation='exact'.")
         observer = observer if objective is None else objective.observer
         if observer is not None:
             refuse_dart(params)

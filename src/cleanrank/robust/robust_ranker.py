@@ -9,7 +9,7 @@ knowing the noise.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -59,10 +59,7 @@ class RobustReport:
     tried: tuple[Mapping[str, Any], ...]
 
     def __repr__(self) -> str:
-        lines = [
-            f"{self.strategy}: {STRATEGIES[self.strategy]}",
-            *(f"  - {reason}" for reason in self.reasons),
-        ]
+        lines = [f"{self.strategy}: {STRATEGIES[self.strategy]}", *(f"  - {why}" for why in self.reasons)]
         if self.doubted is not None:
             lines.append(f"  {self.doubted:.1%} of the training grades are expected to be wrong")
         for record in self.tried:
@@ -83,13 +80,8 @@ class RobustReport:
         }
 
 
-@dataclass(frozen=True)
-class _Knowledge:
-    """What the labels are repaired by, or why nothing is."""
-
-    noise: Any  # a NoiseProfile or NoiseEstimate; None for the baseline
-    reasons: tuple[str, ...]
-    estimate: NoiseEstimate | None = None
+# The noise that labels are repaired by, None for the baseline; why; what it was read off.
+Knowledge: TypeAlias = tuple[Any, tuple[str, ...], NoiseEstimate | None]
 
 
 class RobustRanker(BoostedRanker):
@@ -180,18 +172,21 @@ class RobustRanker(BoostedRanker):
         self._rows, self._gold = train, self._answers(gold, train)
         self._posterior: Posterior | None = None
         self._issues: LabelIssues | None = None
+        self._estimate: NoiseEstimate | None = None
+        self._reasons: tuple[str, ...] = ()
         self._cleaned = None if issues is None else self._clean(train, issues, gold)
         if self._cleaned is not None:
-            self._knowledge = _Knowledge(None, ("the probabilities of true grades were given",))
+            self._issues = self._cleaned.issues
+            self._reasons = ("the probabilities of true grades were given",)
             return self._cleaned.data, validation, {"strategy": "posterior"}
-        self._knowledge = self._know_noise(train, validation)
-        if self._knowledge.noise is None:
-            reasons = "; ".join(self._knowledge.reasons)
+        noise, self._reasons, self._estimate = self._know_noise(train, validation)
+        if noise is None:
+            reasons = "; ".join(self._reasons)
             warnings.warn(f"RobustRanker fell back to the tuned baseline: {reasons}", stacklevel=2)
             return train, validation, {"strategy": "baseline"}
         gold_grades = () if self._gold is None else self._gold.true_grades
         self._posterior, train, validation = with_expected_gains(
-            train, validation, self._knowledge.noise, label_gain=self.label_gain,
+            train, validation, noise, label_gain=self.label_gain,
             known=None if self._gold is None else known_grades(train, self._gold),
             n_grades=max((2, *(int(grade) + 1 for grade in gold_grades))), rounds=self.rounds,
             folds=self.folds, seed=self.random_state, n_jobs=self.n_jobs, progress=steps,
@@ -217,18 +212,18 @@ class RobustRanker(BoostedRanker):
             issues = replace(issues, row_id=np.arange(len(issues)))
         return clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
 
-    def _know_noise(self, train: RankingData, validation: RankingData | None) -> _Knowledge:
+    def _know_noise(self, train: RankingData, validation: RankingData | None) -> Knowledge:
         if isinstance(self.noise, NoiseEstimate):
             return _trusted(self.noise)
         if self.noise is not None and not isinstance(self.noise, GoldAnswers):
-            return _Knowledge(self.noise, ("the noise was given",))
+            return self.noise, ("the noise was given",), None
         C = max(2, train.n_grades, 0 if validation is None else validation.n_grades)
         if self._gold is not None:
             C = max(C, int(self._gold.true_grades.max()) + 1)
             return _trusted(estimate_noise(train, gold=self._gold, n_grades=C, seed=self.random_state))
         if max(2, train.n_grades) < C:
             reason = f"grade {C - 1} occurs in the validation data alone: its noise cannot be read off"
-            return _Knowledge(None, (reason, ADVICE))
+            return None, (reason, ADVICE), None
         options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
         return _trusted(estimate_noise(train, n_folds=self.folds, **options))
 
@@ -236,9 +231,7 @@ class RobustRanker(BoostedRanker):
     def issues_(self) -> LabelIssues | None:
         """The posterior of the training rows as a table; None for the baseline."""
         self._fitted()
-        if self._issues is None and self._cleaned is not None:
-            self._issues = self._cleaned.issues
-        elif self._issues is None and self._posterior is not None:
+        if self._issues is None and self._posterior is not None:
             self._issues = posterior_table(self._rows, self._posterior.probabilities)
         return self._issues
 
@@ -258,21 +251,21 @@ class RobustRanker(BoostedRanker):
         issues = self.issues_
         return RobustReport(
             self.chosen_["strategy"],
-            self._knowledge.reasons,
+            self._reasons,
             None if self._posterior is None else self._posterior.noise,
-            self._knowledge.estimate,
+            self._estimate,
             0 if self._gold is None else len(self._gold.row_ids),
             None if issues is None else float(issues.doubt.mean()),
             self.tried_,
         )
 
 
-def _trusted(estimate: NoiseEstimate) -> _Knowledge:
+def _trusted(estimate: NoiseEstimate) -> Knowledge:
     """Whether an estimate may be acted on."""
     reasons = tuple(estimate.reasons)
     if estimate.profile is None or not estimate.trusted:
-        return _Knowledge(None, (*reasons, ADVICE), estimate)
+        return None, (*reasons, ADVICE), estimate
     if estimate.method == "gold" and estimate.n < FEWEST_GOLD:
         few = f"{estimate.n} rows of known grade are too few; {FEWEST_GOLD} are the least"
-        return _Knowledge(None, (*reasons, few), estimate)
-    return _Knowledge(estimate, (f"the noise was estimated: {estimate.method}", *reasons), estimate)
+        return None, (*reasons, few), estimate
+    return estimate, (f"the noise was estimated: {estimate.method}", *reasons), estimate

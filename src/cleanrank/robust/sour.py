@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,14 +20,15 @@ from cleanrank.types import FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_integer, one_of
 
 AUTO = "auto"
-STARTS = 10
-"""With start="auto" so many starts are tried, at equal steps from 0."""
-ENDS = (50, 200, 500, 800, 900)
-"""Tree counts of 1,000 at which curr-SOUR lets documents back (Marcuzzi et al. 2022)."""
-CHECK_EVERY = 10
-"""Trees after which variant "fly" looks up who is left out."""
+STARTS = 10  # starts that "auto" tries, at equal steps from 0
+ENDS = (50, 200, 500, 800, 900)  # tree counts of 1,000 at which curr-SOUR lets documents back
+CHECK_EVERY = 10  # trees after which variant "fly" looks up who is left out
+
+Fitted: TypeAlias = tuple[TreeModel, dict[str, Any]]
+Rows: TypeAlias = RankingData | None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SOURRanker(BaseRanker):
     """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
 
@@ -72,56 +73,29 @@ class SOURRanker(BaseRanker):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        cutoff: int = 10,
-        start: int | str | Sequence[int] = 0,
-        end: int = 1000,
-        kind: str | Sequence[str] = "neg",
-        rule: str = "paper",
-        min_frequency: float = 1.0,
-        include_f0: bool = False,
-        highest_negative: int = 0,
-        variant: str = "sour",
-        ends: Sequence[int] | None = None,
-        patience: int = 50,
-        folds: int = 0,
-        peers: Peers | float | None = None,
-        n_estimators: int = 1000,
-        early_stopping_rounds: int = 100,
-        learning_rate: float = 0.05,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        objective: str = "lambdarank",
-        implementation: str = "exact",
-        random_state: int = 0,
-        n_jobs: int = 1,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.cutoff = cutoff
-        self.start = start
-        self.end = end
-        self.kind = kind
-        self.rule = rule
-        self.min_frequency = min_frequency
-        self.include_f0 = include_f0
-        self.highest_negative = highest_negative
-        self.variant = variant
-        self.ends = ends
-        self.patience = patience
-        self.folds = folds
-        self.peers = peers
-        self.n_estimators = n_estimators
-        self.early_stopping_rounds = early_stopping_rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.objective = objective
-        self.implementation = implementation
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.params = params
+    cutoff: int = 10
+    start: int | str | Sequence[int] = 0
+    end: int = 1000
+    kind: str | Sequence[str] = "neg"
+    rule: str = "paper"
+    min_frequency: float = 1.0
+    include_f0: bool = False
+    highest_negative: int = 0
+    variant: str = "sour"
+    ends: Sequence[int] | None = None
+    patience: int = 50
+    folds: int = 0
+    peers: Peers | float | None = None
+    n_estimators: int = 1000
+    early_stopping_rounds: int = 100
+    learning_rate: float = 0.05
+    num_leaves: int = 31
+    min_child_samples: int = 20
+    objective: str = "lambdarank"
+    implementation: str = "exact"
+    random_state: int = 0
+    n_jobs: int = 1
+    params: Mapping[str, Any] | None = None
 
     def _measure(self) -> str:
         return f"ndcg@{self.cutoff}"
@@ -158,40 +132,31 @@ class SOURRanker(BaseRanker):
 
     def window(self, **changes: Any) -> Window:
         """What is looked for."""
-        return Window(
-            **{
-                "cutoff": self.cutoff,
-                "start": self.starts()[0] if len(self.starts()) == 1 else 0,
-                "end": self.end,
-                "kind": self.kinds()[0] if len(self.kinds()) == 1 else "all",
-                "rule": self.rule,
-                "min_frequency": self.min_frequency,
-                "include_f0": self.include_f0,
-                "highest_negative": self.highest_negative,
-                **changes,
-            }
-        )
+        starts, kinds = self.starts(), self.kinds()
+        widest = {
+            "start": starts[0] if len(starts) == 1 else 0,
+            "kind": kinds[0] if len(kinds) == 1 else "all",
+        }
+        return Window(**{each.name: getattr(self, each.name) for each in fields(Window)} | widest | changes)
 
     def starts(self) -> list[int]:
         """The starts to choose from."""
         check_integer("end", self.end, least=1)
         if isinstance(self.start, str) and self.start == AUTO:
             return list(range(0, self.end, max(1, self.end // STARTS)))[:STARTS]
-        several = isinstance(self.start, Sequence | np.ndarray)
-        starts: list[Any] = list(self.start) if several else [self.start]  # type: ignore[arg-type]
+        starts = np.atleast_1d(self.start).tolist()
         if not starts or not all(is_integer(start) for start in starts):
             raise invalid("start", "must be a number of trees, a list of them or 'auto'", repr(self.start))
         if len(starts) > 1 and not all(0 <= start < self.end for start in starts):
             # One of them alone is the window's to judge: not every variant ends here.
             raise invalid("start", f"must lie between 0 and {self.end - 1}, below end", repr(self.start))
-        return [int(start) for start in starts]
+        return list(starts)
 
     def kinds(self) -> list[str]:
         """The kinds to choose from."""
         if isinstance(self.kind, str) and self.kind == AUTO:
             return list(KINDS)
-        several = isinstance(self.kind, Sequence | np.ndarray) and not isinstance(self.kind, str)
-        kinds: list[Any] = list(self.kind) if several else [self.kind]
+        kinds = np.atleast_1d(self.kind).tolist()
         if not kinds:
             raise invalid("kind", f"must be one of {', '.join(KINDS)}, a list of them or 'auto'", "none")
         return [one_of("kind of outlier", str(kind), KINDS) for kind in kinds]
@@ -217,80 +182,62 @@ class SOURRanker(BaseRanker):
         if validation is None:
             raise invalid(choice, "needs validation data", "none", remedy="Give eval_set= and eval_qid=.")
         if self.variant != "sour" or self.min_frequency != 1.0 or self.folds:
-            raise invalid(
-                choice,
-                "goes with variant 'sour', min_frequency 1 and folds 0",
-                f"{self.variant}, {self.min_frequency}, {self.folds}",
-            )
+            settings = f"{self.variant}, {self.min_frequency}, {self.folds}"
+            raise invalid(choice, "goes with variant 'sour', min_frequency 1 and folds 0", settings)
 
+    def _fit_sour(self, train: RankingData, validation: Rows, progress: Progress | None) -> Fitted:
+        """Base model, consistent outliers, final model; choices share the base model."""
+        window, settings = self.window(), self.tree_params()
+        if self.folds:
+            detector, _ = watch_folds(train, window, settings, n_folds=self.folds)
+        else:
+            keep = "streak" if self._chooses() else "count"
+            detector, self.base_ = watch_training(train, window, settings, progress=progress, keep=keep)
+        models: dict[bytes, TreeModel] = {}
+        tried: list[tuple[TreeModel, Cleaned, dict[str, Any]]] = []
+        for start, kind in itertools.product(self.starts(), self.kinds()):
+            outliers = detector.outliers(start=start, kind=kind)
+            cleaned = clean(train, detector.table(train, issues=outliers), by="SOUR")
+            key = np.packbits(outliers).tobytes()
+            if key not in models:
+                models[key] = settings.train(cleaned.data, validation, progress=progress)
+            facts = {"start": start, "kind": kind, "removed": int(cleaned.acted.sum())}
+            tried.append((models[key], cleaned, facts))
+        model, self.cleaned_, facts = best_of(tried, lambda each: each[0].validation_value or 0.0)
+        self.issues_ = self.cleaned_.issues
+        return model, facts
 
-Fitted: TypeAlias = tuple[TreeModel, dict[str, Any]]
+    def _fit_last(self, train: RankingData, validation: Rows, progress: Progress | None) -> Fitted:
+        """last-SOUR: outliers of the base model that validation data find best, else of all its trees."""
+        settings = self.tree_params()
+        self.base_ = replace(settings, n_estimators=self.end).train(train, validation, progress=progress)
+        detector = watch_last(train, self.base_, self.window(start=0), n_jobs=self.n_jobs)
+        self.cleaned_ = clean(train, detector.table(train), by="last-SOUR")
+        self.issues_ = self.cleaned_.issues
+        model = settings.train(self.cleaned_.data, validation, progress=progress)
+        start, removed = self.base_.best_iteration - 1, int(self.cleaned_.acted.sum())
+        return model, {"start": start, "kind": self.kinds()[0], "removed": removed}
 
+    def _fit_curriculum(self, train: RankingData, validation: Rows, progress: Progress | None) -> Fitted:
+        """curr-SOUR: documents that stay outliers up to a tree count come back when the model exceeds it."""
+        shares = [max(1, e * self.n_estimators // 1000) for e in ENDS]
+        ends = tuple(shares if self.ends is None else self.ends)
+        window = self.window(start=0, end=max(ends), min_frequency=1.0)
+        settings = self.tree_params()
+        detector, self.base_ = watch_training(train, window, settings, progress=progress, keep="lead")
+        model, sizes = train_in_phases(train, validation, detector, ends, settings)
+        self.issues_ = detector.table(train, issues=detector.outliers(end=ends[0]))
+        facts = {"ends": [int(end) for end in ends], "kind": self.kinds()[0], "removed_in_phases": sizes}
+        return model, facts
 
-def _fit_sour(
-    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> Fitted:
-    """Base model, consistent outliers, final model; choices share the base model."""
-    window, settings = ranker.window(), ranker.tree_params()
-    if ranker.folds:
-        detector, _ = watch_folds(train, window, settings, n_folds=ranker.folds)
-    else:
-        keep = "streak" if ranker._chooses() else "count"
-        detector, ranker.base_ = watch_training(train, window, settings, progress=progress, keep=keep)
-    models: dict[bytes, TreeModel] = {}
-    tried: list[tuple[TreeModel, Cleaned, dict[str, Any]]] = []
-    for start, kind in itertools.product(ranker.starts(), ranker.kinds()):
-        outliers = detector.outliers(start=start, kind=kind)
-        cleaned = clean(train, detector.table(train, issues=outliers), by="SOUR")
-        key = np.packbits(outliers).tobytes()
-        if key not in models:
-            models[key] = settings.train(cleaned.data, validation, progress=progress)
-        facts = {"start": start, "kind": kind, "removed": int(cleaned.acted.sum())}
-        tried.append((models[key], cleaned, facts))
-    model, ranker.cleaned_, facts = best_of(tried, lambda each: each[0].validation_value or 0.0)
-    ranker.issues_ = ranker.cleaned_.issues
-    return model, facts
-
-
-def _fit_last(
-    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> Fitted:
-    """last-SOUR: outliers of the base model that validation data find best, else of all its trees."""
-    settings = ranker.tree_params()
-    ranker.base_ = replace(settings, n_estimators=ranker.end).train(train, validation, progress=progress)
-    detector = watch_last(train, ranker.base_, ranker.window(start=0), n_jobs=ranker.n_jobs)
-    ranker.cleaned_ = clean(train, detector.table(train), by="last-SOUR")
-    ranker.issues_ = ranker.cleaned_.issues
-    model = settings.train(ranker.cleaned_.data, validation, progress=progress)
-    start, removed = ranker.base_.best_iteration - 1, int(ranker.cleaned_.acted.sum())
-    return model, {"start": start, "kind": ranker.kinds()[0], "removed": removed}
-
-
-def _fit_curriculum(
-    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> Fitted:
-    """curr-SOUR: documents that stay outliers up to a tree count come back when the model exceeds it."""
-    shares = [max(1, e * ranker.n_estimators // 1000) for e in ENDS]
-    ends = tuple(shares if ranker.ends is None else ranker.ends)
-    window = ranker.window(start=0, end=max(ends), min_frequency=1.0)
-    settings = ranker.tree_params()
-    detector, ranker.base_ = watch_training(train, window, settings, progress=progress, keep="lead")
-    model, sizes = train_in_phases(train, validation, detector, ends, settings)
-    ranker.issues_ = detector.table(train, issues=detector.outliers(end=ends[0]))
-    facts = {"ends": [int(end) for end in ends], "kind": ranker.kinds()[0], "removed_in_phases": sizes}
-    return model, facts
-
-
-def _fit_while_filtering(
-    ranker: SOURRanker, train: RankingData, validation: RankingData | None, progress: Progress | None
-) -> Fitted:
-    """One training run: documents give no gradients while the last models all flag them."""
-    window = ranker.window(end=ranker.n_estimators, min_frequency=1.0)
-    model, detector, left_out = train_while_filtering(
-        train, validation, window, ranker.tree_params(), patience=ranker.patience, progress=progress
-    )
-    ranker.issues_ = detector.table(train, issues=left_out) if detector.seen else None
-    return model, {"start": window.start, "kind": ranker.kinds()[0], "removed": int(left_out.sum())}
+    def _fit_while_filtering(self, train: RankingData, validation: Rows, progress: Progress | None) -> Fitted:
+        """One training run: documents give no gradients while the last models all flag them."""
+        window = self.window(end=self.n_estimators, min_frequency=1.0)
+        model, detector, left_out = train_while_filtering(
+            train, validation, window, self.tree_params(), patience=self.patience, progress=progress
+        )
+        self.issues_ = detector.table(train, issues=left_out) if detector.seen else None
+        return model, {"start": window.start, "kind": self.kinds()[0], "removed": int(left_out.sum())}
 
 
 def train_in_phases(
@@ -302,8 +249,7 @@ def train_in_phases(
 ) -> tuple[TreeModel, list[int]]:
     """Trees e_(i-1)+1..e_i learn without O_i, the outliers of all models up to e_i; the last ones from all.
 
-    The O_i are nested; ``detector``, with keep="lead", has watched the base model. Only the last phase stops
-    early. Gives the model and the sizes of the O_i.
+    ``detector``, with keep="lead", has watched the base model. Gives the model and the sizes of the O_i.
     """
     cuts = [0, *ends, settings.n_estimators]
     if not all(is_integer(end) for end in cuts) or any(a >= b for a, b in itertools.pairwise(cuts)):
@@ -319,11 +265,7 @@ def train_in_phases(
 
 
 class FilteringObjective(LambdaRankObjective):
-    """LambdaRank gradients of the documents that are left; the others get none.
-
-    After every tree the detector counts, for each document, the models in a row that flagged it. Who reaches
-    ``patience`` is left out of all pairs until a model stops flagging it.
-    """
+    """LambdaRank gradients without the documents that the last ``patience`` models all flagged."""
 
     def __init__(self, data: RankingData, detector: SOUR, patience: int, every: int, **options: Any) -> None:
         super().__init__(data, **{**options, "observer": detector})
@@ -385,8 +327,8 @@ def train_while_filtering(
 
 
 VARIANTS: dict[str, Callable[..., Fitted]] = {
-    "sour": _fit_sour,
-    "last": _fit_last,
-    "curr": _fit_curriculum,
-    "fly": _fit_while_filtering,
+    "sour": SOURRanker._fit_sour,
+    "last": SOURRanker._fit_last,
+    "curr": SOURRanker._fit_curriculum,
+    "fly": SOURRanker._fit_while_filtering,
 }

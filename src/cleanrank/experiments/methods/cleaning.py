@@ -30,7 +30,7 @@ from cleanrank.experiments.methods import (
 )
 from cleanrank.experiments.methods.trees import OWN, fit_trees, ranking_objective, tuned
 from cleanrank.issues.find import find_label_issues, options_of
-from cleanrank.issues.isolation import find_isolated
+from cleanrank.issues.model_free import find_isolated
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
 from cleanrank.rankers.base import best_of

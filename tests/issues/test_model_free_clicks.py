@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.clicks.evidence import click_evidence
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.clicks import find_against_clicks
+from cleanrank.issues.model_free import find_against_clicks
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_evidence_at_hand_gives_the_same(judged, log):
 
 
 def test_mistakes_are_named(judged, log):
-    with pytest.raises(CleanrankError, match="trust must lie strictly between 0 and 1"):
+    with pytest.raises(CleanrankError, match="trust must be a number > 0 and < 1"):
         find_against_clicks(judged, clicks=log, trust=1.0)
     with pytest.raises(CleanrankError, match="clicks must be evidence about the rows of data"):
         find_against_clicks(judged.drop([0]), clicks=click_evidence(log))
