@@ -167,7 +167,7 @@ def test_emptied_queries_are_reported(cli, noisy):
         ("find-issues none.txt -o a.csv", "none.txt"),
         ("find-issues noisy.txt --method sour --noise uniform:.2 -o a.csv", "noise goes with the detectors"),
         ("find-issues noisy.txt --method posterior -o a.csv", "needs noise="),
-        ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given both"),
+        ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given together"),
         ("find-issues noisy.txt --model m.txt -o a.csv", "goes with --method sour or last-sour"),
         ("clean noisy.txt issues.csv -o a.txt --mode dorp", "Did you mean 'drop'"),
         ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from the data"),

@@ -50,4 +50,4 @@ def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli,
 def test_noise_belongs_to_robust(cli, noisy):
     done = cli("train", "train.txt", "--noise", "uniform:0.2", "-o", "model.txt")
     assert done.code == 2
-    assert "go with --model robust" in done.err
+    assert "--noise goes with --model robust" in done.err

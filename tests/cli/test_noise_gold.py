@@ -2,11 +2,10 @@ import csv
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import cleanrank as cr
-from cleanrank.cli import gold
+from cleanrank.cli import noise
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import uniform
@@ -14,11 +13,8 @@ from cleanrank.noise.profiles import uniform
 
 @pytest.fixture
 def run():
-    app = typer.Typer()
-    gold.mount(app)
-
     def call(*words):
-        return CliRunner().invoke(app, ["gold", *(str(word) for word in words)])
+        return CliRunner().invoke(noise.app, ["gold", *(str(word) for word in words)])
 
     return call
 
