@@ -52,6 +52,6 @@ def test_the_demo_tells_the_whole_story(cli, tmp_path):
 
 def test_json_is_all_that_stands_on_stdout(cli, tmp_path):
     done = cli("demo", "--queries", "30", "--jobs", "1", "--html", str(tmp_path / "a.html"), "--json")
-    found = json.loads(done.out)
-    assert found["queries"] == {"train": 15, "validation": 6, "test": 9}
-    assert {"detectors", "systems", "worst", "steps"} <= set(found)
+    record = json.loads(done.out)
+    assert record["queries"] == {"train": 15, "validation": 6, "test": 9}
+    assert {"detectors", "systems", "worst", "steps"} <= set(record)

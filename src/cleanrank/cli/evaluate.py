@@ -226,7 +226,7 @@ def explain_ndcg(
         )
     screen.show(explanation.to_dict(), as_json, *_explanation_tables(explanation))
     if not as_json:
-        typer.echo(_differences(explanation))
+        typer.echo(f"\n{_differences(explanation)}")
 
 
 def _explanation_tables(explanation: "Explanation") -> tuple[Table, Table]:

@@ -77,7 +77,6 @@ def demo(
             **record["gold"]
         ),
         Table.of(record["detectors"], [("detector", "name"), ("issues", "issues", ","), *columns]),
-        "",
         comparison_table(run.comparison, long=True),
         *recovered,
         f"Report: {html}",

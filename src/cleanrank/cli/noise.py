@@ -145,7 +145,8 @@ def clicks(
             skip_empty=skip_empty,
             progress=tick,
         )
-    counts = {name: record[name] for name in ("lists", "entries", "clicks", "empty_lists", "click_rate")}
+    names = ("lists", "entries", "clicks", "empty_lists", "click_rate")
+    counts = {name.replace("_", " "): record[name] for name in names}
     wrote = [f"wrote {path}" for path in (out, session_record(out))]
     screen.show(record, as_json, repr(data), screen.facts(counts, model), *wrote)
 

@@ -116,17 +116,24 @@ def show_table(table: Table) -> None:
 
 
 def show(record: Any, as_json: bool, *parts: Table | str) -> None:
-    """The record as JSON, or else tables on stdout and texts on stderr."""
+    """The record as JSON, or else tables on stdout, with a line between them, and texts on stderr."""
     if as_json:
         print_json(record)
         return
+    first = True
     for part in parts:
-        show_table(part) if isinstance(part, Table) else note(part)
+        if isinstance(part, str):
+            note(part)
+            continue
+        if not first:
+            typer.echo()
+        show_table(part)
+        first = False
 
 
 def facts(record: Mapping[str, Any], heading: str = "", align: str = "lr") -> Table:
     """A table of names and values; None is left out."""
-    rows = [(name.replace("_", " "), text_of(value)) for name, value in record.items() if value is not None]
+    rows = [(name, text_of(value)) for name, value in record.items() if value is not None]
     return Table(("", heading), rows, align=align)
 
 
