@@ -2,7 +2,6 @@ import json
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import cleanrank as cr
@@ -15,9 +14,7 @@ runner = CliRunner()
 
 @pytest.fixture(scope="module")
 def app():
-    made = typer.Typer()
-    commands.mount(made)
-    return made
+    return commands.app
 
 
 @pytest.fixture(scope="module")

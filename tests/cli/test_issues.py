@@ -23,10 +23,10 @@ def noisy(tmp_path, monkeypatch, cli):
 def test_find_issues_writes_what_the_function_finds(cli, noisy, tmp_path):
     done = cli("find-issues", "noisy.txt", *QUICK, "-o", "issues.csv")
     assert done.code == 0, done.err
-    found = read_issues("issues.csv")
+    issues = read_issues("issues.csv")
     wanted = cr.find_label_issues(noisy, "sour", start=3, end=8)
-    np.testing.assert_array_equal(found.doubt, wanted.doubt)
-    np.testing.assert_array_equal(found.is_label_issue, wanted.is_label_issue)
+    np.testing.assert_array_equal(issues.doubt, wanted.doubt)
+    np.testing.assert_array_equal(issues.is_label_issue, wanted.is_label_issue)
     assert f"{wanted.n_issues} of {len(wanted)} labels are doubted" in done.err
     assert "given grade" in done.out
 
@@ -94,10 +94,10 @@ def test_gold_rows_are_settled_and_teach_the_noise(cli, noisy, tmp_path):
     done = cli("find-issues", "noisy.txt", "--gold", "sheet.csv", "--option", "folds=3", "-o", "i.csv")
     assert done.code == 0, done.err
     assert "answers" in done.err
-    found = read_issues("i.csv")
-    rows = np.isin(found.row_id, sheet.row_id.astype(int))
-    wrong = truth[found.row_id[rows]].to_numpy() != found.given_label[rows]
-    np.testing.assert_array_equal(found.is_label_issue[rows], wrong)
+    issues = read_issues("i.csv")
+    rows = np.isin(issues.row_id, sheet.row_id.astype(int))
+    wrong = truth[issues.row_id[rows]].to_numpy() != issues.given_label[rows]
+    np.testing.assert_array_equal(issues.is_label_issue[rows], wrong)
 
 
 def test_a_click_log_is_held_against_the_grades(cli, noisy):
@@ -117,10 +117,10 @@ def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
     done = cli("clean", "noisy.txt", "issues.csv", "-o", out, "--mode", mode, "--by", "ada")
     assert done.code == 0, done.err
     wanted = cr.clean(noisy, cr.find_label_issues(noisy, "sour", start=3, end=8), mode)
-    found = cr.read_data(out)
-    np.testing.assert_array_equal(found.y, wanted.data.y)
+    cleaned = cr.read_data(out)
+    np.testing.assert_array_equal(cleaned.y, wanted.data.y)
     if mode == "reweight" and out != "out.csv":
-        np.testing.assert_allclose(found.weights, wanted.data.weights, rtol=1e-6)
+        np.testing.assert_allclose(cleaned.weights, wanted.data.weights, rtol=1e-6)
     audit = json.loads((tmp_path / f"{out}.audit.json").read_text())
     assert audit["by"] == "ada"
     assert audit["changed"] == len(audit["changes"]) == len(wanted.removed)
@@ -140,9 +140,9 @@ def test_expected_gains_are_written(cli, noisy):
     assert cli(*words).code == 0
     done = cli("clean", "noisy.txt", "issues.parquet", "-o", "out.parquet", "--mode", "posterior")
     assert done.code == 0, done.err
-    found = cr.read_data("out.parquet")
+    cleaned = cr.read_data("out.parquet")
     wanted = cr.clean(noisy, read_issues("issues.parquet"), "posterior").data.gains
-    np.testing.assert_allclose(found.gains, wanted)
+    np.testing.assert_allclose(cleaned.gains, wanted)
 
 
 def test_emptied_queries_are_reported(cli, noisy):
@@ -167,7 +167,7 @@ def test_emptied_queries_are_reported(cli, noisy):
         ("find-issues none.txt -o a.csv", "none.txt"),
         ("find-issues noisy.txt --method sour --noise uniform:.2 -o a.csv", "noise goes with the detectors"),
         ("find-issues noisy.txt --method posterior -o a.csv", "needs noise="),
-        ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given both"),
+        ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given together"),
         ("find-issues noisy.txt --model m.txt -o a.csv", "goes with --method sour or last-sour"),
         ("clean noisy.txt issues.csv -o a.txt --mode dorp", "Did you mean 'drop'"),
         ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from the data"),

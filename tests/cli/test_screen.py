@@ -2,6 +2,7 @@ import json
 import math
 
 from cleanrank.cli import screen
+from cleanrank.report.table import Table
 
 
 def test_json_has_null_where_numbers_are_not_finite(capsys):
@@ -11,9 +12,9 @@ def test_json_has_null_where_numbers_are_not_finite(capsys):
 
 def test_notes_go_to_stderr_and_tables_to_stdout(capsys):
     screen.note("a remark")
-    screen.table(("name", "value"), [("one", "1.0"), ("long name", "22.0")])
+    screen.show_table(Table(("name", "value"), [("one", "1.0"), ("long name", "22.0")], notes=["below"]))
     seen = capsys.readouterr()
-    assert seen.err == "a remark\n"
+    assert seen.err == "a remark\nbelow\n"
     assert [line.split() for line in seen.out.splitlines()] == [
         ["name", "value"],
         ["one", "1.0"],

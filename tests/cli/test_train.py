@@ -84,10 +84,10 @@ def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
     assert "--force" in done.err
     (files / "wide.txt").write_text("1 qid:1 1:0.5 99:1\n0 qid:1 1:0.2\n")
     (files / "narrow.csv").write_text("label,qid,f1\n1,1,0.5\n0,1,0.2\n")
-    for name, found in (("wide.txt", 99), ("narrow.csv", 1)):
+    for name, n_features in (("wide.txt", 99), ("narrow.csv", 1)):
         done = cli("predict", "model.txt", name, "-o", "scores.txt")
         assert done.code == 2
-        assert f"features that model.txt was trained on; got {found}" in " ".join(done.err.split())
+        assert f"features that model.txt was trained on; got {n_features}" in " ".join(done.err.split())
     assert not (files / "scores.txt").exists()
 
 

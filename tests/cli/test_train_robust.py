@@ -13,9 +13,9 @@ FEW = ("--trees", "5", "--option", "folds=2", "--model", "robust", "-o", "model.
 def noisy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    found = cr.corrupt(cr.make_ranking(30, 4, docs_per_query=15, seed=0), rate=0.2, seed=1)
-    cr.write_letor(found.data, tmp_path / "train.txt")
-    return found
+    corruption = cr.corrupt(cr.make_ranking(30, 4, docs_per_query=15, seed=0), rate=0.2, seed=1)
+    cr.write_letor(corruption.data, tmp_path / "train.txt")
+    return corruption
 
 
 def test_robust_takes_noise_as_a_family(cli, noisy):
@@ -50,4 +50,4 @@ def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli,
 def test_noise_belongs_to_robust(cli, noisy):
     done = cli("train", "train.txt", "--noise", "uniform:0.2", "-o", "model.txt")
     assert done.code == 2
-    assert "go with --model robust" in done.err
+    assert "--noise goes with --model robust" in done.err

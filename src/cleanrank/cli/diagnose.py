@@ -8,19 +8,13 @@ import typer
 from cleanrank.cli import screen
 from cleanrank.errors import invalid
 
-Html = Annotated[Path | None, typer.Option("--html", help="Also write a page of one file.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+app = typer.Typer()
 
 
-def mount(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command()(diagnose)
-    app.command()(plan)
-
-
+@app.command()
 def diagnose(
     data: Annotated[
-        list[Path], typer.Argument(metavar="DATA...", help="Judged data: LETOR/SVMlight, CSV or Parquet.")
+        list[Path], typer.Argument(metavar="DATA...", help=f"Judged data: {screen.DATA_FORMATS}.")
     ],
     profile: Annotated[
         list[str] | None,
@@ -33,15 +27,15 @@ def diagnose(
     turning_point: Annotated[
         float, typer.Option(min=0.01, max=0.5, help="The pNoise at which the knee is placed.")
     ] = 0.4,
-    html: Html = None,
-    as_json: Json = False,
+    html: screen.Html = None,
+    as_json: screen.Json = False,
 ) -> None:
     """Report on one data set: balance, contradictions, how many label errors it bears, what to do."""
     from cleanrank.data.frames import read_data
-    from cleanrank.diagnosis.diagnose import diagnose as look
+    from cleanrank.diagnosis.diagnose import diagnose as diagnose_data
     from cleanrank.diagnosis.fragility import DEFAULT_PROFILES
 
-    found = look(
+    diagnosis = diagnose_data(
         read_data(data[0] if len(data) == 1 else data),
         profiles=profile or DEFAULT_PROFILES,
         rate=rate,
@@ -49,9 +43,10 @@ def diagnose(
         turning_point=turning_point,
         name=", ".join(p.name for p in data),
     )
-    _render(found, html, as_json)
+    _show(diagnosis, html, as_json)
 
 
+@app.command()
 def plan(
     budget: Annotated[float, typer.Option(help="Money there is, in the unit of --cost.")],
     cost: Annotated[float, typer.Option(help="Of one judgement.")] = 1.0,
@@ -85,20 +80,21 @@ def plan(
     pool: Annotated[int, typer.Option(help="Documents a query has to choose from.")] = 1000,
     shared: Annotated[float, typer.Option(help="Share of repeated judgements that repeat the first.")] = 0.0,
     queries: Annotated[int | None, typer.Option(help="The most queries there are.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the simulated top-k judging.")] = 0,
-    html: Html = None,
-    as_json: Json = False,
+    seed: screen.Seed = 0,
+    html: screen.Html = None,
+    as_json: screen.Json = False,
 ) -> None:
     """Compare ways to buy labels: grades, sampling, repeated judging, top-k pairs."""
-    from cleanrank.planning.plan import plan_labels as compare
+    from cleanrank.data.frames import read_data
+    from cleanrank.planning.plan import plan_labels, shape_of
 
-    shares: list[float] | None = None if proportions is None else _numbers("--proportions", proportions, ":")
+    shares = None if proportions is None else screen.parse_numbers("--proportions", proportions, ":")
     if like is not None:
         if proportions is not None or prevalence is not None:
             raise invalid("--like", "must not be given with --proportions or --prevalence", str(like))
-        shares, length = _shape(like)
+        shares, length = shape_of(read_data(like))
         documents = documents or length
-    found = compare(
+    plan = plan_labels(
         budget,
         cost=cost,
         documents=documents or 50,
@@ -114,38 +110,20 @@ def plan(
         queries=queries,
         seed=seed,
     )
-    _render(found, html, as_json)
+    _show(plan, html, as_json)
 
 
-def _render(found: Any, html: Path | None, as_json: bool) -> None:
+def _show(report: Any, html: Path | None, as_json: bool) -> None:
     if html is not None:
-        screen.note(f"wrote {found.to_html(html)}")
-    typer.echo(found.to_json() if as_json else repr(found))
-
-
-def _shape(path: Path) -> tuple[list[float], int]:
-    """Proportions of the grades and the median number of documents per query."""
-    from cleanrank.data.frames import read_data
-    from cleanrank.diagnosis.profile import grade_counts, lengths_of
-
-    data = read_data(path)
-    return [float(n) for n in grade_counts(data).sum(axis=0)], max(
-        2, int(lengths_of(data.lengths).quantiles["50"])
-    )
+        screen.note(f"wrote {report.to_html(html)}")
+    typer.echo(report.to_json() if as_json else repr(report))
 
 
 def _errors(text: str) -> float | dict[int, float]:
+    """One error rate, or a rate for each number of grades."""
     if "=" not in text:
-        return _numbers("--error", text, ",")[0]
-    found = {}
-    for part in text.split(","):
-        grades, _, rate = part.partition("=")
-        found[int(_numbers("--error", grades, ",")[0])] = _numbers("--error", rate, ",")[0]
-    return found
-
-
-def _numbers(name: str, text: str, between: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(between)]
-    except ValueError:
-        raise invalid(name, f"must be numbers joined by {between!r}", repr(text)) from None
+        return screen.parse_numbers("--error", text)[0]
+    pairs = [screen.parse_numbers("--error", part, "=") for part in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise invalid("--error", "must be a rate, or GRADES=RATE with commas between them", repr(text))
+    return {int(grades): rate for grades, rate in pairs}

@@ -1,6 +1,5 @@
-"""``cleanrank corrupt`` and ``cleanrank clicks``."""
+"""``cleanrank corrupt``, ``cleanrank clicks`` and ``cleanrank gold sample|read``."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,46 +9,36 @@ from cleanrank.cli import screen
 from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import PROFILES
+from cleanrank.report.table import Table
 
-Source = Annotated[Path, typer.Argument(metavar="FILE", help="Judged data: LETOR/SVMlight, Parquet or CSV.")]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same draws.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the record as JSON.")]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option", metavar="NAME=VALUE", help="Further setting of the family, such as rho=.3; repeatable."
-    ),
-]
+app = typer.Typer()
+gold = typer.Typer(
+    no_args_is_help=True,
+    help="Measure the noise of labels: draw rows to judge again, and turn the answers into a noise matrix.",
+)
+app.add_typer(gold, name="gold")
 
 
-def mount(app: typer.Typer) -> None:
-    """Adds the commands."""
-    app.command()(corrupt)
-    app.command()(clicks)
-
-
+@app.command()
 def corrupt(
-    file: Source,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="OUT", help="Noisy data, in the format of the suffix.")
-    ],
+    file: screen.Data,
+    out: Annotated[Path, screen.out_file("OUT", "Noisy data, in the format of the suffix.")],
     profile: Annotated[str, typer.Option(help=f"Family of noise: {', '.join(PROFILES)}.")] = "uniform",
     rate: Annotated[float | None, typer.Option(help="Probability that a grade changes.")] = None,
     matrix: Annotated[
         Path | None, typer.Option(help="Noise matrix in a JSON or CSV file, instead of a family.")
     ] = None,
-    seed: Seed = 0,
+    seed: screen.Seed = 0,
     spread: Annotated[
         float, typer.Option(help="Let the rate vary over queries: variance / (rate (1 - rate)).")
     ] = 0.0,
-    option: Options = None,
+    option: screen.Options = None,
     n_grades: Annotated[
         int | None, typer.Option(help="Grades of the scale, if the highest does not occur.")
     ] = None,
     truth: Annotated[str, typer.Option(help="Format of the truth beside OUT: csv or parquet.")] = "csv",
-    force: Force = False,
-    as_json: Json = False,
+    force: screen.Force = False,
+    as_json: screen.Json = False,
 ) -> None:
     """Put label noise of a known kind into a data set, and keep the truth beside it.
 
@@ -58,7 +47,7 @@ def corrupt(
     """
     from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
-    from cleanrank.noise import corrupt
+    from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
@@ -67,35 +56,36 @@ def corrupt(
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:
-            raise invalid("--rate, --spread and --option", "must not be given with --matrix", "both")
-        found = corrupt.corrupt(data, read_matrix(matrix), seed=seed)
+            raise invalid("--rate, --spread and --option", "must not be given with --matrix")
+        corruption = corrupt_data(data, read_matrix(matrix), seed=seed)
     else:
-        options = parse_options(option)
-        settings = {
-            "profile": profile,
-            "rate": rate,
-            "spread": spread,
-            "options": options,
-            "n_grades": n_grades,
-        }
-        found = corrupt.corrupt(
-            data, profile, rate, seed=seed, n_grades=n_grades, spread=spread, options=options
-        )
-    record = write_corruption(found, out, source=file, settings=settings, truth=truth, force=force)
-    if as_json:
-        screen.print_json(record)
-        return
-    screen.note(repr(data))
-    if data.gains is not None:
-        screen.note("real-valued gains do not go with changed grades and were left out")
-    _show_corruption(record)
-    for path in (out, *side_files(out, truth)):
-        screen.note(f"wrote {path}")
+        settings = {"profile": profile, "rate": rate, "spread": spread}
+        settings |= {"options": screen.parse_options(option), "n_grades": n_grades}
+        corruption = corrupt_data(data, seed=seed, **settings)
+    record = write_corruption(corruption, out, source=file, settings=settings, truth=truth, force=force)
+    lines = [{**line, "given": record["counts"][line["grade"]]} for line in record["per_grade"]]
+    head = ("true grade", "documents", "changed", *(f"given {g}" for g in range(len(lines))))
+    rows = [
+        (str(line["grade"]), *(f"{n:,}" for n in (line["documents"], line["changed"], *line["given"])))
+        for line in lines
+    ]
+    gains = [] if data.gains is None else ["real-valued gains do not go with changed grades: left out"]
+    screen.show(
+        record,
+        as_json,
+        repr(data),
+        *gains,
+        Table(head, rows),
+        f"{record['name']}, seed {seed}: {record['changed']:,} of {record['documents']:,} grades changed "
+        f"({record['realised_rate']:.1%})",
+        *(f"wrote {path}" for path in (out, *side_files(out, truth))),
+    )
 
 
+@app.command()
 def clicks(
-    file: Source,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="LOG", help="Click log, .parquet or .csv.")],
+    file: screen.Data,
+    out: Annotated[Path, screen.out_file("LOG", "Click log, .parquet or .csv.")],
     model: Annotated[str, typer.Option(help=f"Kind of users: {', '.join(CLICK_MODELS)}.")] = "pbm",
     sessions: Annotated[int, typer.Option(min=1, help="How often each query's list is shown.")] = 1,
     scores: Annotated[
@@ -116,127 +106,49 @@ def clicks(
     skip_empty: Annotated[
         bool, typer.Option("--skip-empty", help="Leave lists without a click out.")
     ] = False,
-    option: Options = None,
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
+    option: screen.Options = None,
+    seed: screen.Seed = 0,
+    force: screen.Force = False,
+    as_json: screen.Json = False,
 ) -> None:
     """Simulate users who click, and write a log: session, query_id, row_id, position, click.
 
     LOG.clicks.json beside it says how the clicks were made.
     """
-    from cleanrank.clicks.logs import write_click_log
+    from cleanrank.clicks.logs import session_record, write_sessions
     from cleanrank.clicks.simulate import click_sessions
-    from cleanrank.data.files import refuse_overwriting, written_whole
+    from cleanrank.data.files import refuse_overwriting
     from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
 
-    beside = out.with_name(f"{out.name}.clicks.json")
-    refuse_overwriting(out, beside, force=force)
+    refuse_overwriting(out, session_record(out), force=force)
     data = read_data(file)
-    ranking = None if scores is None else read_scores(scores, data)
     logs = click_sessions(
-        data, model, scores=ranking, sessions=sessions, seed=seed, flip=_flip(flip), cutoff=cutoff,
-        top_grade=top_grade, options={"way": way, **parse_options(option)},
-    )  # fmt: skip
-    tally = _Tally(skip_empty)
-    with written_whole(beside) as part, screen.progress("sessions") as tick:
-        write_click_log(tally.watch(logs, lambda done: tick(done, sessions)), out)
-        record = _click_record(file, scores, sessions, cutoff, tally)
-        part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if as_json:
-        screen.print_json(record)
-        return
-    screen.note(repr(data))
-    shown = ((name, f"{record[name]:,}") for name in ("lists", "entries", "clicks", "empty_lists"))
-    screen.table(("", model), [*shown, ("click rate", f"{record['click_rate']:.4f}")])
-    screen.note(f"wrote {out}")
-    screen.note(f"wrote {beside}")
-
-
-class _Tally:
-    """Counts what passes by on its way to the file."""
-
-    def __init__(self, skip_empty: bool) -> None:
-        self.skip_empty = skip_empty
-        self.lists = self.entries = self.clicks = self.empty = 0
-        self.settings: dict[str, Any] = {}
-
-    def watch(self, logs: Any, tick: Any) -> Any:
-        for done, log in enumerate(logs, start=1):
-            self.settings = dict(log.settings)
-            empty = log.clicks_per_list == 0
-            self.empty += int(empty.sum())
-            log = log.select_lists(~empty) if self.skip_empty else log
-            self.lists += log.n_lists
-            self.entries += len(log)
-            self.clicks += int(log.click.sum())
-            tick(done)
-            yield log
-
-
-def _click_record(
-    file: Path, scores: Path | None, sessions: int, cutoff: int | None, tally: _Tally
-) -> dict[str, Any]:
-    import cleanrank
-    from cleanrank.data.files import file_sha256
-
-    return {
-        "cleanrank": cleanrank.__version__,
-        "input": file.name,
-        "input_sha256": file_sha256(file),
-        "scores": None if scores is None else scores.name,
-        "scores_sha256": None if scores is None else file_sha256(scores),
-        **tally.settings,
-        "sessions": sessions,
-        "cutoff": cutoff,
-        "skip_empty": tally.skip_empty,
-        "lists": tally.lists,
-        "entries": tally.entries,
-        "clicks": tally.clicks,
-        "empty_lists": tally.empty,
-        "click_rate": tally.clicks / tally.entries if tally.entries else None,
-    }
-
-
-def _show_corruption(record: dict[str, Any]) -> None:
-    grades = range(len(record["matrix"]))
-    rows = [
-        (
-            str(line["grade"]),
-            f"{line['documents']:,}",
-            f"{line['changed']:,}",
-            *(f"{n:,}" for n in record["counts"][line["grade"]]),
+        data,
+        model,
+        scores=None if scores is None else read_scores(scores, data),
+        sessions=sessions,
+        seed=seed,
+        flip=_flip(flip),
+        cutoff=cutoff,
+        top_grade=top_grade,
+        options={"way": way, **screen.parse_options(option)},
+    )
+    with screen.progress("sessions") as tick:
+        record = write_sessions(
+            logs,
+            out,
+            source=file,
+            scores=scores,
+            sessions=sessions,
+            cutoff=cutoff,
+            skip_empty=skip_empty,
+            progress=tick,
         )
-        for line in record["per_grade"]
-    ]
-    screen.table(("true grade", "documents", "changed", *(f"given {g}" for g in grades)), rows)
-    share = f"{record['changed']:,} of {record['documents']:,} grades changed ({record['realised_rate']:.1%})"
-    screen.note(f"{record['name']}, seed {record['seed']}: {share}")
-
-
-def parse_options(given: list[str] | None) -> dict[str, Any]:
-    """NAME=VALUE pairs; values are numbers, lists (1,2,3 or [1, 2, 3]) or words.
-
-    >>> parse_options(["rho=.3", "row_weights=1,2,2", "way=second"])
-    {'rho': 0.3, 'row_weights': [1.0, 2.0, 2.0], 'way': 'second'}
-    """
-    found = {}
-    for text in given or []:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise invalid("--option", "must read NAME=VALUE", repr(text), remedy="As in --option rho=.3.")
-        found[name.strip().replace("-", "_")] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> Any:
-    for parse in (int, float, json.loads, lambda t: [float(part) for part in t.split(",")]):
-        try:
-            return parse(text)
-        except ValueError:
-            continue
-    return text
+    names = ("lists", "entries", "clicks", "empty_lists", "click_rate")
+    counts = {name.replace("_", " "): record[name] for name in names}
+    wrote = [f"wrote {path}" for path in (out, session_record(out))]
+    screen.show(record, as_json, repr(data), screen.facts(counts, model), *wrote)
 
 
 def _flip(text: str | None) -> float | tuple[float, float] | None:
@@ -247,7 +159,108 @@ def _flip(text: str | None) -> float | tuple[float, float] | None:
     except ValueError:
         rates = []
     if len(rates) not in (1, 2):
-        raise invalid(
-            "--flip", "must be one rate or two with a comma", repr(text), remedy="As in --flip .5,.04."
-        )
+        rule = "must be one rate or two with a comma"
+        raise invalid("--flip", rule, repr(text), remedy="As in --flip .5,.04.")
     return rates[0] if len(rates) == 1 else (rates[0], rates[1])
+
+
+@gold.command()
+def sample(
+    data: screen.Data,
+    out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv or LETOR.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="How many rows.")] = 100,
+    strategy: Annotated[str, typer.Option(help="stratified, random or doubt.")] = "stratified",
+    doubt: Annotated[
+        Path | None, typer.Option(help="For doubt: a number per row, high where the grade is doubtful.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option(help="csv or letor; what the name of the sheet says unless given.")
+    ] = None,
+    show_given: Annotated[
+        bool, typer.Option("--show-given", help="Show the given grade; it sways whoever judges.")
+    ] = False,
+    seed: screen.Seed = 0,
+    force: screen.Force = False,
+) -> None:
+    """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
+    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.frames import read_data
+    from cleanrank.data.scores import read_scores
+    from cleanrank.noise.gold import sample_gold
+    from cleanrank.noise.gold_sheet import write_sheet
+
+    refuse_overwriting(out, force=force)
+    judged = read_data(data)
+    scores = None if doubt is None else read_scores(doubt, judged)
+    sheet = sample_gold(judged, n, strategy, seed, doubt=scores)
+    write_sheet(sheet, out, data=judged, form=form, show_given=show_given)
+    screen.note(f"{sheet!r}")
+    highest = max(judged.n_grades - 1, 1)
+    screen.note(f"{out}: fill in true_grade (0 to {highest}), then: cleanrank gold read {out} {data}")
+
+
+@gold.command()
+def read(
+    sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="The sheet, filled in.")],
+    data: screen.Data,
+    out: Annotated[Path | None, screen.out_file("FILE", "Also write the estimate to this JSON file.")] = None,
+    grades: Annotated[
+        int | None, typer.Option(min=2, help="Grades of the scale, when the highest does not occur.")
+    ] = None,
+    width: Annotated[
+        float, typer.Option(min=0.001, max=1.0, help="How wide the interval of pNoise may be.")
+    ] = 0.1,
+    level: screen.Level = 0.95,
+    allow_unanswered: Annotated[
+        bool, typer.Option("--allow-unanswered", help="Leave rows without an answer out.")
+    ] = False,
+    seed: screen.Seed = 0,
+    as_json: screen.Json = False,
+) -> None:
+    """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
+    from cleanrank.data.frames import read_data
+    from cleanrank.noise.gold_sheet import read_sheet
+
+    judged = read_data(data)
+    answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered)
+    if answers.unanswered:
+        screen.note(
+            f"{len(answers.unanswered)} rows without an answer were left out; if they were the hard ones, "
+            "the noise is underestimated"
+        )
+    estimate = answers.estimate(judged, n_grades=grades, level=level, seed=seed)
+    if out is not None:
+        estimate.save(out)
+        screen.note(f"wrote {out}")
+    record = {key: value for key, value in estimate.to_json().items() if key != "draws"}
+    screen.show(record, as_json, *_estimate_tables(estimate))
+    if not as_json:
+        shortfall = str(estimate.too_few(width))
+        typer.echo(f"{shortfall[0].upper()}{shortfall[1:]}.")
+
+
+def _estimate_tables(estimate: Any) -> tuple[Table, Table]:
+    """The matrix, and what follows from it."""
+    low, high = estimate.interval
+    grades = range(estimate.n_grades)
+    matrix = [
+        (f"true {l}", *(f"{estimate.matrix[l, m]:.2f} [{low[l, m]:.2f}, {high[l, m]:.2f}]" for m in grades))
+        for l in grades
+    ]
+    pairs, (fewest, most) = estimate.pnoise, estimate.pnoise_interval
+    rows = [
+        ("true grades", ", ".join(f"{g}: {share:.1%}" for g, share in enumerate(estimate.proportions))),
+        ("wrong grades", _span(estimate.rate, *estimate.rate_interval)),
+        ("wrong pairs (pNoise)", _span(pairs, fewest, most)),
+        ("AUC signal left", _span(1 - 2 * pairs, 1 - 2 * most, 1 - 2 * fewest)),
+    ]
+    head = ("", f"{estimate.n:,} answers, {estimate.level:.0%} intervals")
+    notes = [f"note: {reason}" for reason in estimate.reasons]
+    return (
+        Table(("P(given | true)", *(f"given {m}" for m in grades)), matrix),
+        Table(head, rows, headed=2, notes=notes),
+    )
+
+
+def _span(value: float, low: float, high: float) -> str:
+    return f"{value:.1%} [{low:.1%}, {high:.1%}]"

@@ -1,10 +1,15 @@
-"""What commands share: where things are printed, progress, tables."""
+"""What commands share: options, and how results, notes and progress are shown.
+
+A result is tables on stdout with notes on stderr, or one JSON document on stdout.
+"""
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -16,19 +21,72 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from cleanrank.metrics.comparison import Comparison
-from cleanrank.metrics.evaluation import Evaluation
-from cleanrank.metrics.measure import describe_parts
-from cleanrank.report.table import plain
+from cleanrank.errors import invalid
+from cleanrank.report.table import Table, plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.
 WIDE = 200
+LINE_SECONDS = 5.0
+
+DATA_FORMATS = "LETOR/SVMlight, CSV or Parquet"
+Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Also write a page of one file.")]
+Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="A further setting by its name; repeatable."),
+]
 
 
-def out() -> Console:
-    """Data: stdout, as they are: a name such as ``bm25[k1]`` or ``:x:`` is no markup."""
+def out_file(metavar: str, description: str) -> Any:
+    """The option that names the file to write."""
+    return typer.Option("--out", "-o", metavar=metavar, help=description)
+
+
+def parse_options(texts: list[str] | None) -> dict[str, Any]:
+    """NAME=VALUE pairs; values are numbers, JSON, lists (1,2,3 or [1, 2, 3]) or words.
+
+    >>> parse_options(["rho=.3", "row_weights=1,2,2", "way=second"])
+    {'rho': 0.3, 'row_weights': [1.0, 2.0, 2.0], 'way': 'second'}
+    """
+    options = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise invalid("--option", "must read NAME=VALUE", repr(text), remedy="As in --option rho=.3.")
+        options[name.strip().replace("-", "_")] = _value(value.strip())
+    return options
+
+
+def _value(text: str) -> Any:
+    for parse in (int, float, json.loads, lambda t: [float(part) for part in t.split(",")]):
+        try:
+            return parse(text)
+        except ValueError:
+            continue
+    return text
+
+
+def parse_numbers(name: str, text: str, separator: str = ",") -> list[float]:
+    """Numbers with a separator between them.
+
+    >>> parse_numbers("--proportions", "70:16:14", ":")
+    [70.0, 16.0, 14.0]
+    """
+    try:
+        return [float(part) for part in text.split(separator)]
+    except ValueError:
+        raise invalid(name, f"must be numbers joined by {separator!r}", repr(text)) from None
+
+
+def console() -> Console:
+    """Stdout, where texts stay as they are: a name such as ``bm25[k1]`` or ``:x:`` is no markup."""
     width = None if sys.stdout.isatty() else WIDE
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
@@ -43,17 +101,59 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
+def show_table(table: Table) -> None:
+    """A table on stdout under its caption, its notes on stderr."""
+    rich = RichTable(
+        title=table.caption or None, title_justify="left", header_style="bold", box=None, pad_edge=False
+    )
+    for heading, align in zip(table.head, table.align, strict=True):
+        rich.add_column(heading, justify="left" if align == "l" else "right", overflow="fold")
+    for row in table.texts:
+        rich.add_row(*row)
+    console().print(rich)
+    for text in table.notes:
+        note(text)
+
+
+def show(record: Any, as_json: bool, *parts: Table | str) -> None:
+    """The record as JSON, or else tables on stdout, with a line between them, and texts on stderr."""
+    if as_json:
+        print_json(record)
+        return
+    first = True
+    for part in parts:
+        if isinstance(part, str):
+            note(part)
+            continue
+        if not first:
+            typer.echo()
+        show_table(part)
+        first = False
+
+
+def facts(record: Mapping[str, Any], heading: str = "", align: str = "lr") -> Table:
+    """A table of names and values; None is left out."""
+    rows = [(name, text_of(value)) for name, value in record.items() if value is not None]
+    return Table(("", heading), rows, align=align)
+
+
+def text_of(value: Any) -> str:
+    """A value as tables show it.
+
+    >>> text_of(12345), text_of(0.25), text_of("as it is")
+    ('12,345', '0.2500', 'as it is')
+    """
+    if isinstance(value, bool | str) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on a terminal's stderr, silence elsewhere; yields ``tick(done, total)``."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    stderr = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -65,97 +165,38 @@ def steps(count: int) -> Iterator[Callable[[str, int, int], None]]:
     The bar shows steps done and, within a step that knows its size, how far it is. Elsewhere than on a
     terminal each step is one line on stderr.
     """
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.fields[place]}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    stderr = Console(stderr=True)
+    place = TextColumn("{task.fields[place]}")
+    columns = (place, BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task("", total=count, place="")
         seen: list[str] = []
 
         def tick(step: str, done: int, total: int) -> None:
             if step not in seen:
                 seen.append(step)
-                if not console.is_terminal:
+                if not stderr.is_terminal:
                     note(f"{step} ...")
             part = min(done / total, 1.0) if total else 0.0
-            place = f"{len(seen)}/{count}"
-            bar.update(task, completed=len(seen) - 1 + part, description=step, place=place)
+            bar.update(task, completed=len(seen) - 1 + part, description=step, place=f"{len(seen)}/{count}")
 
         yield tick
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, title: str = "") -> None:
-    """A table on stdout; the first ``left`` columns are words, the others numbers."""
-    shown = Table(title=title or None, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for place, column in enumerate(columns):
-        shown.add_column(column, justify="left" if place < left else "right", overflow="fold")
-    for row in rows:
-        shown.add_row(*row)
-    out().print(shown)
+@contextmanager
+def counter(title: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on a terminal, a line now and then elsewhere; yields ``tick(done, total, words)``."""
+    stderr = Console(stderr=True)
+    last = time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
+        task = bar.add_task(title, total=None, words="")
 
+        def tick(done: int, total: int, words: str) -> None:
+            nonlocal last
+            bar.update(task, completed=done, total=total, words=words)
+            if not stderr.is_terminal and time.monotonic() - last >= LINE_SECONDS:
+                last = time.monotonic()
+                note(words)
 
-def interval_head(level: float) -> str:
-    """The head of a column of intervals.
-
-    >>> interval_head(0.975)
-    '97.5% interval'
-    """
-    return f"{100 * level:g}% interval"
-
-
-def show_evaluation(found: Evaluation, level: float, seed: int) -> None:
-    """Means with intervals, then each measure's convention."""
-    intervals = found.intervals(level, seed)
-    rows = []
-    for measure, mean in found.means.items():
-        low, high = intervals[measure]
-        used = int((found[measure] == found[measure]).sum())
-        rows.append((measure, f"{mean:.4f}", f"[{low:.4f}, {high:.4f}]", f"{used:,}"))
-    table(("measure", "mean", interval_head(level), "queries"), rows)
-    note("")
-    for each in found.measures:
-        note(f"{each}: {describe_parts(each)}")
-    note(f"Intervals: bootstrap over queries, 10,000 resamples, seed {seed}.")
-
-
-def show_comparison(found: Comparison) -> None:
-    """Means, differences with intervals and p-values against the baseline."""
-    rows = []
-    for row in found.rows():
-        if row["baseline"]:
-            rows.append((row["system"], row["measure"], f"{row['mean']:.4f}", "baseline", "", "", "", ""))
-            continue
-        corrected = row["p_corrected"]
-        rows.append(
-            (
-                row["system"],
-                row["measure"],
-                f"{row['mean']:.4f}",
-                f"{row['difference']:+.4f}",
-                f"[{row['low']:+.4f}, {row['high']:+.4f}]",
-                f"{row['p']:.2g}",
-                "" if corrected is None else f"{corrected:.2g}",
-                f"{row['wins']}/{row['ties']}/{row['losses']}",
-            )
-        )
-    settings = found.settings
-    level = interval_head(settings["level"])
-    head = ("system", "measure", "mean", "difference", level, "p", "p (Holm)", "won/tied/lost")
-    table(head, rows, left=2)
-    note("")
-    note(explain_test(found))
-
-
-def explain_test(found: Comparison) -> str:
-    """One sentence on how the p-values came about."""
-    settings = found.settings
-    tests = {"fisher": "Fisher's randomisation test", "t": "paired t-test"}
-    words = f"{tests[settings['test']]}, {settings['alternative']}"
-    if settings["test"] == "fisher":
-        count = settings["permutations"]
-        words += f", {count:,} permutations" if isinstance(count, int) else ", all permutations"
-    return f"{words}, seed {settings['seed']}; intervals: bootstrap over queries."
+        yield tick

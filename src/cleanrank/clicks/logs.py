@@ -4,8 +4,9 @@ A table has a row for every document shown: ``session, query_id, row_id, positio
 where the data have them. A list is one session of one query.
 """
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import cleanrank
+from cleanrank.data.files import existing_file, file_sha256, written_whole
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.ragged import indptr_of, match_rows
-from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.types import Array, IntArray, Progress, RankingData
 from cleanrank.validation import one_of
 
 COLUMNS = ("session", "query_id", "row_id", "position", "click")
@@ -121,8 +124,6 @@ def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike
     import pyarrow.csv
     import pyarrow.parquet
 
-    from cleanrank.data.files import written_whole
-
     suffix = Path(path).suffix
     if suffix not in WRITERS:
         raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(path)))
@@ -141,6 +142,71 @@ def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike
         if writer is None:
             raise invalid("a click log", "must have a session", "none")
     return entries
+
+
+def write_sessions(
+    logs: Iterable[ClickLog],
+    path: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str],
+    scores: str | os.PathLike[str] | None = None,
+    sessions: int,
+    cutoff: int | None = None,
+    skip_empty: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Writes simulated sessions one by one, and beside them how they were made; returns that record.
+
+    Args:
+        logs: from ``click_sessions``.
+        path: the log; the record goes to ``session_record(path)``.
+        source: the file of the data, for its name and checksum.
+        scores: the file of the scores that ranked the lists.
+        sessions: how many there are.
+        cutoff: ranks shown.
+        skip_empty: leaves lists without a click out.
+        progress: called with (session, sessions).
+    """
+    counts = dict.fromkeys(("lists", "entries", "clicks", "empty_lists"), 0)
+    settings: dict[str, Any] = {}
+
+    def counted() -> Iterator[ClickLog]:
+        for session, log in enumerate(logs, start=1):
+            settings.update(log.settings)
+            empty = log.clicks_per_list == 0
+            kept = log.select_lists(~empty) if skip_empty else log
+            values = (kept.n_lists, len(kept), int(kept.click.sum()), int(empty.sum()))
+            counts.update({name: n + counts[name] for name, n in zip(counts, values, strict=True)})
+            if progress is not None:
+                progress(session, sessions)
+            yield kept
+
+    with written_whole(session_record(path)) as part:
+        write_click_log(counted(), path)
+        record = {
+            "cleanrank": cleanrank.__version__,
+            "input": Path(source).name,
+            "input_sha256": file_sha256(source),
+            "scores": None if scores is None else Path(scores).name,
+            "scores_sha256": None if scores is None else file_sha256(scores),
+            **settings,
+            "sessions": sessions,
+            "cutoff": cutoff,
+            "skip_empty": skip_empty,
+            **counts,
+            "click_rate": counts["clicks"] / counts["entries"] if counts["entries"] else None,
+        }
+        part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return record
+
+
+def session_record(path: str | os.PathLike[str]) -> Path:
+    """Where the record of a simulated log lies.
+
+    >>> session_record("log.csv").name
+    'log.csv.clicks.json'
+    """
+    return Path(path).with_name(f"{Path(path).name}.clicks.json")
 
 
 def clicks_from_log(
@@ -231,8 +297,6 @@ def _read(table: Any) -> Any:
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
-
-    from cleanrank.data.files import existing_file
 
     if isinstance(table, str | os.PathLike):
         file = existing_file(table)

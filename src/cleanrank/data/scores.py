@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cleanrank.data.files import existing_file, first_bytes, read_unpacked
+from cleanrank.data.files import existing_file, first_bytes, read_unpacked, written_whole
 from cleanrank.data.frames import kind_of_file, read_data
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
@@ -103,6 +103,15 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
     if data.n_docs and data.row_ids.max() >= data.n_docs:
         raise invalid("data", "must hold all rows of its input to take scores by row", "a selection of them")
     return np.asarray(scores, dtype=np.float64)[data.row_ids]
+
+
+def write_scores(scores: FloatArray, path: str | Path) -> None:
+    """Writes one score per row, as ``.npy`` or as text that gives the same numbers back."""
+    with written_whole(path) as part, part.open("wb") as file:
+        if Path(path).suffix == ".npy":
+            np.save(file, scores, allow_pickle=False)
+        else:
+            file.write("".join(f"{score!r}\n" for score in scores.tolist()).encode())
 
 
 def _union(runs: Sequence[Run]) -> Run:

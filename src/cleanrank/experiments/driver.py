@@ -10,13 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingDataError, invalid
 from cleanrank.experiments.cells import CellSpec, expand, filter_cells
 from cleanrank.experiments.engines import CELL, ENGINES
+from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, read_recipe
 from cleanrank.experiments.results import split
 from cleanrank.experiments.sources import identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
+from cleanrank.experiments.studies import STUDIES
 from cleanrank.report.published import MatrixRow, matrix_row
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.types import RunRecord
@@ -209,6 +212,28 @@ def collect(cells: Sequence[CellSpec], store: Store, recipe: str) -> tuple[RunRe
     """The standing records of cells, in their order, under the labels of this recipe."""
     by_key = {r.key: r for r in store.records(keys=[c.key for c in cells])}
     return tuple(replace(by_key[c.key], recipe=recipe, cell=c.inputs) for c in cells if c.key in by_key)
+
+
+def superseded(store: Store, *, failed: bool = False) -> list[tuple[int, str]]:
+    """What a clean-up would remove, (row, why), by the present versions of methods and studies."""
+    versions = {name: each.version for name, each in (METHODS | STUDIES).items()}
+    return store.superseded(versions, failed=failed)
+
+
+def write_outputs(
+    run: Reproduction, page: Path, markdown: Path | None = None, pictures: Path | None = None
+) -> list[Path]:
+    """Writes the HTML page of a run and, where named, a Markdown page and pictures; returns the pictures."""
+    from cleanrank.experiments.document import markdown_page
+    from cleanrank.report.images import write_pictures
+
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_run_report(run, page)
+    if markdown is not None:
+        markdown.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(markdown) as part:
+            part.write_text(markdown_page(run), encoding="utf-8")
+    return [] if pictures is None else write_pictures(run.summary, pictures)
 
 
 def write_run_report(run: Reproduction, path: str | Path) -> None:

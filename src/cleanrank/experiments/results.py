@@ -168,6 +168,19 @@ def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
     return sorted(rows, key=_place)
 
 
+def line_of(record: RunRecord) -> dict[str, Any]:
+    """One cell in a list of cells."""
+    cell = record.cell
+    return {
+        "key": record.key[:12],
+        **{name: cell[name] for name in ("dataset", "fold")},
+        "noise": cell["noise"] if cell["rate"] else "none",
+        **{name: cell[name] for name in ("rate", "method", "seed")},
+        "status": record.status,
+        "seconds": round(record.wall_seconds, 2),
+    }
+
+
 def export(records: Sequence[RunRecord], path: str | Path) -> int:
     """Writes records as .parquet or .csv; returns the number of rows."""
     import pandas as pd

@@ -223,6 +223,14 @@ class Store:
         query = "SELECT DISTINCT key FROM results WHERE substr(key, 1, ?) = ?"
         return self.records(keys=[key for (key,) in self._rows(query, (len(prefix), prefix))])
 
+    def find_one(self, prefix: str) -> RunRecord:
+        """The record whose key starts with ``prefix``."""
+        records = self.find(prefix)
+        if len(records) != 1:
+            rule, remedy = "must be the start of one stored key", "See `cleanrank runs list RECIPE`."
+            raise invalid("key", rule, f"{prefix!r}, which fits {len(records)}", remedy=remedy)
+        return records[0]
+
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
         """What a clean-up would remove: (row, why).
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import checked_scores, query_values
 from cleanrank.metrics.measure import CONVENTIONS, MAX_EXP_GRADE, Measure, discount
-from cleanrank.types import Array, FloatArray
+from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.validation import one_of
 
 Reading = Mapping[str, str]
 
@@ -102,6 +103,16 @@ class Explanation:
         """The same as plain dictionaries and lists."""
         return asdict(self)
 
+    def differences(self) -> dict[tuple[str, str, float], list[str]]:
+        """(words of lightgbm, other words, effect on the value) -> the conventions and tools concerned."""
+        names: dict[tuple[str, str, float], list[str]] = {}
+        for name, steps in self.steps.items():
+            for step in steps:
+                if step.effect != 0:
+                    words = WORDS[step.part, step.before], WORDS[step.part, step.after]
+                    names.setdefault((*words, round(step.effect, 6)), []).append(name)
+        return names
+
 
 def explain_ndcg(
     y: npt.ArrayLike, scores: npt.ArrayLike, k: int = 10, doc_ids: npt.ArrayLike | None = None
@@ -134,6 +145,20 @@ def explain_ndcg(
         readings=READINGS,
         steps={name: _steps(name, grades, checked, ids, k) for name in READINGS},
     )
+
+
+def explain_query(
+    data: RankingData, scores: npt.ArrayLike, query: str | None = None, k: int = 10
+) -> Explanation:
+    """``explain_ndcg`` for one query of judged data, which may be left out where there is only one."""
+    ids = [str(i) for i in data.query_ids]
+    if query is None and len(ids) > 1:
+        remedy = f"Try --query {ids[0]}."
+        raise invalid("query", f"must name one of the {len(ids):,} queries", "none", remedy=remedy)
+    place = ids.index(one_of("query", ids[0] if query is None else query, ids))
+    rows = slice(data.indptr[place], data.indptr[place + 1])
+    doc_ids = None if data.doc_ids is None else data.doc_ids[rows]
+    return explain_ndcg(data.y[rows], np.asarray(scores)[rows], k, doc_ids)
 
 
 def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Array]:

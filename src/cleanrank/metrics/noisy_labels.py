@@ -15,7 +15,7 @@ Symbols: C grades; ``stats`` (Q, S) hold, per query, the sums of weights by labe
 labels (S = C^2), so that every value is ``stats @ coefficients``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -71,6 +71,26 @@ class Corrected:
     noisy: FloatArray  # (M,) the means on the labels as they are
     by_query: FloatArray  # (M, Q) corrected values; their mean is ``means`` except for pooled measures
     level: float  # of the intervals
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain record per measure."""
+        columns = zip(self.measures, self.means, self.low, self.high, self.noisy, strict=True)
+        return [
+            {
+                "measure": str(m),
+                "corrected": float(mean),
+                "interval": [float(low), float(high)],
+                "as_labelled": float(noisy),
+            }
+            for m, mean, low, high, noisy in columns
+        ]
+
+    def to_frame(self, query_ids: Array) -> Any:
+        """A pandas DataFrame with a row per query and a column per measure."""
+        import pandas as pd
+
+        columns = {str(m): row for m, row in zip(self.measures, self.by_query, strict=True)}
+        return pd.DataFrame(columns, index=pd.Index(query_ids, name="query_id"))
 
     def __repr__(self) -> str:
         rows = [("measure", "corrected", f"{100 * self.level:g}% interval", "as labelled", "convention")]
@@ -320,6 +340,33 @@ def order_probability(
         sums = significance.resampled_sums(change[:, None], resamples, seed)[:, 0] * np.sign(observed)
         return float(((sums > 0).sum() + 0.5 * (sums == 0).sum()) / resamples)
     return _normal(abs(observed), max(label_variance(m, a, b, data, T), 0.0))
+
+
+def compare_corrected(
+    systems: Mapping[str, npt.ArrayLike],
+    data: RankingData,
+    measures: "MeasureLike | Iterable[MeasureLike]" = "dcg@10",
+    *,
+    noise: Any,
+    baseline: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """Corrected measures of systems, and how sure the order of each with the baseline (the first) is.
+
+    Returns:
+        A record per system and measure: ``Corrected.rows`` and, but for the baseline, ``order_probability``.
+    """
+    first = one_of("system", next(iter(systems)) if baseline is None else baseline, systems)
+    rows = []
+    for name, scores in systems.items():
+        for row in corrected(scores, data, measures, noise, level, seed).rows():
+            if name != first:
+                row["order_probability"] = order_probability(
+                    scores, systems[first], data, row["measure"], noise, seed=seed
+                )
+            rows.append({"system": name, **row})
+    return rows
 
 
 def _normal(size: float, variance: float) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 import cleanrank
-from cleanrank.data.files import file_sha256, refuse_overwriting, written_whole
-from cleanrank.errors import invalid
+from cleanrank.data.files import existing_file, file_sha256, read_frame, refuse_overwriting, written_whole
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
-from cleanrank.ragged import query_of_row
+from cleanrank.ragged import match_rows, query_of_row
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -169,6 +169,24 @@ def truth_frame(corruption: Corruption) -> Any:
             "given_grade": data.y,
         }
     )
+
+
+def read_changed(path: str | os.PathLike[str], data: RankingData) -> npt.NDArray[np.bool_]:
+    """Which rows of the data have a wrong grade by the truth file that ``write_corruption`` wrote."""
+    file = existing_file(path)
+    try:
+        frame = read_frame(file)
+    except (ValueError, OSError) as error:
+        text = str(error).strip().rstrip(".")
+        raise BadFileError(f"{file.name} must be a table; got {text}.", str(file)) from error
+    for name in ("row_id", "true_grade", "given_grade"):
+        one_of(f"column of {file.name}", name, frame.columns)
+    place = match_rows(frame.row_id.to_numpy(), data.row_ids)
+    if (place < 0).any():
+        row = data.row_ids[np.argmax(place < 0)]
+        raise invalid(file.name, "must have every row of the data", f"no row {row}")
+    changed: npt.NDArray[np.bool_] = (frame.true_grade != frame.given_grade).to_numpy()[place]
+    return changed
 
 
 def record_of(

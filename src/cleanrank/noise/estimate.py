@@ -19,7 +19,7 @@ import numpy.typing as npt
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.noise.pair_noise import expected_pair_noise, pair_shares
-from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.noise.profiles import NoiseProfile, read_noise
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 
@@ -258,6 +258,18 @@ class NoiseEstimate:
         except (ValueError, KeyError, TypeError) as error:
             message = f"{file} is not a noise estimate written by cleanrank ({error!r})."
             raise BadFileError(message, str(file)) from error
+
+
+def load_noise(text: str, n_grades: int) -> NoiseEstimate | NoiseProfile:
+    """The noise that a text names: the file of an estimate or of a matrix, or ``family:rate``.
+
+    >>> load_noise("uniform:0.1", 3).name
+    'uniform 0.1'
+    """
+    file = Path(text)
+    if file.is_file() and FORMAT in file.read_text(encoding="utf-8", errors="replace")[:200]:
+        return NoiseEstimate.load(file)
+    return read_noise(text, n_grades)
 
 
 def summarise(

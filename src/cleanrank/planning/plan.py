@@ -18,6 +18,7 @@ from cleanrank.planning.advice import caveats_of, reasons_of
 from cleanrank.planning.candidates import Option, Order, options_of
 from cleanrank.report import articles
 from cleanrank.report.table import plain
+from cleanrank.types import RankingData
 from cleanrank.validation import check_number, one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
@@ -78,6 +79,17 @@ class Plan:
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Writes a page of one file that needs no network."""
         return articles.write_plan(self.to_dict(), path)
+
+
+def shape_of(data: RankingData) -> tuple[list[float], int]:
+    """What a plan takes from judged data: how often each grade occurs, and the median documents per query.
+
+    >>> import cleanrank as cr
+    >>> shape_of(cr.from_arrays(np.zeros((5, 1)), [0, 0, 1, 0, 2], group=[2, 3]))
+    ([3.0, 1.0, 1.0], 2)
+    """
+    counts = np.bincount(data.y, minlength=data.n_grades)
+    return [float(n) for n in counts], max(2, int(np.median(data.lengths)))
 
 
 def plan_labels(

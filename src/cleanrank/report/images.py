@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingExtraError, invalid
@@ -19,7 +19,11 @@ from cleanrank.report import panels
 from cleanrank.report.charts import asset, data, specification
 from cleanrank.report.panels import Panel
 from cleanrank.report.summaries import Summary
+from cleanrank.types import RankingData
 from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    from cleanrank.rankers.trees import TreeModel
 
 FORMATS = ("png", "svg")
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
@@ -137,6 +141,40 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
         if any(panel.points or panel.kind == "history" for panel in shown)
         for form in FORMATS
     ]
+
+
+def save_history(
+    judged: RankingData,
+    model: "TreeModel",
+    path: str | os.PathLike[str],
+    *,
+    kind: str = "all",
+    cutoff: int = 10,
+    start: int | None = None,
+    end: int = 300,
+    n_jobs: int = 1,
+) -> Path:
+    """Draws which outliers of a model of trees last, tree by tree.
+
+    Args:
+        judged: the data.
+        model: whose prefixes are looked at.
+        path: a .png or .svg file.
+        kind: "neg", "pos" or "all" outliers.
+        cutoff: the rank that they cross.
+        start: the first prefix, in trees; half of ``end`` when not given.
+        end: the last one, at most all trees of the model.
+        n_jobs: threads.
+    """
+    from cleanrank.issues.outliers import Window
+    from cleanrank.issues.sour import outlier_history
+
+    last = min(end, model.best_iteration)
+    first = min(last // 2 if start is None else start, last - 1)
+    window = Window(cutoff=cutoff, kind=kind, start=first, end=last)
+    shares, sizes = outlier_history(judged, model, window, n_jobs=n_jobs)
+    title = f"{kind} outliers of the top {cutoff}"
+    return save_picture([panels.history_panel(shares, sizes, first=first + 1, last=last, title=title)], path)
 
 
 def _plain(name: str) -> str:

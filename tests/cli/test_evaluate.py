@@ -19,12 +19,12 @@ def files(tmp_path, toy):
 
 def test_evaluate_prints_the_library_s_own_figures(cli, files):
     done = cli("evaluate", files / "data.txt", files / "good.txt", "-m", "ndcg@5", "-m", "map:skip", "--json")
-    found = {row["measure"]: row for row in json.loads(done.out)["measures"]}
+    rows = {row["measure"]: row for row in json.loads(done.out)["measures"]}
     data = cr.read_letor(files / "data.txt", cache=False)
     expected = cr.evaluate(np.loadtxt(files / "good.txt"), data, ["ndcg@5", "map:skip"])
     for measure, mean in expected.means.items():
-        assert found[measure]["mean"] == mean
-        assert found[measure]["interval"] == list(expected.intervals()[measure])
+        assert rows[measure]["mean"] == mean
+        assert rows[measure]["interval"] == list(expected.intervals()[measure])
     assert done.code == 0
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.cli.networks import neural_ranker
 from cleanrank.data.split import split
 from cleanrank.rankers.neural.model import load_network
 
@@ -46,7 +45,7 @@ def test_peers_take_their_weight_from_the_noise_and_say_so(cli, files):
     assert "alpha='auto' needs the noise" in done.err
     done = cli("train", "train.txt", "-o", "n", *FEW, "--noise", "uniform:0.2")
     assert done.code == 2
-    assert "--noise is read by --model neural for alpha=auto alone; got alpha=0.1" in done.err
+    assert "--noise is read by neural for alpha=auto alone; got alpha=0.1" in done.err
 
 
 def test_attention_knows_the_queries_of_the_file(cli, files):
@@ -72,17 +71,3 @@ def test_only_the_first_process_writes(cli, files, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     assert cli("train", "train.txt", "-o", "m", *FEW).code == 0
     assert not (files / "m").exists()
-
-
-def test_options_go_to_the_network_or_to_the_ranker():
-    settings = {
-        "learning_rate": None,
-        "early_stopping_rounds": 3,
-        "measure": "map",
-        "random_state": 4,
-        "n_jobs": 1,
-    }
-    found = neural_ranker(settings, {"dropout": 0.1, "loss": "lambdarank"}, epochs=7)
-    assert found.network_options == {"dropout": 0.1}
-    assert (found.loss, found.epochs, found.learning_rate) == ("lambdarank", 7, 1e-3)
-    assert (found.early_stopping_rounds, found.measure, found.random_state) == (3, "map", 4)

@@ -2,11 +2,10 @@ import csv
 import json
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import cleanrank as cr
-from cleanrank.cli import gold
+from cleanrank.cli import noise
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import uniform
@@ -14,11 +13,8 @@ from cleanrank.noise.profiles import uniform
 
 @pytest.fixture
 def run():
-    app = typer.Typer()
-    gold.mount(app)
-
     def call(*words):
-        return CliRunner().invoke(app, ["gold", *(str(word) for word in words)])
+        return CliRunner().invoke(noise.app, ["gold", *(str(word) for word in words)])
 
     return call
 
@@ -60,9 +56,9 @@ def test_from_sample_to_estimate(run, files, truth):
     assert "given 2" in done.stdout
     assert "wrong pairs (pNoise)" in done.stdout
     assert "Enough" in done.stdout
-    found = NoiseEstimate.load(out)
-    assert found.rate == pytest.approx(0.2, abs=0.07)
-    assert found.n == 300
+    estimate = NoiseEstimate.load(out)
+    assert estimate.rate == pytest.approx(0.2, abs=0.07)
+    assert estimate.n == 300
 
 
 def test_json_is_the_estimate_without_its_draws(run, files, truth):
@@ -70,11 +66,11 @@ def test_json_is_the_estimate_without_its_draws(run, files, truth):
     run("sample", data, "-o", sheet, "--n", 30)
     answer(sheet, truth)
     done = run("read", sheet, data, "--json")
-    found = json.loads(done.stdout)
-    assert found["n"] == 30
-    assert len(found["matrix"]) == 3
-    assert found["too_few"]
-    assert "draws" not in found
+    record = json.loads(done.stdout)
+    assert record["n"] == 30
+    assert len(record["matrix"]) == 3
+    assert record["too_few"]
+    assert "draws" not in record
 
 
 def test_few_answers_are_called_too_few(run, files, truth):

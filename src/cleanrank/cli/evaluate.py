@@ -1,0 +1,312 @@
+"""``cleanrank evaluate``, ``compare`` and ``explain-ndcg``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cleanrank.cli import screen
+from cleanrank.errors import invalid
+from cleanrank.report import table as tables
+from cleanrank.report.table import Table
+from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
+
+if TYPE_CHECKING:
+    from cleanrank.metrics.explain_ndcg import Explanation
+
+JudgedData = Annotated[
+    Path, typer.Argument(metavar="DATA", help=f"Judged data: {screen.DATA_FORMATS}, or TREC qrels.")
+]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option("--measure", "-m", help="A measure such as ndcg@10, ndcg@10:letor, map:skip, auc:micro."),
+]
+Label = Annotated[str | None, typer.Option(help="Column of grades in CSV or Parquet; else label.")]
+Qid = Annotated[str | None, typer.Option(help="Column of query ids in CSV or Parquet; else qid.")]
+Noise = Annotated[
+    str | None,
+    typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
+]
+FORMATS = ("table", "markdown", "latex", "json")
+DEFAULT = ("ndcg@10", "map", "mrr")
+CORRECTABLE = ("dcg@10", "auc:micro")
+DOCUMENTS = 12
+
+app = typer.Typer()
+
+
+@app.command()
+def evaluate(
+    data: JudgedData,
+    scores: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", help="One score per line in row order, .npy, or a TREC run."),
+    ],
+    measure: Measures = None,
+    noise: Noise = None,
+    per_query: Annotated[
+        Path | None, typer.Option(help="Also write one row per query to this .csv or .parquet file.")
+    ] = None,
+    label: Label = None,
+    qid: Qid = None,
+    level: screen.Level = 0.95,
+    seed: screen.Seed = 0,
+    as_json: screen.Json = False,
+) -> None:
+    """Measure a ranking, with intervals and the convention of every number."""
+    from cleanrank.data.files import write_frame
+    from cleanrank.metrics.evaluation import evaluate as evaluate_scores
+    from cleanrank.metrics.noisy_labels import corrected
+    from cleanrank.noise.profiles import read_noise
+
+    if per_query is not None and per_query.suffix not in (".csv", ".parquet"):
+        raise invalid("--per-query", "must name a .csv or .parquet file", repr(str(per_query)))
+    judged, (values,) = _read(data, [scores], label, qid)
+    if noise is not None:
+        profile = read_noise(noise, judged.n_grades)
+        correction = corrected(values, judged, measure or CORRECTABLE, noise=profile, level=level, seed=seed)
+        if per_query is not None:
+            write_frame(correction.to_frame(judged.query_ids).reset_index(), per_query)
+        rows = correction.rows()
+        text = f"Corrected for {profile!r}; intervals: bootstrap over queries, seed {seed}."
+        record: dict[str, Any] = {"noise": profile.matrix, "level": level, "seed": seed, "measures": rows}
+        screen.show(record, as_json, repr(judged), _corrected_table(rows, level, text))
+        return
+    evaluation = evaluate_scores(values, judged, measure or DEFAULT)
+    if per_query is not None:
+        write_frame(evaluation.to_frame().reset_index(), per_query)
+    intervals, means = evaluation.intervals(level, seed), evaluation.means
+    record = {
+        "queries": judged.n_queries,
+        "documents": judged.n_docs,
+        "level": level,
+        "seed": seed,
+        "measures": [
+            {
+                "measure": str(m),
+                "convention": m.describe(),
+                "mean": means[str(m)],
+                "interval": intervals[str(m)],
+            }
+            for m in evaluation.measures
+        ],
+    }
+    screen.show(
+        record,
+        as_json,
+        repr(judged),
+        tables.evaluation_table(evaluation, level=level, seed=seed),
+        f"Intervals: bootstrap over queries, 10,000 resamples, seed {seed}.",
+    )
+
+
+@app.command()
+def compare(
+    data: JudgedData,
+    systems: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=SCORES...", help="Two or more systems; the first is the baseline."),
+    ],
+    measure: Measures = None,
+    baseline: Annotated[str | None, typer.Option(help="The system that others are compared with.")] = None,
+    test: Annotated[str, typer.Option(help="fisher (randomisation) or t (paired).")] = "fisher",
+    alternative: Annotated[str, typer.Option(help="two-sided, greater or less.")] = "two-sided",
+    permutations: Annotated[
+        int, typer.Option(min=1, help="Permutations of the randomisation test.")
+    ] = 100_000,
+    correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
+    noise: Noise = None,
+    label: Label = None,
+    qid: Qid = None,
+    form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
+    as_json: screen.Json = False,
+    level: screen.Level = 0.95,
+    seed: screen.Seed = 0,
+) -> None:
+    """Compare systems on the same queries: differences, intervals, significance.
+
+    With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
+    """
+    from cleanrank.metrics.comparison import compare as compare_systems
+    from cleanrank.metrics.noisy_labels import compare_corrected
+    from cleanrank.noise.profiles import read_noise
+
+    form = one_of("format", "json" if as_json else form, FORMATS)
+    paths = _named(systems)
+    judged, values = _read(data, list(paths.values()), label, qid)
+    scores = dict(zip(paths, values, strict=True))
+    if noise is not None:
+        if form not in ("table", "json"):
+            raise invalid("--format", "must be table or json with --noise", form)
+        profile = read_noise(noise, judged.n_grades)
+        first = next(iter(scores)) if baseline is None else baseline
+        rows = compare_corrected(
+            scores, judged, measure or CORRECTABLE, noise=profile, baseline=first, level=level, seed=seed
+        )
+        record = {"noise": profile.matrix, "level": level, "seed": seed, "baseline": first, "rows": rows}
+        text = (
+            f"Corrected for {profile!r}; the order is that of the corrected figures, {first} against each. "
+            f"Intervals and probabilities: bootstrap over queries, seed {seed}."
+        )
+        screen.show(record, form == "json", repr(judged), _corrected_table(rows, level, text))
+        return
+    comparison = compare_systems(
+        scores,
+        judged,
+        measure or DEFAULT[:1],
+        baseline=baseline,
+        test=test,
+        alternative=alternative,
+        permutations=permutations,
+        correction=None if correction == "none" else correction,
+        level=level,
+        seed=seed,
+    )
+    if form == "table":
+        screen.note(repr(judged))
+        screen.show_table(tables.comparison_table(comparison, long=True))
+        screen.note("Intervals: bootstrap over queries.")
+    else:
+        render = {"markdown": tables.to_markdown, "latex": tables.to_latex, "json": tables.to_json}
+        typer.echo(render[form](comparison))
+
+
+def _corrected_table(rows: Sequence[dict[str, Any]], level: float, text: str) -> Table:
+    """Corrected measures; of several systems with the probability that the order is right."""
+    columns: list[tuple[str, ...]] = [
+        ("measure", "measure"),
+        ("corrected", "corrected", ".4f"),
+        (f"{100 * level:g}% interval", "interval"),
+        ("as labelled", "as_labelled", ".4f"),
+    ]
+    if "system" in rows[0]:
+        sure = ("P(order is right)", "order_probability", ".4f", "", "baseline")
+        columns = [("system", "system"), *columns, sure]
+    return Table.of(
+        [
+            {"order_probability": None, **row, "interval": "[{:.4f}, {:.4f}]".format(*row["interval"])}
+            for row in rows
+        ],
+        columns,
+        notes=[text],
+    )
+
+
+@app.command("explain-ndcg")
+def explain_ndcg(
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="Judged data.")] = None,
+    scores: Annotated[Path | None, typer.Argument(metavar="[SCORES]", help="Scores of its rows.")] = None,
+    query: Annotated[str | None, typer.Option("--query", "-q", help="The query to look at.")] = None,
+    grades: Annotated[
+        str | None, typer.Option(help="Instead of files: grades in ranking order, as in 2,0,1,0.")
+    ] = None,
+    cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The k of NDCG@k.")] = 10,
+    label: Label = None,
+    qid: Qid = None,
+    as_json: screen.Json = False,
+) -> None:
+    """Show for one ranking what each convention of NDCG gives, and why two tools differ."""
+    from cleanrank.metrics.explain_ndcg import explain_ndcg as explain_ranking
+    from cleanrank.metrics.explain_ndcg import explain_query
+
+    if grades is not None:
+        y = _typed_grades(grades)
+        explanation = explain_ranking(y, range(len(y), 0, -1), cutoff)
+    elif data is not None and scores is not None:
+        judged, (values,) = _read(data, [scores], label, qid)
+        explanation = explain_query(judged, values, query, cutoff)
+    else:
+        raise invalid(
+            "a ranking",
+            "must be given as DATA SCORES --query ID or as --grades",
+            "neither",
+            remedy="Try: cleanrank explain-ndcg --grades 2,0,1,0",
+        )
+    screen.show(explanation.to_dict(), as_json, *_explanation_tables(explanation))
+    if not as_json:
+        typer.echo(f"\n{_differences(explanation)}")
+
+
+def _explanation_tables(explanation: "Explanation") -> tuple[Table, Table]:
+    """The ranked documents, and what each convention and tool makes of them."""
+    k, names = explanation.k, list(explanation.values)
+    documents = explanation.documents[: max(k, DOCUMENTS)]
+    left_out = len(explanation.documents) - len(documents)
+    ranking = [
+        (
+            f"{d.rank}" + ("  (tied)" if d.tied else ""),
+            f"{d.grade}",
+            f"{d.score:.4g}",
+            *(f"{d.gains[name]:g} x {d.discounts[name]:.3f}" if d.rank <= k else "" for name in names),
+        )
+        for d in documents
+    ]
+    parts = ("gain", "discount", "empty", "short", "ties")
+    readings = [
+        {
+            "name": name,
+            "kind": "convention" if name in explanation.values else "tool",
+            "value": value,
+            **explanation.readings[name],
+        }
+        for name, value in {**explanation.values, **explanation.tools}.items()
+    ]
+    columns = [("reading", "name"), ("kind", "kind"), (f"ndcg@{k}", "value", ".4f", "", "left out")]
+    return (
+        Table(
+            ("rank", "grade", "score", *(f"{name}: gain x discount" for name in names)),
+            ranking,
+            headed=0,
+            caption=f"The ranking, cut at {k}",
+            notes=[f"... and {left_out:,} documents more"] if left_out else [],
+        ),
+        Table.of(readings, [*columns, *((part, part) for part in parts)], caption="What each makes of it"),
+    )
+
+
+def _differences(explanation: "Explanation") -> str:
+    differences = explanation.differences()
+    if not differences:
+        return "On this ranking all of them agree."
+    lines = ["Why they differ from lightgbm here, one part at a time:"]
+    for (before, after, effect), names in differences.items():
+        size = "no value" if effect != effect else f"{effect:+.4f}"
+        lines += [f"  {size:>8}  {after} (lightgbm: {before}):", f"            {', '.join(names)}"]
+    return "\n".join(lines)
+
+
+def _typed_grades(text: str) -> list[int]:
+    try:
+        return [int(grade) for grade in text.split(",")]
+    except ValueError:
+        raise invalid("--grades", "must be whole numbers with commas between them", repr(text)) from None
+
+
+def _named(systems: Sequence[str]) -> dict[str, Path]:
+    """NAME=SCORES, or SCORES alone, whose stem is then the name."""
+    paths: dict[str, Path] = {}
+    for text in systems:
+        name, equals, file = text.partition("=")
+        if equals and not (name and file):
+            raise invalid("a system", "must read NAME=SCORES", repr(text), remedy="As in new=scores.txt.")
+        name, path = (name, Path(file)) if equals else (Path(text).stem, Path(text))
+        if name in paths:
+            raise invalid("systems", "must have names of their own", f"{name!r} twice")
+        paths[name] = path
+    if len(paths) < 2:
+        raise invalid("systems", "must name at least two systems", len(paths))
+    return paths
+
+
+def _read(
+    data: Path, scores: list[Path], label: str | None, qid: str | None
+) -> tuple[RankingData, list[FloatArray]]:
+    from cleanrank.data.scores import read_judged_and_scores
+
+    columns = {role: name for role, name in (("label", label), ("qid", qid)) if name is not None}
+    judged, values, remarks = read_judged_and_scores(data, scores, columns)
+    for remark in remarks:
+        screen.note(remark)
+    return judged, values

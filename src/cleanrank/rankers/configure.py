@@ -1,0 +1,147 @@
+"""Rankers from names, settings and files, as the command line gives them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanrank.data.frames import kind_of_file, read_data
+from cleanrank.errors import invalid
+from cleanrank.rankers import RANKERS, load_ranker, make_ranker
+from cleanrank.rankers.base import widened
+from cleanrank.types import FloatArray, RankingData
+from cleanrank.validation import one_of
+
+STOP_AFTER = 50
+READS_NOISE = ("robust", "pairwise", "neural")
+READS_GOLD = ("robust",)
+
+
+def configured_ranker(name: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    """A ranker of RANKERS that is not fitted yet.
+
+    Args:
+        name: one of RANKERS.
+        settings: what rankers share, by the names of their arguments; those that this one does not take, and
+            None, are left out. ``measure`` becomes the cut-off of SOUR.
+        options: arguments of this ranker, each of which it must take; of a network its options too, of
+            pairwise ``loss`` for ``objective``, and norm=False for objective="lambdamart".
+
+    >>> configured_ranker("lambdarank", {"n_estimators": 9, "epochs": 3}, {"sigma": 2.0})
+    BoostedRanker(n_estimators=9, sigma=2.0)
+    """
+    entry = RANKERS[one_of("ranker", name, RANKERS)]
+    known = entry.load()().get_params()
+    settings = {key: value for key, value in settings.items() if value is not None}
+    options = dict(options)
+    if name == "neural":
+        options = _neural_options(options, known)
+    else:
+        settings.setdefault("early_stopping_rounds", STOP_AFTER)
+    if name == "sour" and "measure" in settings:
+        settings["cutoff"] = _cutoff(settings["measure"])
+    if name == "pairwise" and "loss" in options:
+        options["objective"] = options.pop("loss")
+    if name in ("sour", "robust", "pairwise") and options.pop("norm", True) is False:
+        options["objective"] = "lambdamart"
+    for option in options:
+        one_of(f"option of {name}", option, sorted(known))
+    return make_ranker(name, **{key: settings[key] for key in settings if key in known} | options)
+
+
+def _cutoff(measure: str) -> int:
+    name, _, cutoff = measure.partition("@")
+    if name != "ndcg" or not cutoff.isdigit():
+        raise invalid("--measure", "must be ndcg@K for sour", measure)
+    return int(cutoff)
+
+
+def _neural_options(options: dict[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a NeuralRanker, those of its network sorted out."""
+    from cleanrank.rankers.neural.networks import NETWORKS, network_options
+
+    network = one_of("network", str(options.get("network", known["network"])), NETWORKS)
+    of_network = network_options(network)
+    for name in options:
+        one_of("option of neural", name, sorted({*known, *of_network}))
+    if "noise" in options and options.get("alpha") != "auto":
+        raise invalid(
+            "--noise",
+            "is read by neural for alpha=auto alone",
+            f"alpha={options.get('alpha', known['alpha'])}",
+            remedy="Add --option robust=peer --option pairs=all_ordered --option alpha=auto.",
+        )
+    # 64,32 is read as a list of numbers; widths are whole ones.
+    built = {
+        name: [int(width) for width in options[name]] if isinstance(options[name], list) else options[name]
+        for name in of_network
+        if name in options
+    }
+    own = {name: value for name, value in options.items() if name not in of_network}
+    return own | ({"network_options": built} if built else {})
+
+
+def read_training(train: Path, validation: Path | None) -> tuple[RankingData, RankingData | None]:
+    """Training and validation data of the same width; LETOR files may leave their last columns out."""
+    data = read_data(train)
+    if validation is None:
+        return data, None
+    held = read_data(validation)
+    if kind_of_file(train) == kind_of_file(validation) == "letor":
+        data, held = widened(data, held.n_features), widened(held, data.n_features)
+    return data, held
+
+
+def read_rows(file: Path, n_features: int, model: str) -> RankingData:
+    """Data with the columns of a model; LETOR files may leave the last ones out.
+
+    Args:
+        file: the data.
+        n_features: columns of the model.
+        model: its name, for the message.
+    """
+    data = read_data(file)
+    if kind_of_file(file) == "letor":
+        data = widened(data, n_features)
+    if data.n_features != n_features:
+        rule = f"must have the {n_features} features that {model} was trained on"
+        raise invalid(file.name, rule, data.n_features)
+    return data
+
+
+def score_file(model: Path, file: Path, n_jobs: int = 1) -> tuple[FloatArray, RankingData, Any]:
+    """(one score per row of the file, its data, the saved model that scored them)."""
+    fitted = load_ranker(model).model_
+    data = read_rows(file, fitted.n_features, model.name)
+    group = {"group": data.lengths} if hasattr(fitted, "listwise") else {}
+    scores = np.empty(data.n_docs)
+    scores[data.row_ids] = fitted.predict(data.X, n_jobs=n_jobs, **group)
+    return scores, data, fitted
+
+
+def size_of(model: Any) -> tuple[str, int]:
+    """("trees", how many) of a model of trees, ("epochs", how many) of a network."""
+    trees = getattr(model, "best_iteration", None)
+    return ("epochs", model.best_epoch) if trees is None else ("trees", trees)
+
+
+def training_record(
+    name: str, ranker: Any, data: RankingData, validation: RankingData | None
+) -> dict[str, Any]:
+    """What there is to say of a fitted ranker, as plain values."""
+    report = getattr(ranker, "report_", None)
+    cleaned = None if report else getattr(ranker, "cleaned_", None)
+    alpha = getattr(ranker, "alpha_", None)
+    measure = getattr(ranker, "measure", None) or f"ndcg@{ranker.cutoff}"
+    return {
+        "model": name,
+        "documents": data.n_docs,
+        "queries": data.n_queries,
+        **dict([size_of(ranker.model_)]),
+        "measure": None if validation is None else measure,
+        "validation": ranker.model_.validation_value,
+        "alpha": None if alpha is None else float(alpha),
+        "removed": None if cleaned is None else data.n_docs - cleaned.data.n_docs,
+        **({"strategy": report.strategy, "reasons": list(report.reasons)} if report else {}),
+    }
