@@ -44,3 +44,15 @@ def _same_sparse(left, right):
     right.eliminate_zeros()
     places = all(np.array_equal(getattr(left, n), getattr(right, n)) for n in ("indptr", "indices"))
     return places and bool(np.array_equal(left.data, right.data, equal_nan=True))
+
+
+def walk_numpy(r, indptr, look, leave, a1, a2, a3):
+    """Clicks of users who go down a list one by one: all lists at once, rank by rank."""
+    clicks = np.zeros(len(r), dtype=np.bool_)
+    at, stop = indptr[:-1][np.diff(indptr) > 0], indptr[1:][np.diff(indptr) > 0]
+    while len(at):
+        clicks[at] = look[at] < r[at]
+        goes_on = np.where(clicks[at], a2 * (1 - r[at]) + a3 * r[at], a1)
+        stays = (leave[at] < goes_on) & (at + 1 < stop)
+        at, stop = at[stays] + 1, stop[stays]
+    return clicks

@@ -47,7 +47,7 @@ def sample(
 ) -> None:
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
     from cleanrank.data.frames import read_data
-    from cleanrank.data.scores import read_scores
+    from cleanrank.data.trec import read_scores
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 

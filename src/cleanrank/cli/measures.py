@@ -285,7 +285,7 @@ def _named(text: str) -> tuple[str, Path]:
 def _read(
     data: Path, scores: list[Path], label: str | None, qid: str | None
 ) -> tuple[RankingData, list[FloatArray]]:
-    from cleanrank.data.scores import read_judged_and_scores
+    from cleanrank.data.trec import read_judged_and_scores
 
     columns = {role: name for role, name in (("label", label), ("qid", qid)) if name is not None}
     judged, found, remarks = read_judged_and_scores(data, scores, columns)

@@ -129,7 +129,7 @@ def clicks(
     from cleanrank.clicks.simulate import click_sessions
     from cleanrank.data.files import refuse_overwriting, written_whole
     from cleanrank.data.frames import read_data
-    from cleanrank.data.scores import read_scores
+    from cleanrank.data.trec import read_scores
 
     beside = out.with_name(f"{out.name}.clicks.json")
     refuse_overwriting(out, beside, force=force)

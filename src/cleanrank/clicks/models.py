@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.jit import has_numba
-from cleanrank.types import FloatArray, IntArray
+from cleanrank.jit import kernel
+from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_number, one_of
 
 EXAMINATION = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
@@ -116,12 +116,8 @@ class CascadeModel:
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
         """Draws the clicks of one pass over the lists."""
-        from cleanrank.clicks import _walks
-
         clicks = np.zeros(len(r), dtype=np.bool_)
         look, leave = rng.random(len(r)), rng.random(len(r))
-        # The same clicks without numba, only slower.
-        walk = _walks.walk if has_numba() else _walks.walk_numpy
         walk(r, indptr, look, leave, *self.goes_on, clicks)
         return clicks
 
@@ -129,8 +125,6 @@ class CascadeModel:
         self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
     ) -> tuple[FloatArray, FloatArray]:
         """(0, w) with w = P(examined | the clicks above); takes the relevance of those above as known."""
-        from cleanrank.clicks._walks import examined_given_clicks
-
         weight = np.empty(len(r))
         examined_given_clicks(r, clicks, indptr, *self.goes_on, weight)
         return np.zeros(len(r)), weight
@@ -232,6 +226,45 @@ def probabilities(name: str, values: Sequence[float]) -> tuple[float, ...]:
     if p.ndim != 1 or not len(p) or not ((p >= 0) & (p <= 1)).all():
         raise invalid(name, "must lie in [0, 1]", values)
     return tuple(float(v) for v in p)
+
+
+@kernel()
+def walk(
+    r: FloatArray,
+    indptr: IntArray,
+    look: FloatArray,
+    leave: FloatArray,
+    a1: float,
+    a2: float,
+    a3: float,
+    out: Array,
+) -> None:
+    """Clicks of users who go down a list one by one; ``look`` and ``leave`` are draws from [0, 1)."""
+    for q in range(len(indptr) - 1):
+        examined = True
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = False
+            if not examined:
+                continue
+            out[i] = look[i] < r[i]
+            goes_on = a2 * (1 - r[i]) + a3 * r[i] if out[i] else a1
+            examined = leave[i] < goes_on
+
+
+@kernel()
+def examined_given_clicks(
+    r: FloatArray, clicks: Array, indptr: IntArray, a1: float, a2: float, a3: float, out: FloatArray
+) -> None:
+    """P(entry examined | the clicks above it): Bayes' rule from the top of each list down."""
+    for q in range(len(indptr) - 1):
+        e = 1.0
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = e
+            if clicks[i]:
+                e = a2 * (1 - r[i]) + a3 * r[i]
+            else:
+                unseen = 1 - e * r[i]
+                e = a1 * e * (1 - r[i]) / unseen if unseen > 0 else 0.0
 
 
 CLICK_MODELS: dict[str, Callable[..., ClickModel]] = {

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.files import existing_file, first_bytes, written_whole
 from cleanrank.errors import (
     BadFileError,
@@ -29,6 +28,7 @@ from cleanrank.errors import (
     error_text,
     invalid,
 )
+from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import one_of
 

@@ -123,7 +123,7 @@ def _parse(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The columns of RankingData; the compiled parser is imported here, so that a cached read stays light."""
-    from cleanrank.data._letor import reader
+    from cleanrank.data import _letor_reader as reader
 
     texts = [open_texts(path) for path in paths]
     expects_qid = _names_queries(texts, sides)
@@ -226,14 +226,14 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
 
     >>> import tempfile
-    >>> from cleanrank.data.arrays import from_arrays
+    >>> from cleanrank.ragged import from_arrays
     >>> data = from_arrays([[0.1, 3.0], [1e-7, float("nan")]], [2, 0], qid=["a", "a"], doc_ids=["x", "y"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(write_letor(data, Path(folder) / "a.txt").read_text().strip())
     2 qid:a 1:0.1 2:3 #docid = x
     0 qid:a 1:1e-7 2:nan #docid = y
     """
-    from cleanrank.data._letor.writer import check_writable, letor_blocks
+    from cleanrank.data._letor_writer import check_writable, letor_blocks
 
     check_writable(data)
     target = Path(path)

@@ -1,10 +1,13 @@
-"""TREC files: judgements (qrels: ``topic 0 doc grade``) and runs (``topic Q0 doc rank score tag``).
+"""TREC files: judgements (``topic 0 doc grade``), runs (``topic Q0 doc rank score tag``) and other scores.
 
 Fields are cut at blanks and tabs by a compiled scan; a file of millions of lines takes seconds. As in
-trec_eval the rank column is ignored: the order is by falling score, ties by falling document id.
+trec_eval the rank column is ignored: the order is by falling score, ties by falling document id. A score file
+may also hold one number per line in the order of the input rows, or be ``.npy``.
 """
 
 import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +16,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
-from cleanrank.data.files import existing_file, read_unpacked, written_whole
+from cleanrank.data.files import existing_file, first_bytes, read_unpacked
+from cleanrank.data.frames import kind_of_file, read_data
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.jit import kernel
-from cleanrank.ragged import indptr_of, match_rows, query_of_row, rank_order
+from cleanrank.ragged import indptr_of, match_rows, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 QRELS = ("topic", "iteration", "document", "grade")
 RUN = ("topic", "Q0", "document", "rank", "score", "tag")
+NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -120,9 +124,8 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     """Scores of a run file (.gz is unpacked); a pair of topic and document may come once only."""
     file, fields, lines = _fields(path, RUN, (0, 2, 4, 5))
     scores = _numbers(file, fields[2], lines, pa.float64(), "a score", "must be a number")
-    wrong = ~np.isfinite(scores)
-    if wrong.any():
-        at = int(np.argmax(wrong))
+    if not np.isfinite(scores).all():
+        at = int(np.argmin(np.isfinite(scores)))
         raise _bad(file, int(lines[at]), "a score", "must be finite", scores[at])
     topic_ids, topic, doc_ids, doc = _pairs(file, fields, lines)
     tag = fields[3][0].as_py() if len(fields[3]) else ""
@@ -153,7 +156,7 @@ def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
     key_of_qrel = qrels.topic[qrel_lines] * len(names) + qrels.doc[qrel_lines]
     at = match_rows(key_of_qrel, key_of_run)
     judged = at >= 0
-    grades = np.where(judged, qrels.grades[qrel_lines][np.maximum(at, 0)], 0) if len(at) else np.zeros(0, int)
+    grades = np.where(judged, qrels.grades[qrel_lines][np.maximum(at, 0)], 0)
     lacking = np.ones(len(qrel_lines), dtype=np.bool_)
     lacking[at[judged]] = False
 
@@ -217,64 +220,126 @@ def _below(floor: FloatArray, grades: Array) -> FloatArray:
     return np.asarray(floor - step * (1.0 + grades), dtype=np.float64)
 
 
-def write_qrels(data: RankingData, path: str | os.PathLike[str]) -> None:
-    """Writes grades as judgements; rows without document ids are named by their row id."""
-    zero = pa.array(np.zeros(data.n_docs, dtype=np.int8))
-    _write(path, [_words("query ids", data.qid), zero, _documents(data), pa.array(data.y)])
+def read_judged_and_scores(
+    data: str | Path, scores: Sequence[str | Path], columns: Mapping[str, str] | None = None
+) -> tuple[RankingData, list[FloatArray], list[str]]:
+    """Judged data, the scores of one or more systems in its row order, and remarks on what was left out.
 
-
-def write_run(
-    scores: npt.ArrayLike, data: RankingData, path: str | os.PathLike[str], *, tag: str = "cleanrank"
-) -> None:
-    """Writes one score per row of ``data`` as a run, best first; ties keep the order of the rows."""
-    s = np.asarray(scores, dtype=np.float64)
-    if s.shape != (data.n_docs,):
-        raise invalid("scores", f"must have one value per row ({data.n_docs})", f"shape {s.shape}")
-    if not np.isfinite(s).all():
-        row = int(np.argmax(~np.isfinite(s)))
-        raise invalid("scores", "must be finite", s[row], at=data.place(row))
-    if not tag or tag.split() != [tag]:
-        raise invalid("tag", "must be one word", repr(tag))
-    order = rank_order(s, data.indptr)
-    rank = np.arange(1, data.n_docs + 1) - np.repeat(data.indptr[:-1], data.lengths)
-
-    def constant(text: str) -> Any:
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(data.n_docs, np.int32)), [text]).cast(
-            pa.string()
-        )
-
-    columns = [
-        _words("query ids", data.qid),
-        constant("Q0"),
-        _documents(data).take(pa.array(order)),
-        pa.array(rank),
-        pa.array(s[order]),
-        constant(tag),
+    Judgements in a TREC qrels file go with TREC runs: the data then hold every document that is judged or
+    retrieved by any of the runs, unjudged ones with grade 0. ``columns`` (label, qid) name those of a table.
+    """
+    if not is_qrels(data):
+        if columns and kind_of_file(data) == "letor":
+            raise invalid("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
+        judged = read_data(data, **(columns or {}))
+        if not judged.n_queries:
+            raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
+        return judged, [read_scores(path, judged) for path in scores], []
+    runs = [read_run(path) for path in scores]
+    joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))
+    if not joined.data.n_queries:
+        topics = f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}"
+        remedy = "Check whether they belong to the same collection."
+        raise invalid("judgements and runs", "must share topics", topics, remedy=remedy)
+    if len(runs) == 1:
+        return joined.data, [joined.scores], _remarks(joined)
+    remarks = _remarks(joined) + [
+        f"{path} has no documents for {lacking:,} of the topics: theirs rank in the worst order."
+        for path, run in zip(scores, runs, strict=True)
+        if (lacking := int((~np.isin(joined.data.query_ids, run.topic_ids)).sum()))
     ]
-    _write(path, columns)
+    return joined.data, [scores_from_run(run, joined.data) for run in runs], remarks
 
 
-def _write(path: str | os.PathLike[str], columns: list[Any]) -> None:
-    table = pa.table(columns, names=[str(j) for j in range(len(columns))])
-    options = pyarrow.csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
-    with written_whole(path) as part, pa.OSFile(str(part), "wb") as file:
-        pyarrow.csv.write_csv(table, file, options)
+def _remarks(joined: JudgedRun) -> list[str]:
+    """What the join left out or made up."""
+    lacking, alone = joined.topics_without_run, joined.topics_without_judgements
+    remarks = {
+        f"{len(lacking):,} judged topics are not retrieved for and left out: {_some(lacking)}.": lacking,
+        f"{len(alone):,} topics are not judged and left out: {_some(alone)}.": alone,
+        f"{joined.negatives:,} negative grades are read as 0.": joined.negatives,
+        f"{joined.unjudged:,} retrieved documents are not judged and count as grade 0.": joined.unjudged,
+        f"{joined.missing:,} judged documents are not retrieved and rank last; "
+        "trec_eval takes them as never found, which matters without a cut-off.": joined.missing,
+    }
+    return [text for text, applies in remarks.items() if applies]
 
 
-def _documents(data: RankingData) -> Any:
-    if data.doc_ids is not None:
-        return _words("document ids", data.doc_ids)
-    return pa.array(data.row_ids).cast(pa.string())
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _words(what: str, values: Array) -> Any:
-    words = pa.array(values).cast(pa.string())
-    wrong = pc.or_(pc.match_substring_regex(words, r"[\s\"]"), pc.equal(words, ""))
-    row = int(pc.index(wrong, True).as_py())
-    if row >= 0:
-        rule = "must be words without blanks or quotes to go into a TREC file"
-        raise invalid(what, rule, repr(words[row].as_py()), at=f"row {row}")
-    return words
+def is_qrels(path: str | Path) -> bool:
+    """Whether a file looks like TREC judgements: topic, iteration, document, grade."""
+    file = existing_file(path)
+    words = _first_line(file).split()
+    if len(words) != 4 or ":" in words[1] or words[0].startswith("#"):
+        return False
+    return kind_of_file(file) == "letor" and NUMBER.fullmatch(words[3]) is not None
+
+
+def read_scores(path: str | Path, data: RankingData) -> FloatArray:
+    """Scores of all rows of ``data``, in its row order.
+
+    Files with a number per line and ``.npy`` arrays follow the rows of the input file, as a model's
+    predictions do; a TREC run (six columns) is matched by query and document id.
+    """
+    path = existing_file(path)
+    subject = f"score file {str(path)!r}"
+    if path.suffix == ".npy":
+        try:
+            scores = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise BadFileError(f"{subject} must hold a plain array of numbers: {error}.", str(path)) from None
+        if not isinstance(scores, np.ndarray):
+            scores.close()
+            raise BadFileError(f"{subject} must hold one array, not an archive of several (.npz).", str(path))
+    elif len(_first_line(path).split()) == 6:
+        return scores_from_run(read_run(path), data)
+    else:
+        scores = _from_lines(path)
+    if scores.shape != (data.n_docs,):
+        rule = f"must hold one score per row of the data ({data.n_docs:,})"
+        size = f"{scores.size:,} scores" if scores.ndim == 1 else f"an array of shape {scores.shape}"
+        remedy = "Scores follow the rows of the input file."
+        raise BadFileError(error_text(subject, rule, size, remedy=remedy), str(path))
+    if scores.dtype.kind not in "iuf":
+        raise BadFileError(error_text(subject, "must hold numbers", f"dtype {scores.dtype}"), str(path))
+    if data.n_docs and data.row_ids.max() >= data.n_docs:
+        raise invalid("data", "must hold all rows of its input to take scores by row", "a selection of them")
+    return np.asarray(scores, dtype=np.float64)[data.row_ids]
+
+
+def _union(runs: Sequence[Run]) -> Run:
+    """Every (topic, document) of any run, once; the scores mean nothing."""
+    topics = np.concatenate([run.topic_ids[run.topic] for run in runs])
+    docs = np.concatenate([run.doc_ids[run.doc] for run in runs])
+    topic_ids, topic = np.unique(topics, return_inverse=True)
+    doc_ids, doc = np.unique(docs, return_inverse=True)
+    pairs = np.unique(topic.astype(np.int64) * len(doc_ids) + doc)
+    return Run(topic_ids, doc_ids, pairs // len(doc_ids), pairs % len(doc_ids), np.zeros(len(pairs)))
+
+
+def _first_line(path: Path) -> str:
+    start = first_bytes(path, 1 << 16).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    return next((line for line in start.split("\n") if line.strip()), "")
+
+
+def _from_lines(path: Path) -> FloatArray:
+    lines = read_unpacked(path).decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    try:
+        return np.array(lines, dtype=np.float64)
+    except ValueError:
+        for number, line in enumerate(lines, start=1):
+            try:
+                float(line)
+            except ValueError:
+                rule, at = "must be one number on a line", f"{path}, line {number}"
+                message = error_text("a score", rule, repr(line[:80]), at=at)
+                raise BadFileError(message, str(path), number) from None
+        raise
 
 
 def _places(names: Array, among: Array) -> IntArray:
@@ -298,11 +363,8 @@ def _pairs(file: Path, fields: list[Any], lines: IntArray) -> tuple[Array, IntAr
         repeated = f"{pair!r} of line {lines[first]} again"
         subject, rule = "a pair of topic and document", "must come once only"
         raise _bad(file, int(lines[second]), subject, rule, repeated, "Keep one of the two lines.")
-    return _texts(topics.dictionary), topic, _texts(docs.dictionary), doc
-
-
-def _texts(values: Any) -> Array:
-    return np.asarray(values.to_pylist(), dtype=str) if len(values) else np.zeros(0, dtype="U1")
+    topic_ids, doc_ids = (np.asarray(each.dictionary.to_pylist(), dtype=str) for each in (topics, docs))
+    return topic_ids, topic, doc_ids, doc
 
 
 def _numbers(file: Path, texts: Any, lines: IntArray, kind: Any, subject: str, rule: str) -> Array:

@@ -1,8 +1,11 @@
 import itertools
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cleanrank.clicks._walks import examined_given_clicks, walk
+from cleanrank.clicks.models import examined_given_clicks, walk
+from tests.oracles import walk_numpy
 
 # Draws that settle each step: look < r means a click, leave < chance means going on.
 ALWAYS, NEVER = 0.0, np.nextafter(1.0, 0.0)
@@ -72,3 +75,14 @@ def _above(r, clicks, depth, k, a1, a2, a3):
         if i < 3:
             p *= on if i + 1 < depth else 1 - on
     return p
+
+
+@given(st.lists(st.integers(0, 6), max_size=8), st.integers(0, 1000))
+def test_all_lists_at_once_give_the_same_clicks(lengths, seed):
+    rng = np.random.default_rng(seed)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    n = int(indptr[-1])
+    r, look, leave = rng.random(n), rng.random(n), rng.random(n)
+    clicks = np.zeros(n, dtype=np.bool_)
+    walk(r, indptr, look, leave, 0.8, 0.5, 0.2, clicks)
+    assert (clicks == walk_numpy(r, indptr, look, leave, 0.8, 0.5, 0.2)).all()

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cleanrank.data._letor import kernels
-from cleanrank.data._letor.kernels import Cells, Rows, Rules, Tally
+from cleanrank.data import _letor_kernels as kernels
+from cleanrank.data._letor_kernels import Cells, Rows, Rules, Tally
 from cleanrank.data.files import Text
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.ragged import group_rows, indptr_of

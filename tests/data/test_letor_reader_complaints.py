@@ -1,7 +1,7 @@
 import pytest
 
-from cleanrank.data._letor import kernels
-from cleanrank.data._letor.reader import WORDINGS
+from cleanrank.data import _letor_kernels as kernels
+from cleanrank.data._letor_reader import WORDINGS
 from cleanrank.data.letor import read_letor
 from cleanrank.errors import BadFileError
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data._letor.floats import (
+from cleanrank.data._letor_floats import (
     FLOAT32_OVERFLOW,
     NAN,
     NUMBER,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.data.scores import is_qrels, read_judged_and_scores, read_scores
+from cleanrank.data.trec import is_qrels, read_judged_and_scores, read_scores
 from cleanrank.errors import CleanrankError
 
 
