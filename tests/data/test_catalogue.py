@@ -93,13 +93,11 @@ def test_official_layouts_are_found_and_loaded_at_full_width(made, name, columns
 
 def test_folds_and_parts(made):
     assert load_dataset("mslr-web10k", fold=3, root=made, cache=False).test.query_ids.tolist() == [34]
-    assert load_dataset("MSLR-WEB10K", 2, "validation", made, cache=False).query_ids.tolist() == [23]
+    assert load_dataset("MSLR-WEB10K", 2, made, cache=False).validation.query_ids.tolist() == [23]
     with pytest.raises(InvalidInputError, match=r"fold must be one of 1, 2, 3, 4, 5 for mslr-web10k; got 6"):
         load_dataset("mslr-web10k", fold=6, root=made)
     with pytest.raises(InvalidInputError, match="fold must be one of 1 for istella-x"):
         load_dataset("istella-x", fold=2, root=made)
-    with pytest.raises(UnknownNameError, match="Did you mean 'validation'"):
-        load_dataset("mslr-web10k", part="valid", root=made)
     listed = [part_files(find("td2003", made), part, 2) for part in PARTS]
     assert [[path.name for path in paths] for paths in listed] == [
         ["trainingset.txt"],
@@ -113,8 +111,6 @@ def test_a_made_validation_part_is_seeded_and_leaves_no_query_out(made):
     assert same_data(first.validation, again.validation)
     assert set(first.validation.query_ids) != set(other.validation.query_ids)
     assert sorted([*first.train.query_ids, *first.validation.query_ids]) == list(range(10))
-    alone = load_dataset("istella", root=made, part="validation", cache=False)
-    assert same_data(alone, first.validation)
     half = load_dataset("istella", root=made, validation=0.5, cache=False)
     assert half.validation.n_queries == 5
 

@@ -4,7 +4,6 @@ They lie under one folder, named by ``root=`` or the environment variable CLEANR
 what is not there gives an error that says what was looked for and how to obtain it.
 """
 
-import difflib
 import os
 import re
 import tomllib
@@ -12,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from cleanrank.data.split import Splits, split
-from cleanrank.errors import MissingDataError, UnknownNameError, invalid
+from cleanrank.errors import MissingDataError, invalid
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
@@ -158,15 +157,8 @@ def entry_of(name: str) -> Entry:
     >>> entry_of("MSLR-WEB30K").name, entry_of("20 newsgroups").name
     ('mslr-web30k', '20-newsgroups')
     """
-    spellings = {
-        _plain(each): entry.name for entry in CATALOGUE.values() for each in (entry.name, *entry.aliases)
-    }
-    key = _plain(str(name))
-    if key in spellings:
-        return CATALOGUE[spellings[key]]
-    close = difflib.get_close_matches(key, spellings, n=1, cutoff=0.5)
-    hint = f" Did you mean {spellings[close[0]]!r}?" if close else ""
-    raise UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(CATALOGUE)}.")
+    named = {_plain(each): entry for entry in CATALOGUE.values() for each in (entry.name, *entry.aliases)}
+    return named.get(_plain(str(name))) or CATALOGUE[one_of("data set", name, CATALOGUE)]
 
 
 def data_root(root: Root = None) -> Path:
@@ -201,56 +193,25 @@ def find(name: str, root: Root = None) -> Location:
     )
 
 
-@overload
-def load_dataset(
-    name: str,
-    fold: int = ...,
-    part: None = ...,
-    root: Root = ...,
-    *,
-    seed: int = ...,
-    validation: float = ...,
-    **options: Any,
-) -> Splits: ...
-
-
-@overload
-def load_dataset(
-    name: str,
-    fold: int = ...,
-    part: Literal["train", "validation", "test"] = ...,
-    root: Root = ...,
-    *,
-    seed: int = ...,
-    validation: float = ...,
-    **options: Any,
-) -> RankingData: ...
-
-
 def load_dataset(
     name: str,
     fold: int = 1,
-    part: str | None = None,
     root: Root = None,
     *,
     seed: int = 0,
     validation: float = 0.2,
     **options: Any,
-) -> Splits | RankingData:
+) -> Splits:
     """Training, validation and test data of a data set on this machine.
 
     Args:
         name: a name of the catalogue, in any spelling.
         fold: which of the shipped folds; sets with one split know fold 1 only.
-        part: "train", "validation" or "test" for that part alone.
         root: the folder of the data sets; CLEANRANK_DATA when not given.
         seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
         validation: the share of training queries used for validation then (of texts, documents).
         options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
             ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``.
-
-    Returns:
-        The three parts as Splits, or the one part that ``part`` names.
     """
     entry = entry_of(name)
     if entry.kind not in LOADED:
@@ -260,25 +221,17 @@ def load_dataset(
     if fold not in entry.folds:
         rule = f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}"
         raise invalid("fold", rule, repr(fold))
-    if part is not None:
-        one_of("part", part, PARTS)
     at = find(name, root)
     if entry.kind == "text":
         from cleanrank.data.newsgroups import make_splits, read_newsgroups
 
         documents = read_newsgroups(part_files(at, "all"))
-        splits = make_splits(documents, seed=seed, validation=validation, **options)
-    elif part == "test" or "validation" in entry.files:
-        if part is not None:
-            return read_part(at, part, fold, **options)
-        train, held_out, test = (read_part(at, each, fold, **options) for each in PARTS)
-        splits = Splits(train, held_out, test)
-    else:
-        train, held_out = split(read_part(at, "train", fold, **options), (1 - validation, validation), seed)
-        if part is not None:
-            return held_out if part == "validation" else train
-        splits = Splits(train, held_out, read_part(at, "test", fold, **options), made_validation=True)
-    return splits if part is None else dict(zip(PARTS, splits, strict=True))[part]
+        return make_splits(documents, seed=seed, validation=validation, **options)
+    train, *held_out, test = (read_part(at, part, fold, **options) for part in PARTS if part in entry.files)
+    if held_out:
+        return Splits(train, held_out[0], test)
+    train, made = split(train, (1 - validation, validation), seed)
+    return Splits(train, made, test, made_validation=True)
 
 
 def read_part(at: Location, part: str, fold: int = 1, **options: Any) -> RankingData:

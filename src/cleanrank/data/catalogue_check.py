@@ -1,7 +1,7 @@
 """Counts a data set on this machine and compares it with its published figures."""
 
 import json
-import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.data.catalogue import PARTS, Fact, Location, Root, find, part_files, part_name, read_part
+from cleanrank.data.newsgroups import read_newsgroups
 from cleanrank.errors import BadFileError
 from cleanrank.types import Array, IntArray, RankingData
 
@@ -138,26 +139,13 @@ def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
 
 
 def _count_text(at: Location, _cache: bool) -> Counts:
-    files = part_files(at, "all")
-    names = list(_members(files[0]) if len(files) == 1 else _files_below(files))
-    parts = [name.split("/")[-3].rpartition("-")[2] for name in names]
+    documents = read_newsgroups(part_files(at, "all"))
+    parts = Counter(document.part for document in documents)
+    groups = {document.group for document in documents}
     return {
-        ("all", None): {"documents": len(names), "groups": len({name.split("/")[-2] for name in names})},
-        **{(part, None): {"documents": parts.count(part)} for part in ("train", "test")},
+        ("all", None): {"documents": len(documents), "groups": len(groups)},
+        **{(part, None): {"documents": parts[part]} for part in ("train", "test")},
     }
-
-
-def _members(archive: Path) -> Iterator[str]:
-    try:
-        with tarfile.open(archive, "r|*") as tar:
-            yield from (member.name for member in tar if member.isfile() and member.name.count("/") >= 2)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise BadFileError(f"{str(archive)!r} cannot be unpacked: {error}.", str(archive)) from error
-
-
-def _files_below(folders: list[Path]) -> Iterator[str]:
-    for folder in folders:
-        yield from (f"{folder.name}/{file.parent.name}/{file.name}" for file in folder.glob("*/*"))
 
 
 def _count_ratings(at: Location, _cache: bool) -> Counts:
