@@ -191,8 +191,8 @@ def test_bad_archives(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"share": 0.0}, "share must lie between 0 and 1"),
-        ({"validation": 1.0}, "validation must lie between 0 and 1"),
+        ({"share": 0.0}, "share must be a number > 0 and <= 1"),
+        ({"validation": 1.0}, "validation must be a number > 0 and < 1"),
         ({"terms": 0}, "terms must be an integer >= 1"),
         ({"negatives": -1}, "negatives must be an integer >= 0"),
         ({"weighting": "tf-idf"}, "Did you mean 'tfidf'"),

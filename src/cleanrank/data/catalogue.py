@@ -30,14 +30,10 @@ Root: TypeAlias = str | os.PathLike[str] | None
 
 @dataclass(frozen=True)
 class Fact:
-    """A published figure.
+    """A published figure of a part ("all", "train", "validation", "test") of a fold.
 
-    Attributes:
-        what: what is counted: "queries", "documents", "features", "grade 0", "users", ...
-        value: the figure.
-        source: where it was published.
-        part: "all", or the part it holds for: "train", "validation", "test".
-        fold: the fold it holds for; None for every fold, or for the union of the test parts of all folds.
+    ``what`` is counted: "queries", "documents", "features", "grade 0", "users", ... Without a fold the figure
+    holds for every fold, or for the union of the test parts of all folds.
     """
 
     what: str
@@ -74,14 +70,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Location:
-    """Where a data set lies.
-
-    Attributes:
-        entry: the catalogue's entry.
-        folder: its folder.
-        form: empty for the whole set, else what part or form of it lies there.
-        facts: the published figures of this form.
-    """
+    """Where a data set lies; ``form`` is empty for the whole set, else what part or form of it lies there."""
 
     entry: Entry
     folder: Path
@@ -94,13 +83,9 @@ class DatasetInfo:
     """One line of ``list_datasets``.
 
     Attributes:
-        name: its key.
-        title: its full name.
         kind: "letor" and "text" can be loaded; "ratings" and "behaviours" have no features to rank by.
         folds: how many folds it ships.
-        queries: as published, over all parts; None where it is not published.
-        documents: as published.
-        features: as published.
+        queries: as published, over all parts, as are documents and features; None where it is not published.
         form: empty for the whole set, else what part or form of it this is.
         path: its folder; None where it is not on this machine.
     """
@@ -134,20 +119,11 @@ def list_datasets(root: Root = None) -> list[DatasetInfo]:
     rows = []
     for entry in CATALOGUE.values():
         figures = {fact.what: fact.value for fact in entry.facts if fact.part == "all" and fact.fold is None}
+        queries, documents, features = (figures.get(what) for what in ("queries", "documents", "features"))
         at = _find_or_none(entry.name, root)
-        rows.append(
-            DatasetInfo(
-                name=entry.name,
-                title=entry.title,
-                kind=entry.kind,
-                folds=len(entry.folds),
-                queries=figures.get("queries"),
-                documents=figures.get("documents"),
-                features=figures.get("features"),
-                form=entry.form if at is None else at.form,
-                path=None if at is None else at.folder,
-            )
-        )
+        form, path = (entry.form, None) if at is None else (at.form, at.folder)
+        names, folds = (entry.name, entry.title, entry.kind), len(entry.folds)
+        rows.append(DatasetInfo(*names, folds, queries, documents, features, form, path))
     return rows
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.ragged import indptr_of
+from cleanrank.ragged import from_arrays, indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
@@ -32,14 +32,9 @@ Float32: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Shape:
-    """The outline of a data set.
+    """The published outline of a data set: columns, log-normal list lengths, shares of the grades.
 
-    Attributes:
-        n_features: number of columns.
-        docs: mean documents per query.
-        spread: standard deviation of the logarithm of documents per query.
-        grades: shares of grade 0, 1, ...
-        source: where the outline was published.
+    ``docs`` is the mean of the documents per query, ``spread`` the standard deviation of their logarithm.
     """
 
     n_features: int
@@ -149,8 +144,8 @@ def make_haddad(
     """
     one_of("theta", theta, THETAS)
     check_seed(seed)
-    for name, n in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
-        check_integer(name, n, least=1)
+    for name, size in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
+        check_integer(name, size, least=1)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
     thetas = rng.standard_normal((n_queries, dim))
@@ -159,14 +154,7 @@ def make_haddad(
     X = rng.standard_normal((n_queries, n_docs, dim))
     logit = np.einsum("qnd,qd->qn", X, thetas)
     y = rng.random((n_queries, n_docs)) < 1 / (1 + np.exp(-logit))
-    n = n_queries * n_docs
-    return RankingData(
-        X=X.reshape(n, dim).astype(np.float32),
-        y=y.reshape(n).astype(np.int32),
-        indptr=indptr_of(np.full(n_queries, n_docs)),
-        query_ids=np.arange(n_queries),
-        row_ids=np.arange(n),
-    )
+    return from_arrays(X.reshape(-1, dim), y.reshape(-1), group=np.full(n_queries, n_docs))
 
 
 def _plan(

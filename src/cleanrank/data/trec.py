@@ -32,11 +32,9 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """Judgements, one per line of the file.
+    """Judgements, one per line of the file; ids are in order of appearance.
 
     Attributes:
-        topic_ids: the topics, in order of appearance.
-        doc_ids: the documents, in order of appearance.
         topic: place in ``topic_ids`` of every line.
         doc: place in ``doc_ids`` of every line.
         grades: the grade of every line; negative ones (spam in some tracks) are read as 0.
@@ -71,7 +69,7 @@ class JudgedRun:
         data: the documents of every topic, without features. Unjudged ones have grade 0, as in trec_eval.
             Rows of a topic come in the order of the ranking, so that ties fall as in trec_eval.
         scores: one score per row. Judged documents that the run lacks come below the lowest score, the less
-            relevant first, so that recall and ideal rankings know them and nothing is won by leaving one out.
+            relevant first, so that nothing is won by leaving one out.
         retrieved: whether the run holds the row.
         judged: whether the judgements hold the row.
         negatives: how many grades were negative and read as 0.
@@ -113,7 +111,7 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     grades = _numbers(file, fields[2], lines, pa.int64(), "a grade", "must be a whole number")
     topic_ids, topic, doc_ids, doc = _pairs(file, fields, lines)
     most = np.iinfo(np.int32).max
-    if len(grades) and grades.max() > most:
+    if grades.max(initial=0) > most:
         at = int(np.argmax(grades))
         raise _bad(file, int(lines[at]), "a grade", f"must be at most {most}", grades[at])
     kept = np.maximum(grades, 0).astype(np.int32)
@@ -254,9 +252,13 @@ def read_judged_and_scores(
 def _remarks(joined: JudgedRun) -> list[str]:
     """What the join left out or made up."""
     lacking, alone = joined.topics_without_run, joined.topics_without_judgements
+
+    def some(names: Sequence[str]) -> str:
+        return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
     remarks = {
-        f"{len(lacking):,} judged topics are not retrieved for and left out: {_some(lacking)}.": lacking,
-        f"{len(alone):,} topics are not judged and left out: {_some(alone)}.": alone,
+        f"{len(lacking):,} judged topics are not retrieved for and left out: {some(lacking)}.": lacking,
+        f"{len(alone):,} topics are not judged and left out: {some(alone)}.": alone,
         f"{joined.negatives:,} negative grades are read as 0.": joined.negatives,
         f"{joined.unjudged:,} retrieved documents are not judged and count as grade 0.": joined.unjudged,
         f"{joined.missing:,} judged documents are not retrieved and rank last; "
@@ -265,17 +267,12 @@ def _remarks(joined: JudgedRun) -> list[str]:
     return [text for text, applies in remarks.items() if applies]
 
 
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-
-
 def is_qrels(path: str | Path) -> bool:
     """Whether a file looks like TREC judgements: topic, iteration, document, grade."""
     file = existing_file(path)
     words = _first_line(file).split()
-    if len(words) != 4 or ":" in words[1] or words[0].startswith("#"):
-        return False
-    return kind_of_file(file) == "letor" and NUMBER.fullmatch(words[3]) is not None
+    fits = len(words) == 4 and ":" not in words[1] and not words[0].startswith("#")
+    return fits and kind_of_file(file) == "letor" and NUMBER.fullmatch(words[3]) is not None
 
 
 def read_scores(path: str | Path, data: RankingData) -> FloatArray:
@@ -329,17 +326,13 @@ def _from_lines(path: Path) -> FloatArray:
     lines = read_unpacked(path).decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
-    try:
-        return np.array(lines, dtype=np.float64)
-    except ValueError:
-        for number, line in enumerate(lines, start=1):
-            try:
-                float(line)
-            except ValueError:
-                rule, at = "must be one number on a line", f"{path}, line {number}"
-                message = error_text("a score", rule, repr(line[:80]), at=at)
-                raise BadFileError(message, str(path), number) from None
-        raise
+    scores = np.empty(len(lines))
+    for k, line in enumerate(lines):
+        try:
+            scores[k] = float(line)
+        except ValueError:
+            raise _bad(path, k + 1, "a score", "must be one number on a line", repr(line[:80])) from None
+    return scores
 
 
 def _places(names: Array, among: Array) -> IntArray:

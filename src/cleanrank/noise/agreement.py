@@ -15,7 +15,7 @@ from cleanrank.errors import invalid
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
-DISTANCES = ("nominal", "ordinal", "interval")
+LEAST_COMMON = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,9 @@ class Judgements:
     """Grades that several people gave to the same items.
 
     Attributes:
-        item: 0..I-1 for each judgement.
+        item: 0..I-1 for each judgement, a place in ``items``, their names.
         annotator: 0..A-1 for each judgement; all 0 when nobody knows who judged.
-        grade: the grade given.
-        items: the items' names.
         annotators: the annotators' names; empty when nobody knows who judged.
-        n_grades: C.
     """
 
     item: IntArray
@@ -163,19 +160,18 @@ def fleiss_kappa(counts: npt.ArrayLike) -> float:
     return _corrected(observed, float(share @ share))
 
 
-def krippendorff_alpha(counts: npt.ArrayLike, distance: str = "ordinal") -> float:
+def krippendorff_alpha(counts: npt.ArrayLike) -> float:
     """Krippendorff's alpha from (I, C) counts of grades per item: 1 - D_observed / D_expected.
 
-    Args:
-        counts: how often each item was given each grade; items with one judgement do not count.
-        distance: "nominal", "ordinal" (by how many judgements lie between two grades) or "interval".
+    The distance of two grades is ordinal: how many judgements lie between them. Items with one judgement do
+    not count.
     """
-    one_of("distance", distance, DISTANCES)
     n, total = _judged_twice(counts)
     share = n / (total - 1)[:, None]
     together = share.T @ n - np.diag(share.sum(axis=0))
     marginal = together.sum(axis=1)
-    squared = _squared_distance(marginal, distance)
+    place = np.cumsum(marginal) - marginal / 2
+    squared = (place[:, None] - place[None, :]) ** 2
     expected = np.outer(marginal, marginal) - np.diag(marginal)
     apart = float((expected * squared).sum()) / float(marginal.sum() - 1)
     return 1.0 - float((together * squared).sum()) / apart if apart > 0 else float("nan")
@@ -188,23 +184,14 @@ def _judged_twice(counts: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return n[total > 1], total[total > 1]
 
 
-def _squared_distance(marginal: FloatArray, distance: str) -> FloatArray:
-    C = len(marginal)
-    if distance == "nominal":
-        return 1.0 - np.eye(C)
-    place = np.arange(C, dtype=np.float64) if distance == "interval" else np.cumsum(marginal) - marginal / 2
-    squared: FloatArray = (place[:, None] - place[None, :]) ** 2
-    return squared
-
-
-def _mean_cohen(judged: Judgements, least: int = 10) -> float | None:
+def _mean_cohen(judged: Judgements) -> float | None:
     A = len(judged.annotators)
     table = np.full((len(judged.items), A), -1, dtype=np.int64)
     table[judged.item, judged.annotator] = judged.grade
     kappas = []
     for a, b in zip(*np.tril_indices(A, -1), strict=True):
         both = (table[:, a] >= 0) & (table[:, b] >= 0)
-        if both.sum() >= least:
+        if both.sum() >= LEAST_COMMON:
             kappas.append(cohen_kappa(table[both, a], table[both, b], judged.n_grades))
     finite = [kappa for kappa in kappas if np.isfinite(kappa)]
     return float(np.mean(finite)) if finite else None
