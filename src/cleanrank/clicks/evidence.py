@@ -127,9 +127,9 @@ def click_evidence(
     for grade, r in enumerate(by_grade):
         p = np.clip(base + weight * r, TINY, 1 - TINY)
         likely[:, grade] = total(np.where(click > 0, np.log(p), np.log1p(-p)))
-    shown, clicked = impressions.astype(np.int64), clicks.astype(np.int64)
+    n_shown, n_clicked = impressions.astype(np.int64), clicks.astype(np.int64)
     rows = (data.row_ids, data.qid, data.y)
-    return ClickEvidence(*rows, shown, clicked, rate, low, high, likely, by_grade, level)
+    return ClickEvidence(*rows, n_shown, n_clicked, rate, low, high, likely, by_grade, level)
 
 
 def estimate_examination(

@@ -6,13 +6,11 @@ the size, modification time, change time and inode of every file (side files too
 parser are the same.
 
 Every read checks the description (CRC-32), the length and header of every array, and a checksum over all
-bytes of all arrays: XOR and sum of the 64-bit words of each block of 1 MiB, and a CRC-32 over the blocks.
-Changed, torn and zeroed bytes are found that way; words that change places within a block are not. An entry
-that fails a check counts as absent and is written anew.
+bytes of all arrays: XOR and sum of the 64-bit words of each block of 1 MiB, and a CRC-32 over the blocks. An
+entry that fails a check counts as absent and is written anew.
 
 Entries appear whole or not at all (a folder is renamed into place), so several processes may share the cache.
-Where it cannot be written, files are read without it. Nothing is removed by itself except an entry that a
-newer one replaces; the folder may be deleted at any time.
+Where it cannot be written, files are read without it. The folder may be deleted at any time.
 """
 
 import contextlib

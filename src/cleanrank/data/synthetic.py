@@ -251,18 +251,6 @@ def _fill(X: Array, plan: _Plan, z: Float32, query: Float32, lengths: IntArray, 
     np.exp(heavy, out=heavy)
 
 
-def _block(plan: _Plan, block: int, X: Array) -> tuple[npt.NDArray[np.int32], FloatArray]:
-    """Fills the rows of one block of queries; returns grades and utilities."""
-    bounds = plan.indptr[block * BLOCK : (block + 1) * BLOCK + 1]
-    lengths = np.diff(bounds)
-    rng = _rng(plan.seed, BLOCKS, block)
-    z, query = _traits(rng, lengths)
-    utility = (_utility(z) - plan.centre) / plan.scale
-    y = np.searchsorted(plan.cuts, _seen(utility, plan.signal, rng), side="right").astype(np.int32)
-    _fill(X, plan, z, query, lengths, rng)
-    return y, utility
-
-
 def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[RankingData, FloatArray]:
     """Queries ``start`` to ``end``; whole blocks are made and what lies outside is cut away."""
     blocks = range(start // BLOCK, -(-end // BLOCK))
@@ -273,8 +261,13 @@ def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[R
     utility = np.empty(stop - base)
 
     def fill(block: int) -> None:
-        rows = slice(int(plan.indptr[block * BLOCK]) - base, int(plan.indptr[(block + 1) * BLOCK]) - base)
-        y[rows], utility[rows] = _block(plan, block, X[rows])
+        bounds = plan.indptr[block * BLOCK : (block + 1) * BLOCK + 1] - base
+        rows, lengths = slice(int(bounds[0]), int(bounds[-1])), np.diff(bounds)
+        rng = _rng(plan.seed, BLOCKS, block)
+        z, query = _traits(rng, lengths)
+        utility[rows] = (_utility(z) - plan.centre) / plan.scale
+        y[rows] = np.searchsorted(plan.cuts, _seen(utility[rows], plan.signal, rng), side="right")
+        _fill(X[rows], plan, z, query, lengths, rng)
 
     if n_jobs == 1:
         for block in blocks:

@@ -406,13 +406,13 @@ def _fields(
 
 @kernel()
 def _cut(
-    text: Bytes, n_fields: int, wanted: IntArray, starts: IntArray, ends: IntArray, lines: IntArray
+    text: Bytes, n_fields: int, columns: IntArray, starts: IntArray, ends: IntArray, lines: IntArray
 ) -> tuple[int, int]:
-    """Finds the wanted fields; returns (lines kept, -1) or (the bad line's place, its number of fields)."""
+    """Finds fields; returns (lines kept, -1) or (the bad line's place, its number of fields)."""
     kept, line, i, n = 0, 0, 0, len(text)
     while i < n:
         line += 1
-        fields, next_wanted = 0, 0
+        fields, next_column = 0, 0
         while i < n and text[i] != 10:
             while i < n and (text[i] == 32 or text[i] == 9 or text[i] == 13):
                 i += 1
@@ -421,10 +421,10 @@ def _cut(
             start = i
             while i < n and text[i] != 32 and text[i] != 9 and text[i] != 13 and text[i] != 10:
                 i += 1
-            if next_wanted < len(wanted) and fields == wanted[next_wanted]:
-                starts[kept, next_wanted] = start
-                ends[kept, next_wanted] = i
-                next_wanted += 1
+            if next_column < len(columns) and fields == columns[next_column]:
+                starts[kept, next_column] = start
+                ends[kept, next_column] = i
+                next_column += 1
             fields += 1
         i += 1
         if fields == 0:

@@ -37,9 +37,7 @@ class GoldSheet:
 
     Attributes:
         row_ids: the rows' places in the input.
-        query_ids: their queries.
-        doc_ids: their documents, when the data name them.
-        given_grades: their given grades, hidden from the judge by default.
+        given_grades: hidden from the judge by default.
         shares: the share of the given grade's rows from which the row was drawn; 1 but for "doubt".
         strategy: one of STRATEGIES.
         rows: positions in the data the sheet was drawn from.

@@ -72,9 +72,7 @@ def pnoise(
     weighting: str = "pooled",
     n_jobs: int | None = None,
 ) -> PairNoise:
-    """Measures pNoise from true and given grades in O(n + C^2) a query, without looking at pairs.
-
-    Queries with grades above 7 take O(n log n), whatever the scale.
+    """Measures pNoise from true and given grades in O(n + C^2) a query; O(n log n) with grades above 7.
 
     Args:
         true: true grades, row by row.
