@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from timing import write_result
 
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.noise.agreement import judgements
 from cleanrank.noise.anchors import from_data
@@ -31,6 +30,7 @@ from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, class_conditional, geometric, one_way, uniform
+from cleanrank.ragged import from_arrays
 from cleanrank.rankers.grade_model import fit_grades
 from cleanrank.types import RankingData
 

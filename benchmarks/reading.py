@@ -20,8 +20,8 @@ from sklearn.datasets import load_svmlight_file
 from timing import interleaved, write_result
 
 from cleanrank.data import cache
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.letor import read_letor, write_letor
+from cleanrank.ragged import from_arrays
 
 GOALS = {
     "times_of_plain_read": 5.0,

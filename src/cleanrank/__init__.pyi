@@ -4,7 +4,6 @@ from cleanrank.cleaning import Cleaned as Cleaned
 from cleanrank.cleaning import clean as clean
 from cleanrank.clicks.logs import ClickLog as ClickLog
 from cleanrank.clicks.simulate import simulate_clicks as simulate_clicks
-from cleanrank.data.arrays import from_arrays as from_arrays
 from cleanrank.data.catalogue import list_datasets as list_datasets
 from cleanrank.data.catalogue import load_dataset as load_dataset
 from cleanrank.data.frames import from_frame as from_frame
@@ -45,6 +44,7 @@ from cleanrank.noise.pair_noise import pnoise_expected as pnoise_expected
 from cleanrank.noise.profiles import Corruption as Corruption
 from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
 from cleanrank.planning.plan import plan_labels as plan_labels
+from cleanrank.ragged import from_arrays as from_arrays
 from cleanrank.rankers import load_ranker as load_ranker
 from cleanrank.rankers.boosted import BoostedRanker as BoostedRanker
 from cleanrank.rankers.neural.ranker import NeuralRanker as NeuralRanker

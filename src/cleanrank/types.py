@@ -156,16 +156,10 @@ class RankingData:
         kept_before = np.concatenate(([0], np.cumsum(keep)))
         sizes = np.diff(kept_before[self.indptr])
         kept = sizes > 0
-        changed: dict[str, Any] = {
-            name: column[keep] for name in PER_ROW if (column := getattr(self, name)) is not None
-        }
-        return replace(
-            self,
-            X=self.X[keep],
-            indptr=np.concatenate(([0], np.cumsum(sizes[kept]))),
-            query_ids=self.query_ids[kept],
-            **changed,
-        )
+        columns: dict[str, Any] = {name: getattr(self, name) for name in ("X", *PER_ROW)}
+        changed = {name: column[keep] for name, column in columns.items() if column is not None}
+        indptr = np.concatenate(([0], np.cumsum(sizes[kept])))
+        return replace(self, indptr=indptr, query_ids=self.query_ids[kept], **changed)
 
     def drop(self, rows: RowChoice) -> "RankingData":
         """The data without some rows (a mask or positions)."""
@@ -190,16 +184,13 @@ class RunRecord:
 
     Attributes:
         key: hash of all inputs of the cell and the version of its method.
-        recipe: name of the cell's recipe.
         cell: the complete inputs, JSON-like: dataset, fold, noise, rate, method, params, seed, ...
         status: "done" or "failed".
-        values: measure text -> one value per test query.
+        values: measure text -> one value per test query, in the order of ``query_ids``.
         means: measure text -> mean over queries, in the measure's own weighting.
-        query_ids: the test queries, in the order of ``values``.
         chosen: what model selection picked inside the cell (parameters, trees, validation value).
         error: the traceback of a failed cell.
         versions: package -> version.
-        wall_seconds: time the cell took.
         started_at: ISO 8601, UTC.
     """
 
@@ -225,10 +216,7 @@ def _frozen(values: Array) -> Array:
 
 
 def _owned(values: Array) -> Array:
-    """A column that nobody can write to; copied if the caller still could.
-
-    Features are taken as they are, because a second copy of them may not fit.
-    """
+    """A column that nobody can write to; copied if the caller still could."""
     base = values.base if isinstance(values.base, np.ndarray) else values
     if values.flags.writeable or base.flags.writeable:
         values = values.copy()
@@ -303,15 +291,12 @@ def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
     y = np.asarray(values)
     if y.shape != (data.n_docs,):
         raise invalid("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
-    most = np.iinfo(np.int32).max
-    if y.dtype == np.int32:
-        bad = y < 0
-    elif y.dtype.kind in "iub":
-        bad = (y < 0) | (y > most)
-    elif y.dtype.kind == "f":
-        bad = ~(np.isfinite(y) & (y >= 0) & (y <= most)) | (y != np.floor(y))
-    else:
+    if y.dtype.kind not in "iubf":
         raise invalid("labels", "must be numbers", f"dtype {y.dtype}")
+    most = np.iinfo(np.int32).max
+    bad = ~((y >= 0) & (y <= most))
+    if y.dtype.kind == "f":
+        bad |= y != np.floor(y)
     if bad.any():
         row = int(np.argmax(bad))
         value = y[row]
@@ -334,12 +319,11 @@ def _as_mask(name: str, choice: RowChoice, n: int) -> npt.NDArray[np.bool_]:
             raise invalid(name, f"as a mask must have {n} entries", f"shape {selection.shape}")
         return selection
     mask = np.zeros(n, dtype=np.bool_)
-    if selection.size == 0:
-        return mask
-    if selection.dtype.kind not in "iu":
-        raise invalid(name, "must be a mask or whole-number positions", f"dtype {selection.dtype}")
-    if selection.min() < 0 or selection.max() >= n:
-        wrong = selection.max() if selection.max() >= n else selection.min()
-        raise invalid(name, f"must be positions from 0 to {n - 1}", wrong)
-    mask[selection] = True
+    if selection.size:
+        if selection.dtype.kind not in "iu":
+            raise invalid(name, "must be a mask or whole-number positions", f"dtype {selection.dtype}")
+        if selection.min() < 0 or selection.max() >= n:
+            wrong = selection.max() if selection.max() >= n else selection.min()
+            raise invalid(name, f"must be positions from 0 to {n - 1}", wrong)
+        mask[selection] = True
     return mask

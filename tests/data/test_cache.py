@@ -107,7 +107,7 @@ def test_side_files_count(file, parses, tmp_path):
 
 def test_a_new_parser_version_makes_entries_stale(file, parses, monkeypatch):
     read_letor(file)
-    monkeypatch.setitem(cache._VERSIONS, "parser", -1)
+    monkeypatch.setattr(cache, "PARSER_VERSION", -1)
     read_letor(file)
     assert len(parses) == 2
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from cleanrank.data import files
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.letor import read_letor, write_letor
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
+from cleanrank.ragged import from_arrays
 
 
 @pytest.fixture

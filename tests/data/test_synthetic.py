@@ -6,6 +6,8 @@ import pytest
 from cleanrank.data.split import split
 from cleanrank.data.synthetic import (
     SHAPES,
+    _piece,
+    _plan,
     make_haddad,
     make_ranking,
     make_ranking_chunks,
@@ -24,6 +26,11 @@ def ndcg10(scores, data):
         if best:
             values.append((gain[np.argsort(-scores[start:end], kind="stable")][:10] * discount).sum() / best)
     return float(np.mean(values))
+
+
+def with_utility(n_queries, n_features, **options):
+    """The data of ``make_ranking`` and the utility of every row, before the judge's noise."""
+    return _piece(_plan(n_queries, n_features, **options), 0, n_queries)
 
 
 def test_the_shape_is_that_of_web_search():
@@ -57,7 +64,7 @@ def test_columns_are_of_mixed_kinds():
 
 
 def test_the_same_bits_for_any_chunk_size_thread_count_and_longer_sets():
-    whole, utility = make_ranking(150, 12, docs_per_query=20, seed=5, return_utility=True)
+    whole, utility = with_utility(150, 12, docs_per_query=20, seed=5)
     for size in (1, 31, 32, 33, 150, 1000):
         pieces = list(make_ranking_chunks(150, 12, docs_per_query=20, seed=5, chunk_queries=size))
         np.testing.assert_array_equal(np.concatenate([p.X for p in pieces]), whole.X)
@@ -70,15 +77,16 @@ def test_the_same_bits_for_any_chunk_size_thread_count_and_longer_sets():
     assert same_data(longer.select_queries(np.arange(150)), whole)
     assert not np.array_equal(make_ranking(150, 12, docs_per_query=20, seed=6).y, whole.y)
     assert utility.shape == whole.y.shape
+    assert same_data(make_ranking(150, 12, docs_per_query=20, seed=5), whole)
 
 
 def test_signal_decides_how_far_grades_follow_the_utility():
-    clean, utility = make_ranking(100, 5, signal=1.0, return_utility=True)
+    clean, utility = with_utility(100, 5, signal=1.0)
     order = np.argsort(utility)
     assert (np.diff(clean.y[order]) >= 0).all()
     found = []
     for signal in (0.0, 0.5, 0.9):
-        data, utility = make_ranking(100, 5, signal=signal, return_utility=True)
+        data, utility = with_utility(100, 5, signal=signal)
         found.append(ndcg10(utility, data))
         shares = np.bincount(data.y, minlength=5) / data.n_docs
         np.testing.assert_allclose(shares, [0.517, 0.325, 0.133, 0.017, 0.008], atol=0.05)

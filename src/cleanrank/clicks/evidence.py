@@ -17,7 +17,6 @@ from cleanrank.clicks.models import ClickModel, PositionModel, make_click_model,
 from cleanrank.clicks.simulate import Flip, flip_rates
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import check_level
-from cleanrank.noise.profiles import proportions_of
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -29,17 +28,12 @@ class ClickEvidence:
     """What clicks say about each row of the data, in row order.
 
     Attributes:
-        row_ids: the row's place in the input.
-        query_ids: its query.
-        given_grades: its given grade.
         impressions: how often it was shown.
         clicks: how often it was clicked.
         rate: the estimate of r, position corrected; NaN where it was never shown or never examined.
-        low: lower end of the interval of ``rate``.
-        high: upper end.
+        low: lower end of the interval of ``rate`` at ``level``; ``high`` is the upper one.
         log_likelihood: log P(its clicks | grade), shape (N, C); 0 where it was never shown.
         relevance: r of each grade.
-        level: of the intervals.
     """
 
     row_ids: IntArray
@@ -53,16 +47,6 @@ class ClickEvidence:
     log_likelihood: FloatArray
     relevance: FloatArray
     level: float
-
-    def posterior(self, prior: npt.ArrayLike | None = None) -> FloatArray:
-        """P(grade | clicks), shape (N, C), from shares of the grades; all alike without ``prior``."""
-        C = len(self.relevance)
-        shares = proportions_of(np.ones(C) if prior is None else prior, C)
-        with np.errstate(divide="ignore"):
-            weight = self.log_likelihood + np.log(shares)
-        weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-        posterior: FloatArray = weight / weight.sum(axis=1, keepdims=True)
-        return posterior
 
     def to_frame(self) -> Any:
         """A pandas table with a row per document."""
@@ -109,7 +93,11 @@ def click_evidence(
     >>> evidence.rate.round(2).tolist(), evidence.log_likelihood.argmax(axis=1).tolist()
     ([1.03, 0.0], [1, 0])
     """
-    users = _users(model, options, examination)
+    users = make_click_model(model, options)
+    if examination is not None:
+        if not isinstance(users, PositionModel):
+            raise invalid("examination", "goes with position-based users", users.name)
+        users = replace(users, examination=tuple(np.asarray(examination, dtype=np.float64)), eta=1.0)
     check_level(level)
     data = log.data if data is None else data
     row, y = _matched(log, data)
@@ -139,19 +127,9 @@ def click_evidence(
     for grade, r in enumerate(by_grade):
         p = np.clip(base + weight * r, TINY, 1 - TINY)
         likely[:, grade] = total(np.where(click > 0, np.log(p), np.log1p(-p)))
-    return ClickEvidence(
-        data.row_ids,
-        data.qid,
-        data.y,
-        impressions.astype(np.int64),
-        clicks.astype(np.int64),
-        rate,
-        low,
-        high,
-        likely,
-        by_grade,
-        level,
-    )
+    n_shown, n_clicked = impressions.astype(np.int64), clicks.astype(np.int64)
+    rows = (data.row_ids, data.qid, data.y)
+    return ClickEvidence(*rows, n_shown, n_clicked, rate, low, high, likely, by_grade, level)
 
 
 def estimate_examination(
@@ -181,17 +159,6 @@ def estimate_examination(
         at, remedy = f"rank {first + 1}", "Collect more sessions or lower depth."
         raise invalid("click log", rule, int(clicks[first]), at=at, remedy=remedy)
     return np.minimum(clicks / relevant, 1.0)
-
-
-def _users(
-    model: str | ClickModel, options: dict[str, Any] | None, examination: npt.ArrayLike | None
-) -> ClickModel:
-    users = make_click_model(model, options) if isinstance(model, str) else model
-    if examination is None:
-        return users
-    if not isinstance(users, PositionModel):
-        raise invalid("examination", "goes with position-based users", users.name)
-    return replace(users, examination=tuple(np.asarray(examination, dtype=np.float64)), eta=1.0)
 
 
 def _matched(log: ClickLog, data: RankingData) -> tuple[IntArray, npt.NDArray[np.int32]]:

@@ -124,16 +124,13 @@ def write_click_log(logs: ClickLog | Iterable[ClickLog], path: str | os.PathLike
     import pyarrow.csv
     import pyarrow.parquet
 
-    suffix = Path(path).suffix
-    if suffix not in WRITERS:
-        raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(path)))
-    kind = {"parquet": pyarrow.parquet.ParquetWriter, "csv": pyarrow.csv.CSVWriter}[WRITERS[suffix]]
+    open_writer = pyarrow.csv.CSVWriter if _is_csv(Path(path)) else pyarrow.parquet.ParquetWriter
     writer, entries = None, 0
     with written_whole(path) as part:
         try:
             for log in [logs] if isinstance(logs, ClickLog) else logs:
                 table = log.to_frame("arrow")
-                writer = writer or kind(str(part), table.schema)
+                writer = writer or open_writer(str(part), table.schema)
                 writer.write_table(table)
                 entries += len(log)
         finally:
@@ -231,21 +228,21 @@ def clicks_from_log(
 
     one_of("treatment of unknown documents", unknown, UNKNOWN)
     names = {name: name for name in (*COLUMNS, "doc_id")} | dict(columns or {})
-    entries = table if isinstance(table, pa.Table) else _read(table)
+    log = table if isinstance(table, pa.Table) else _read(table)
     for name in ("position", "click"):
-        one_of(f"column ({name})", names[name], entries.column_names)
-    row = _rows(entries, names, data)
+        one_of(f"column ({name})", names[name], log.column_names)
+    row = _rows(log, names, data)
     in_data = row >= 0
     if not in_data.all() and unknown == "refuse":
         at = f"entry {int(np.argmin(in_data))}"
         remedy = "Say unknown='skip' to leave such entries out."
         raise invalid("click log", "must show documents of the data", "another", at=at, remedy=remedy)
-    position = _whole(entries, names["position"], 1)[in_data]
-    click = _whole(entries, names["click"], 0)[in_data]
+    position = _whole(log, names["position"], 1)[in_data]
+    click = _whole(log, names["click"], 0)[in_data]
     if (click > 1).any():
         raise invalid("column (click)", "must be 0 or 1", int(click.max()))
-    has_session = names["session"] in entries.column_names
-    session = entries.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
+    has_session = names["session"] in log.column_names
+    session = log.column(names["session"]).to_numpy() if has_session else np.arange(len(row))
     numbers = np.unique(session, return_inverse=True)[1][in_data]
     row = row[in_data]
     query = np.searchsorted(data.indptr, row, side="right") - 1
@@ -253,16 +250,10 @@ def clicks_from_log(
     query, numbers = query[order], numbers[order]
     new = np.concatenate(([True], (query[1:] != query[:-1]) | (numbers[1:] != numbers[:-1])))[: len(query)]
     first = np.flatnonzero(new)
-    return ClickLog(
-        data,
-        query[first],
-        numbers[first].astype(np.int64),
-        np.append(first, len(query)).astype(np.int64),
-        row[order],
-        position[order],
-        click[order].astype(np.bool_),
-        skipped=int((~in_data).sum()),
-    )
+    indptr = np.append(first, len(query)).astype(np.int64)
+    entries = row[order], position[order], click[order].astype(np.bool_)
+    skipped = int((~in_data).sum())
+    return ClickLog(data, query[first], numbers[first].astype(np.int64), indptr, *entries, skipped=skipped)
 
 
 def _rows(table: Any, names: Mapping[str, str], data: RankingData) -> IntArray:
@@ -270,8 +261,8 @@ def _rows(table: Any, names: Mapping[str, str], data: RankingData) -> IntArray:
     if names["row_id"] in table.column_names:
         return match_rows(data.row_ids, _whole(table, names["row_id"], 0))
     if {names["query_id"], names["doc_id"]} <= set(table.column_names) and data.doc_ids is not None:
-        shown = _keys(*(table.column(names[name]).to_pylist() for name in ("query_id", "doc_id")))
-        return match_rows(_keys(data.qid.tolist(), data.doc_ids.tolist()), shown)
+        keys = _keys(*(table.column(names[name]).to_pylist() for name in ("query_id", "doc_id")))
+        return match_rows(_keys(data.qid.tolist(), data.doc_ids.tolist()), keys)
     rule = "must name its documents by row_id, or by query_id and doc_id where the data have document ids"
     columns, remedy = ", ".join(table.column_names), "Say columns={'row_id': ...}."
     raise invalid("click log", rule, columns, remedy=remedy)
@@ -300,16 +291,17 @@ def _read(table: Any) -> Any:
 
     if isinstance(table, str | os.PathLike):
         file = existing_file(table)
-        kind = WRITERS.get(file.suffix)
-        if kind is None:
-            raise invalid("a click log's file", f"must end in {' or '.join(WRITERS)}", repr(str(file)))
         try:
-            return pyarrow.parquet.read_table(file) if kind == "parquet" else pyarrow.csv.read_csv(file)
+            return pyarrow.csv.read_csv(file) if _is_csv(file) else pyarrow.parquet.read_table(file)
         except (pa.ArrowException, OSError) as error:
+            kind = file.suffix[1:]
             raise BadFileError(f"{str(file)!r} cannot be read as {kind}: {error}.", str(file)) from error
     if not hasattr(table, "__arrow_c_stream__"):
         raise invalid("a click log", "must be a table or a path", type(table).__name__)
     return pa.table(table)
 
 
-WRITERS: dict[str, str] = {".parquet": "parquet", ".csv": "csv"}
+def _is_csv(file: Path) -> bool:
+    if file.suffix not in (".parquet", ".csv"):
+        raise invalid("a click log's file", "must end in .parquet or .csv", repr(str(file)))
+    return file.suffix == ".csv"

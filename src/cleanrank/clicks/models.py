@@ -6,51 +6,33 @@ Users click what they examine and find relevant. Of a document with grade s on a
 
 with eps = 0 (``way="first"``) or .1 (``way="second"``). Position-based users (``pbm``, ``trust``) examine
 each rank with a probability of its own; cascade users (``cascade``, ``ccm``) go down the list and stop.
-Entries are the documents shown, in rank order, list by list, cut by ``indptr``.
+Entries are the documents shown, in rank order, list by list, cut by ``indptr``; ``r`` is P(relevant) of each.
+
+A click model has a ``name``, the ``noise`` eps, ``draw`` for the clicks of one pass over the lists, and
+``chances``: (b, w) with P(click on an entry | clicks above it) = b + w r.
 """
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.jit import has_numba
-from cleanrank.types import FloatArray, IntArray
+from cleanrank.jit import kernel
+from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_number, one_of
 
 EXAMINATION = (0.68, 0.61, 0.48, 0.34, 0.28, 0.20, 0.11, 0.10, 0.08, 0.06)
 WAYS = {"first": 0.0, "second": 0.1}
 CCM = (0.95, 0.30, 0.05)
+# Walks are compiled when first used: importing the models must not load numba.
+compiled = functools.cache(kernel())
 
 Clicks: TypeAlias = npt.NDArray[np.bool_]
-
-
-class ClickModel(Protocol):
-    """How users treat a ranked list; ``r`` is P(relevant) of each entry."""
-
-    @property
-    def name(self) -> str:
-        """The family's name."""
-        ...
-
-    @property
-    def noise(self) -> float:
-        """The eps of P(r = 1 | s)."""
-        ...
-
-    def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
-        """Draws the clicks of one pass over the lists."""
-        ...
-
-    def chances(
-        self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
-    ) -> tuple[FloatArray, FloatArray]:
-        """(b, w) with P(click on an entry | clicks above it) = b + w r."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -116,24 +98,21 @@ class CascadeModel:
 
     def draw(self, r: FloatArray, position: IntArray, indptr: IntArray, rng: np.random.Generator) -> Clicks:
         """Draws the clicks of one pass over the lists."""
-        from cleanrank.clicks import _walks
-
         clicks = np.zeros(len(r), dtype=np.bool_)
         look, leave = rng.random(len(r)), rng.random(len(r))
-        # The same clicks without numba, only slower.
-        walk = _walks.walk if has_numba() else _walks.walk_numpy
-        walk(r, indptr, look, leave, *self.goes_on, clicks)
+        compiled(walk)(r, indptr, look, leave, *self.goes_on, clicks)
         return clicks
 
     def chances(
         self, r: FloatArray, position: IntArray, indptr: IntArray, clicks: Clicks
     ) -> tuple[FloatArray, FloatArray]:
         """(0, w) with w = P(examined | the clicks above); takes the relevance of those above as known."""
-        from cleanrank.clicks._walks import examined_given_clicks
-
         weight = np.empty(len(r))
-        examined_given_clicks(r, clicks, indptr, *self.goes_on, weight)
+        compiled(examined_given_clicks)(r, clicks, indptr, *self.goes_on, weight)
         return np.zeros(len(r)), weight
+
+
+ClickModel: TypeAlias = PositionModel | CascadeModel
 
 
 def pbm(
@@ -188,20 +167,24 @@ def ccm(
     return CascadeModel("ccm", _noise(way, noise), (a1, a2, a3))
 
 
-def make_click_model(name: str, options: Mapping[str, Any] | None = None) -> ClickModel:
-    """A click model by the name of its family.
+def make_click_model(model: str | ClickModel, options: Mapping[str, Any] | None = None) -> ClickModel:
+    """A click model by the name of its family, or as it is; ``options`` go with a name.
 
     >>> make_click_model("ccm", {"a1": 1.0, "a2": 0.0, "a3": 0.0}).goes_on
     (1.0, 0.0, 0.0)
     """
-    family = CLICK_MODELS[one_of("click model", name, CLICK_MODELS)]
+    if not isinstance(model, str):
+        if options:
+            raise invalid("options", "go with a named model, not with a click model", dict(options))
+        return model
+    family = CLICK_MODELS[one_of("click model", model, CLICK_MODELS)]
     takes = inspect.signature(family).parameters
     for option in options or {}:
-        one_of(f"option of click model {name!r}", option, takes)
+        one_of(f"option of click model {model!r}", option, takes)
     try:
         return family(**(options or {}))
     except TypeError as error:
-        subject = f"options of click model {name!r}"
+        subject = f"options of click model {model!r}"
         raise invalid(subject, "must have fitting types", options, remedy=f"({error})") from error
 
 
@@ -232,6 +215,43 @@ def probabilities(name: str, values: Sequence[float]) -> tuple[float, ...]:
     if p.ndim != 1 or not len(p) or not ((p >= 0) & (p <= 1)).all():
         raise invalid(name, "must lie in [0, 1]", values)
     return tuple(float(v) for v in p)
+
+
+def walk(
+    r: FloatArray,
+    indptr: IntArray,
+    look: FloatArray,
+    leave: FloatArray,
+    a1: float,
+    a2: float,
+    a3: float,
+    out: Array,
+) -> None:
+    """Clicks of users who go down a list one by one; ``look`` and ``leave`` are draws from [0, 1)."""
+    for q in range(len(indptr) - 1):
+        examined = True
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = False
+            if not examined:
+                continue
+            out[i] = look[i] < r[i]
+            goes_on = a2 * (1 - r[i]) + a3 * r[i] if out[i] else a1
+            examined = leave[i] < goes_on
+
+
+def examined_given_clicks(
+    r: FloatArray, clicks: Array, indptr: IntArray, a1: float, a2: float, a3: float, out: FloatArray
+) -> None:
+    """P(entry examined | the clicks above it): Bayes' rule from the top of each list down."""
+    for q in range(len(indptr) - 1):
+        e = 1.0
+        for i in range(indptr[q], indptr[q + 1]):
+            out[i] = e
+            if clicks[i]:
+                e = a2 * (1 - r[i]) + a3 * r[i]
+            else:
+                unseen = 1 - e * r[i]
+                e = a1 * e * (1 - r[i]) / unseen if unseen > 0 else 0.0
 
 
 CLICK_MODELS: dict[str, Callable[..., ClickModel]] = {

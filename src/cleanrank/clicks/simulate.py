@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.clicks.logs import ClickLog
-from cleanrank.clicks.models import ClickModel, Clicks, make_click_model, probabilities, relevance
+from cleanrank.clicks.models import ClickModel, make_click_model, probabilities, relevance
 from cleanrank.errors import invalid
 from cleanrank.ragged import indptr_of, rank_order
 from cleanrank.types import FloatArray, IntArray, RankingData
@@ -86,8 +86,7 @@ def click_sessions(
     queries = np.arange(data.n_queries)
     for session in range(sessions):
         # Draws of its own, so that more sessions leave the first ones as they were.
-        clicks = lists.clicks(queries, np.random.default_rng((seed, session)))
-        yield lists.log(queries, session, clicks, seed)
+        yield lists.log(queries, session, np.random.default_rng((seed, session)), seed)
 
 
 def static_clicks(
@@ -125,7 +124,7 @@ def online_clicks(
         count = empty_draws = 0
         while count < lists:
             queries = rng.integers(0, data.n_queries, lists)
-            log = drawn.log(queries, step, drawn.clicks(queries, rng), seed)
+            log = drawn.log(queries, step, rng, seed)
             if skip_empty:
                 log = log.select_lists(log.clicks_per_list > 0)
             log = log.select_lists(np.arange(log.n_lists) < lists - count)
@@ -163,10 +162,7 @@ class _Lists:
         top_grade: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> "_Lists":
-        if isinstance(model, str):
-            model = make_click_model(model, options)
-        elif options:
-            raise invalid("options", "go with a named model, not with a click model", dict(options))
+        users = make_click_model(model, options)
         if cutoff is not None:
             check_integer("cutoff", cutoff, least=1)
         row = shown_order(data, scores)
@@ -176,21 +172,16 @@ class _Lists:
             row, position = row[position <= cutoff], position[position <= cutoff]
             lengths = np.minimum(lengths, cutoff)
         top = max(1, data.n_grades - 1) if top_grade is None else top_grade
-        r = relevance(data.y[row], top, model.noise)
-        return cls(data, model, flip_rates(flip), top, row, position, indptr_of(lengths), r)
+        r = relevance(data.y[row], top, users.noise)
+        return cls(data, users, flip_rates(flip), top, row, position, indptr_of(lengths), r)
 
-    def clicks(self, queries: IntArray, rng: np.random.Generator) -> Clicks:
-        """Draws clicks, then flips them."""
+    def log(self, queries: IntArray, session: int, rng: np.random.Generator, seed: int) -> ClickLog:
+        """The lists of ``queries`` with clicks that are drawn, then flipped."""
         at, indptr = self._entries(queries)
         clicks = self.model.draw(self.r[at], self.position[at], indptr, rng)
         if any(self.flip):
             lost, false = self.flip
             clicks = clicks ^ (rng.random(len(clicks)) < np.where(clicks, lost, false))
-        return clicks
-
-    def log(self, queries: IntArray, session: int, clicks: Clicks, seed: int) -> ClickLog:
-        """The lists of ``queries`` with their clicks."""
-        at, indptr = self._entries(queries)
         settings = {
             "model": self.model.name,
             "parameters": {k: v for k, v in vars(self.model).items() if k != "name"},

@@ -6,13 +6,11 @@ the size, modification time, change time and inode of every file (side files too
 parser are the same.
 
 Every read checks the description (CRC-32), the length and header of every array, and a checksum over all
-bytes of all arrays: XOR and sum of the 64-bit words of each block of 1 MiB, and a CRC-32 over the blocks.
-Changed, torn and zeroed bytes are found that way; words that change places within a block are not. An entry
-that fails a check counts as absent and is written anew.
+bytes of all arrays: XOR and sum of the 64-bit words of each block of 1 MiB, and a CRC-32 over the blocks. An
+entry that fails a check counts as absent and is written anew.
 
 Entries appear whole or not at all (a folder is renamed into place), so several processes may share the cache.
-Where it cannot be written, files are read without it. Nothing is removed by itself except an entry that a
-newer one replaces; the folder may be deleted at any time.
+Where it cannot be written, files are read without it. The folder may be deleted at any time.
 """
 
 import contextlib
@@ -55,10 +53,8 @@ class Entry:
         paths = [str(Path(os.path.abspath(path))) for path in files]
         key = json.dumps([paths, sorted(options.items())])
         name = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        return cls(cache_folder() / name, tuple(files), {"key": key, "files": _stamps(files), **_VERSIONS})
-
-
-_VERSIONS = {"parser": PARSER_VERSION, "byteorder": sys.byteorder}
+        state = {"key": key, "files": _stamps(files), "parser": PARSER_VERSION, "byteorder": sys.byteorder}
+        return cls(cache_folder() / name, tuple(files), state)
 
 
 def cache_folder() -> Path:
@@ -107,15 +103,17 @@ def _described(folder: Path) -> dict[str, Any]:
 
 def _mapped(folder: Path, name: str, facts: Mapping[str, Any]) -> Array:
     path = folder / f"{name}.npy"
-    if path.stat().st_size != facts["bytes"]:
-        raise ValueError("an array is too short or too long")
     empty = 0 in facts["shape"]
     array: Array = np.load(path, mmap_mode=None if empty else "r", allow_pickle=False)
-    if array.dtype.str != facts["dtype"] or list(array.shape) != facts["shape"]:
-        raise ValueError("an array has another type or shape")
-    if checksum(array) != facts["checksum"]:
+    if facts != _facts(path, array):
         raise ValueError("an array is damaged")
     return np.asarray(array)
+
+
+def _facts(path: Path, array: Array) -> dict[str, Any]:
+    """What must stay the same of an array in a file."""
+    shape, size = list(array.shape), path.stat().st_size
+    return {"dtype": array.dtype.str, "shape": shape, "bytes": size, "checksum": checksum(array)}
 
 
 def checksum(array: Array) -> int:
@@ -172,12 +170,7 @@ def _write(folder: Path, entry: Entry, columns: Mapping[str, Any]) -> None:
     facts = {}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-        facts[name] = {
-            "dtype": array.dtype.str,
-            "shape": list(array.shape),
-            "bytes": (folder / f"{name}.npy").stat().st_size,
-            "checksum": checksum(array),
-        }
+        facts[name] = _facts(folder / f"{name}.npy", array)
     body = json.dumps({**entry.state, "arrays": facts, "shape": list(X.shape)}).encode()
     (folder / DESCRIPTION).write_bytes(body + f"\n{zlib.crc32(body):08x}".encode())
 

@@ -1,7 +1,7 @@
 """Counts a data set on this machine and compares it with its published figures."""
 
 import json
-import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.data.catalogue import PARTS, Fact, Location, Root, find, part_files, part_name, read_part
+from cleanrank.data.newsgroups import read_newsgroups
 from cleanrank.errors import BadFileError
 from cleanrank.types import Array, IntArray, RankingData
 
-BLOCK_ROWS = 65_536
 IN_TWO_PARTS = "queries in two parts"
 NOT_TESTED_BEFORE = "validation queries not tested one fold earlier"
 Counts: TypeAlias = dict[tuple[str, int | None], dict[str, int]]
@@ -24,13 +24,10 @@ class Check:
     """One statistic, as published and as counted.
 
     Attributes:
-        dataset: the data set.
         part: what was counted: "all", "train", "fold 2 test", ...
-        what: the statistic.
         published: the published figure; None when there is none.
         counted: the figure on this machine; None when the part is not there.
         verdict: "ok", "differs", "not published" or "not at hand".
-        source: where the figure was published.
         form: empty for the whole set, else what part or form of it was counted.
     """
 
@@ -88,7 +85,12 @@ class _Tally:
 
     @classmethod
     def of(cls, data: RankingData) -> "_Tally":
-        return cls(set(data.query_ids.tolist()), data.n_docs, _used(data.X), np.bincount(data.y))
+        X: Any = data.X
+        if isinstance(X, np.ndarray):
+            used: Array = np.asarray(X.any(axis=0))
+        else:
+            used = np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
+        return cls(set(data.query_ids.tolist()), data.n_docs, used, np.bincount(data.y))
 
 
 def _count_letor(at: Location, cache: bool) -> Counts:
@@ -112,16 +114,6 @@ def _count_letor(at: Location, cache: bool) -> Counts:
     return counts
 
 
-def _used(X: Any) -> Array:
-    """Which columns hold a value other than 0; blocks of rows keep the memory small."""
-    if not isinstance(X, np.ndarray):
-        return np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
-    used = np.zeros(X.shape[1], dtype=np.bool_)
-    for start in range(0, len(X), BLOCK_ROWS):
-        used |= np.any(X[start : start + BLOCK_ROWS] != 0, axis=0)
-    return used
-
-
 def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
     queries = set().union(*(tally.queries for tally in tallies))
     most = max(len(tally.grades) for tally in tallies)
@@ -138,31 +130,18 @@ def _summed(tallies: list[_Tally], features_used: bool) -> dict[str, int]:
 
 
 def _count_text(at: Location, _cache: bool) -> Counts:
-    files = part_files(at, "all")
-    names = list(_members(files[0]) if len(files) == 1 else _files_below(files))
-    parts = [name.split("/")[-3].rpartition("-")[2] for name in names]
+    documents = read_newsgroups(part_files(at, "all"))
+    parts = Counter(document.part for document in documents)
+    groups = {document.group for document in documents}
     return {
-        ("all", None): {"documents": len(names), "groups": len({name.split("/")[-2] for name in names})},
-        **{(part, None): {"documents": parts.count(part)} for part in ("train", "test")},
+        ("all", None): {"documents": len(documents), "groups": len(groups)},
+        **{(part, None): {"documents": parts[part]} for part in ("train", "test")},
     }
 
 
-def _members(archive: Path) -> Iterator[str]:
-    try:
-        with tarfile.open(archive, "r|*") as tar:
-            yield from (member.name for member in tar if member.isfile() and member.name.count("/") >= 2)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise BadFileError(f"{str(archive)!r} cannot be unpacked: {error}.", str(archive)) from error
-
-
-def _files_below(folders: list[Path]) -> Iterator[str]:
-    for folder in folders:
-        yield from (f"{folder.name}/{file.parent.name}/{file.name}" for file in folder.glob("*/*"))
-
-
 def _count_ratings(at: Location, _cache: bool) -> Counts:
-    table = _table(part_files(at, "all")[0], ("user", "item", "rating", "time"), "\t")
-    return {("all", None): {"ratings": table.num_rows, **_distinct(table, users="user", items="item")}}
+    file, names = part_files(at, "all")[0], ("users", "items", "rating", "time")
+    return {("all", None): _count_table(file, names, "\t", "ratings", counted=2)}
 
 
 def _count_behaviours(at: Location, _cache: bool) -> Counts:
@@ -173,9 +152,8 @@ def _count_behaviours(at: Location, _cache: bool) -> Counts:
         with files[0].open("rb") as stream:
             blocks = iter(lambda: stream.read(1 << 20), b"")
             return {("all", None): {"rows": sum(block.count(b"\n") for block in blocks)}}
-    table = _table(files[0], ("user", "item", "category", "behaviour", "time"), ",")
-    kinds = _distinct(table, users="user", items="item", categories="category")
-    return {("all", None): {"rows": table.num_rows, **kinds}}
+    names = ("users", "items", "categories", "behaviour", "time")
+    return {("all", None): _count_table(files[0], names, ",", "rows", counted=3)}
 
 
 def _count_sessions(train: Path, test: Path) -> Counts:
@@ -205,24 +183,21 @@ def _sessions(file: Path, items_of: Callable[[Any], Any]) -> Iterator[list[int]]
             yield session
 
 
-def _table(file: Path, names: tuple[str, ...], delimiter: str) -> Any:
+def _count_table(
+    file: Path, names: tuple[str, ...], delimiter: str, rows: str, *, counted: int
+) -> dict[str, int]:
+    """The rows of a table without a header, and the different values of its first ``counted`` columns."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.csv
 
+    read = pyarrow.csv.ReadOptions(column_names=list(names))
     try:
-        return pyarrow.csv.read_csv(
-            file,
-            read_options=pyarrow.csv.ReadOptions(column_names=list(names)),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-        )
+        table = pyarrow.csv.read_csv(file, read, pyarrow.csv.ParseOptions(delimiter=delimiter))
     except (pa.ArrowException, OSError) as error:
         raise BadFileError(f"{str(file)!r} cannot be read: {error}.", str(file)) from error
-
-
-def _distinct(table: Any, **columns: str) -> dict[str, int]:
-    import pyarrow.compute as pc
-
-    return {what: int(pc.count_distinct(table.column(name)).as_py()) for what, name in columns.items()}
+    different = {name: pc.count_distinct(table.column(name)).as_py() for name in names[:counted]}
+    return {rows: table.num_rows, **different}
 
 
 COUNTERS: Mapping[str, Callable[[Location, bool], Counts]] = {

@@ -19,16 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.files import existing_file, first_bytes, written_whole
-from cleanrank.errors import (
-    BadFileError,
-    InvalidInputError,
-    MissingExtraError,
-    UnknownNameError,
-    error_text,
-    invalid,
-)
+from cleanrank.errors import BadFileError, InvalidInputError, MissingExtraError, UnknownNameError, invalid
+from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import one_of
 
@@ -37,6 +30,7 @@ BLOCK_ROWS = 1024
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 KINDS = ("pandas", "polars", "arrow")
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def from_frame(
@@ -70,9 +64,9 @@ def from_frame(
     """
     if isinstance(features, str):
         raise invalid("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
-    columns = {"label": label, "qid": qid, "gains": gains, "doc_id": doc_id, "weight": weight}
-    columns["position"] = position
-    roles = {role: str(name) for role, name in columns.items() if name is not None}
+    optional = {"gains": gains, "doc_id": doc_id, "weight": weight, "position": position}
+    named = {"label": label, "qid": qid, **optional}
+    roles = {role: str(name) for role, name in named.items() if name is not None}
     table = _table(df, [*roles.values(), *(features or ())])
     names = table.column_names
     if len(set(names)) < len(names):
@@ -88,9 +82,10 @@ def from_frame(
     def numbers(role: str) -> Array | None:
         return _numbers(table, roles[role]) if role in roles else None
 
+    _refuse_null(table.column(roles["label"]), roles["label"], "labels")
     return from_arrays(
         _matrix(table, features),
-        _labels(table, roles["label"]),
+        _numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."),
         qid=_ids(table, roles["qid"]),
         gains=numbers("gains"),
         doc_ids=_strings(table, roles["doc_id"]) if "doc_id" in roles else None,
@@ -121,9 +116,8 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     try:
         import polars
     except ImportError as error:
-        raise MissingExtraError(
-            "this needs polars, which is not installed. Install it with: pip install polars"
-        ) from error
+        words = "this needs polars, which is not installed. Install it with: pip install polars"
+        raise MissingExtraError(words) from error
     return polars.from_arrow(table)
 
 
@@ -166,9 +160,8 @@ def read_csv(
     except (pa.ArrowException, OSError):
         table = _read_csv_slowly(file, options)
     if not table.num_rows:
-        raise BadFileError(
-            f"{str(file)!r} must hold at least one row below its header; it has none.", str(file)
-        )
+        words = "must hold at least one row below its header; it has none"
+        raise BadFileError(f"{str(file)!r} {words}.", str(file))
     return _from_file(table, file, label, qid, columns)
 
 
@@ -194,11 +187,8 @@ def write_csv(data: RankingData, path: PathLike) -> None:
     if Path(path).suffix == ".xz":
         raise invalid("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
     codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(path).suffix)
-    with written_whole(path) as part, pa.OSFile(str(part), "wb") as file:
-        stream = pa.CompressedOutputStream(file, codec) if codec else file
+    with written_whole(path) as part, pa.output_stream(str(part), compression=codec) as stream:
         pyarrow.csv.write_csv(_to_table(data), stream)
-        if codec:
-            stream.close()
 
 
 def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
@@ -283,7 +273,7 @@ def _table(df: Any, names: Sequence[str]) -> Any:
             return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
     rule = "must be a pandas, polars or pyarrow table or have the Arrow C stream interface"
     remedy = "Collect it first: df.collect()." if hasattr(df, "collect") else "Arrays go into from_arrays."
-    raise InvalidInputError(error_text("a frame", rule, type(df).__name__, remedy=remedy))
+    raise invalid("a frame", rule, type(df).__name__, remedy=remedy)
 
 
 def _existing_column(names: Sequence[str], name: str, argument: str) -> str:
@@ -297,23 +287,22 @@ def _existing_column(names: Sequence[str], name: str, argument: str) -> str:
 
 def _plain(column: Any) -> Any:
     """A column without dictionary encoding and with one kind of string."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    encoded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
     plain = pa.large_string() if _is_text(kind) else kind
-    if not pa.types.is_dictionary(column.type):
+    if not encoded:
         return column.cast(plain)
     chunks = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(chunks, type=plain)
 
 
 def _is_text(kind: Any) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind).startswith("string_view")
-    )
+    return str(kind) in ("string", "large_string", "string_view")
 
 
 def _is_number(kind: Any) -> bool:
-    ours = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(is_(kind) for is_ in ours) or pa.types.is_null(kind)
+    kinds = ("integer", "floating", "boolean", "decimal", "null")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in kinds)
 
 
 def _numbers(table: Any, name: str, remedy: str = "") -> Array:
@@ -322,7 +311,8 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
     if not _is_number(column.type):
         value, at = f"type {column.type}", ""
         if _is_text(column.type):
-            row = _first_non_number(column)
+            bad = pc.invert(pc.fill_null(pc.match_substring_regex(column, NUMBER), True))
+            row = max(int(pc.index(bad, True).as_py()), 0)
             value, at = f"{column[row].as_py()!r}", f"row {row}"
         raise invalid(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
     if pa.types.is_boolean(column.type):
@@ -330,12 +320,6 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
     elif not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy())
-
-
-def _first_non_number(column: Any) -> int:
-    shape = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
-    bad = pc.invert(pc.fill_null(pc.match_substring_regex(column, shape), True))
-    return max(int(pc.index(bad, True).as_py()), 0)
 
 
 def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -358,11 +342,6 @@ def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
     return X
 
 
-def _labels(table: Any, name: str) -> Array:
-    _refuse_null(table.column(name), name, "labels")
-    return _numbers(table, name, "Map the grades to 0, 1, 2, ... first.")
-
-
 def _refuse_null(column: Any, name: str, what: str) -> None:
     if column.null_count:
         row = int(pc.index(column.is_null(), True).as_py())
@@ -379,8 +358,8 @@ def _ids(table: Any, name: str) -> Array:
         subject, rule = f"query ids (column {name!r})", "must be whole numbers or strings"
         raise invalid(subject, rule, f"type {column.type}", remedy="Convert it first.")
     coded = pa.chunked_array(column.chunks, type=column.type).combine_chunks().dictionary_encode()
-    names = np.asarray(coded.dictionary.to_pylist(), dtype=str)
-    return names[coded.indices.to_numpy()] if len(names) else np.zeros(0, dtype="U1")
+    ids: Array = np.asarray(coded.dictionary.to_pylist(), dtype=str)[coded.indices.to_numpy()]
+    return ids
 
 
 def _strings(table: Any, name: str) -> Array:

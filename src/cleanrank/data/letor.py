@@ -47,6 +47,7 @@ from cleanrank.validation import check_integer, check_n_jobs
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 SIDES = ("query", "weight", "position")
+NO_ROWS = re.compile(rb"(?:[ \t]*(?:#[^\n]*|\r)?\n)*")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -87,10 +88,10 @@ def read_letor(
     >>> data.X.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.25, 3.0, 0.0]], ['GX-1', 'GX-2'])
     """
-    given: Any = [path] if isinstance(path, str | os.PathLike) else path
-    if not isinstance(given, Iterable) or isinstance(given, bytes):
+    several: Any = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(several, Iterable) or isinstance(several, bytes):
         raise invalid("path", "must be a path or a list of paths", repr(path))
-    paths = [existing_file(each) for each in given]
+    paths = [existing_file(each) for each in several]
     if not paths:
         raise invalid("paths", "must name at least one file", "none")
     if dense not in (True, False, None):
@@ -111,8 +112,7 @@ def read_letor(
             cached.store(entry, columns)
     elif progress is not None:
         progress(1, 1)
-    names = None if feature_names is None else tuple(feature_names)
-    return RankingData(**columns, feature_names=names)
+    return RankingData(**columns, feature_names=None if feature_names is None else tuple(feature_names))
 
 
 def _parse(
@@ -123,7 +123,7 @@ def _parse(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """The columns of RankingData; the compiled parser is imported here, so that a cached read stays light."""
-    from cleanrank.data._letor import reader
+    from cleanrank.data import _letor_reader as reader
 
     texts = [open_texts(path) for path in paths]
     expects_qid = _names_queries(texts, sides)
@@ -143,9 +143,10 @@ def _names_queries(texts: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, 
     """Whether rows name their query, going by the first row of each file."""
     named = []
     for parts, side in zip(texts, sides, strict=True):
-        text, row = next(((t, r) for t in parts if (r := _first_row(t)) is not None), (parts[0], None))
-        if row is None:
+        text = next((text for text in parts if _first_row(text) < text.end), None)
+        if text is None:
             continue
+        row = _first_row(text)
         words = re.split(rb"[ \t]+", text.raw[row : text.line_end(row)].split(b"#")[0].strip(b" \t\r"))
         named.append(len(words) > 1 and words[1].startswith(b"qid:"))
         if not named[-1] and side["query"] is None:
@@ -161,15 +162,10 @@ def _names_queries(texts: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, 
     return all(named)
 
 
-def _first_row(text: Any) -> int | None:
-    at: int = text.start
-    while at < text.end:
-        end = text.line_end(at)
-        line = text.raw[at:end].lstrip(b" \t")
-        if not (line.startswith(b"#") or line in (b"", b"\r")):
-            return at
-        at = end + 1
-    return None
+def _first_row(text: Any) -> int:
+    """Where the first row starts; the end of the text if it has none."""
+    no_rows = NO_ROWS.match(text.raw, text.start, text.end)
+    return text.start if no_rows is None else no_rows.end()
 
 
 def side_file(path: Path, kind: str) -> Path | None:
@@ -226,14 +222,14 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
 
     >>> import tempfile
-    >>> from cleanrank.data.arrays import from_arrays
+    >>> from cleanrank.ragged import from_arrays
     >>> data = from_arrays([[0.1, 3.0], [1e-7, float("nan")]], [2, 0], qid=["a", "a"], doc_ids=["x", "y"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(write_letor(data, Path(folder) / "a.txt").read_text().strip())
     2 qid:a 1:0.1 2:3 #docid = x
     0 qid:a 1:1e-7 2:nan #docid = y
     """
-    from cleanrank.data._letor.writer import check_writable, letor_blocks
+    from cleanrank.data._letor_writer import check_writable, letor_blocks
 
     check_writable(data)
     target = Path(path)

@@ -19,8 +19,9 @@ import numpy as np
 
 from cleanrank.data.split import Splits
 from cleanrank.errors import BadFileError, invalid
+from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, IntArray, RankingData
-from cleanrank.validation import check_integer, one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 PLACE = re.compile(r"(?:\./)?20news-bydate-(train|test)/(\w[\w.-]*)/(\w[\w.-]*)")
 # The largest posting has 160 kB and all have 36 MB: what is far beyond is no posting.
@@ -115,16 +116,14 @@ def make_splits(
         documents: postings of both parts.
         terms: number of words, the most frequent ones of the training documents.
         weighting: "counts" or "tfidf".
-        share: the share of every group's training documents that is used, validation ones included; it keeps
-            the proportion of relevant documents. Test lists are always whole.
+        share: the share of every group's training documents that is used, validation ones included.
         negatives: how many documents of other groups a training or validation list holds for each of its own;
-            0 keeps all. Fewer than there are make relevant documents more frequent than they are.
+            0 keeps all. Test lists are always whole.
         validation: the share of every group's training documents that is taken for validation.
         seed: same seed, same splits.
     """
-    for name, value in (("share", share), ("validation", validation)):
-        if not 0 < value <= 1 or (name == "validation" and value == 1):
-            raise invalid(name, "must lie between 0 and 1", value)
+    check_number("share", share, above=0, most=1)
+    check_number("validation", validation, above=0, below=1)
     check_integer("terms", terms, least=1)
     check_integer("negatives", negatives, least=0)
     settings = WEIGHTINGS[one_of("weighting", weighting, WEIGHTINGS)]
@@ -133,11 +132,11 @@ def make_splits(
     test = _shuffled(documents, "test", rng)
     groups = sorted({d.group for d in train})
     vectoriser = _fitted(train, terms, settings)
-    ranked = [
+    training, validating, testing = (
         _lists(part, vectoriser, groups, kept, rng)
         for part, kept in ((train, negatives), (held_out, negatives), (test, 0))
-    ]
-    return Splits(ranked[0], ranked[1], ranked[2], made_validation=True)
+    )
+    return Splits(training, validating, testing, made_validation=True)
 
 
 def _shuffled(documents: Sequence[Document], part: str, rng: np.random.Generator) -> list[Document]:
@@ -180,12 +179,10 @@ def _lists(
     rows = [_drawn(group == each, negatives, rng) for each in groups]
     everything = np.concatenate(rows)
     relevant: Array = np.concatenate([group[r] == each for r, each in zip(rows, groups, strict=True)])
-    return RankingData(
-        X=counted[everything],
-        y=relevant.astype(np.int32),
-        indptr=np.concatenate(([0], np.cumsum([len(r) for r in rows]))),
-        query_ids=np.array(groups),
-        row_ids=np.arange(len(everything)),
+    return from_arrays(
+        counted[everything],
+        relevant,
+        qid=np.repeat(groups, [len(r) for r in rows]),
         doc_ids=np.array([f"{d.group}/{d.name}" for d in documents])[everything],
         feature_names=tuple(vectoriser.get_feature_names_out()),
     )
@@ -200,7 +197,4 @@ def _drawn(relevant: Array, negatives: int, rng: np.random.Generator) -> IntArra
 
 
 # How a document's words weigh, as settings of scikit-learn's TfidfVectorizer.
-WEIGHTINGS: dict[str, Mapping[str, Any]] = {
-    "counts": {"use_idf": False, "norm": None},
-    "tfidf": {},
-}
+WEIGHTINGS: dict[str, Mapping[str, Any]] = {"counts": {"use_idf": False, "norm": None}, "tfidf": {}}

@@ -19,11 +19,7 @@ from cleanrank.validation import is_integer
 class Splits:
     """Training, validation and test data; unpacks as ``train, validation, test = splits``.
 
-    Attributes:
-        train: for fitting.
-        validation: for choosing parameters and the number of trees.
-        test: for reporting.
-        made_validation: whether the validation queries were taken out of the shipped training part.
+    ``made_validation`` says whether the validation queries were taken out of the shipped training part.
     """
 
     train: RankingData

@@ -12,13 +12,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.ragged import indptr_of
+from cleanrank.ragged import from_arrays, indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
@@ -32,18 +32,11 @@ Float32: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Shape:
-    """The outline of a data set.
+    """The published outline of a data set: columns, log-normal list lengths, shares of the grades.
 
-    Attributes:
-        n_queries: number of queries.
-        n_features: number of columns.
-        docs: mean documents per query.
-        spread: standard deviation of the logarithm of documents per query.
-        grades: shares of grade 0, 1, ...
-        source: where the outline was published.
+    ``docs`` is the mean of the documents per query, ``spread`` the standard deviation of their logarithm.
     """
 
-    n_queries: int
     n_features: int
     docs: float
     spread: float
@@ -68,48 +61,16 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What determines the rows; ``indptr`` runs to the end of the last block, past ``n_queries``."""
+    """What determines the rows; ``indptr`` runs to the end of the last block of queries."""
 
     seed: int
-    n_queries: int
     indptr: IntArray
-    grades: tuple[float, ...]
     signal: float
     n_features: int
     columns: _Columns
     cuts: FloatArray
     centre: float
     scale: float
-
-
-@overload
-def make_ranking(
-    n_queries: int = ...,
-    n_features: int | None = ...,
-    *,
-    docs_per_query: float | tuple[float, float] | None = ...,
-    grades: Sequence[float] | None = ...,
-    signal: float = ...,
-    shape: str = ...,
-    seed: int = ...,
-    n_jobs: int | None = ...,
-    return_utility: Literal[False] = ...,
-) -> RankingData: ...
-
-
-@overload
-def make_ranking(
-    n_queries: int = ...,
-    n_features: int | None = ...,
-    *,
-    docs_per_query: float | tuple[float, float] | None = ...,
-    grades: Sequence[float] | None = ...,
-    signal: float = ...,
-    shape: str = ...,
-    seed: int = ...,
-    n_jobs: int | None = ...,
-    return_utility: Literal[True],
-) -> tuple[RankingData, FloatArray]: ...
 
 
 def make_ranking(
@@ -122,8 +83,7 @@ def make_ranking(
     shape: str = "mslr",
     seed: int = 0,
     n_jobs: int | None = 1,
-    return_utility: bool = False,
-) -> RankingData | tuple[RankingData, FloatArray]:
+) -> RankingData:
     """A synthetic data set of web-search shape; nothing in it was ever judged by a person.
 
     Args:
@@ -137,18 +97,13 @@ def make_ranking(
             values are made up all the same.
         seed: same seed, same data.
         n_jobs: threads; -1 or None means all. The result is the same for any number.
-        return_utility: whether to return the utility of every row, before the judge's noise, as well.
-
-    Returns:
-        The data, or (data, utility).
 
     >>> make_ranking(20, 8, docs_per_query=30, seed=1)
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
     """
     check_n_jobs(n_jobs)
     plan = _plan(n_queries, n_features, docs_per_query, grades, signal, shape, seed)
-    made = _piece(plan, 0, plan.n_queries, n_jobs)
-    return made if return_utility else made[0]
+    return _piece(plan, 0, n_queries, n_jobs)[0]
 
 
 def make_ranking_chunks(
@@ -189,8 +144,8 @@ def make_haddad(
     """
     one_of("theta", theta, THETAS)
     check_seed(seed)
-    for name, n in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
-        check_integer(name, n, least=1)
+    for name, size in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
+        check_integer(name, size, least=1)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
     thetas = rng.standard_normal((n_queries, dim))
@@ -199,14 +154,7 @@ def make_haddad(
     X = rng.standard_normal((n_queries, n_docs, dim))
     logit = np.einsum("qnd,qd->qn", X, thetas)
     y = rng.random((n_queries, n_docs)) < 1 / (1 + np.exp(-logit))
-    n = n_queries * n_docs
-    return RankingData(
-        X=X.reshape(n, dim).astype(np.float32),
-        y=y.reshape(n).astype(np.int32),
-        indptr=indptr_of(np.full(n_queries, n_docs)),
-        query_ids=np.arange(n_queries),
-        row_ids=np.arange(n),
-    )
+    return from_arrays(X.reshape(-1, dim), y.reshape(-1), group=np.full(n_queries, n_docs))
 
 
 def _plan(
@@ -241,9 +189,7 @@ def _plan(
     seen = _seen((utility - centre) / scale, signal, _rng(seed, CALIBRATE, 1))
     cuts = np.quantile(seen, np.clip(np.cumsum(shares)[:-1], 0, 1))
     columns = _columns(n_features, _rng(seed, STRUCTURE))
-    return _Plan(
-        seed, n_queries, indptr_of(lengths), shares, signal, n_features, columns, cuts, centre, scale
-    )
+    return _Plan(seed, indptr_of(lengths), signal, n_features, columns, cuts, centre, scale)
 
 
 def _rng(seed: int, *key: int) -> np.random.Generator:
@@ -305,18 +251,6 @@ def _fill(X: Array, plan: _Plan, z: Float32, query: Float32, lengths: IntArray, 
     np.exp(heavy, out=heavy)
 
 
-def _block(plan: _Plan, block: int, X: Array) -> tuple[npt.NDArray[np.int32], FloatArray]:
-    """Fills the rows of one block of queries; returns grades and utilities."""
-    bounds = plan.indptr[block * BLOCK : (block + 1) * BLOCK + 1]
-    lengths = np.diff(bounds)
-    rng = _rng(plan.seed, BLOCKS, block)
-    z, query = _traits(rng, lengths)
-    utility = (_utility(z) - plan.centre) / plan.scale
-    y = np.searchsorted(plan.cuts, _seen(utility, plan.signal, rng), side="right").astype(np.int32)
-    _fill(X, plan, z, query, lengths, rng)
-    return y, utility
-
-
 def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[RankingData, FloatArray]:
     """Queries ``start`` to ``end``; whole blocks are made and what lies outside is cut away."""
     blocks = range(start // BLOCK, -(-end // BLOCK))
@@ -327,8 +261,13 @@ def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[R
     utility = np.empty(stop - base)
 
     def fill(block: int) -> None:
-        rows = slice(int(plan.indptr[block * BLOCK]) - base, int(plan.indptr[(block + 1) * BLOCK]) - base)
-        y[rows], utility[rows] = _block(plan, block, X[rows])
+        bounds = plan.indptr[block * BLOCK : (block + 1) * BLOCK + 1] - base
+        rows, lengths = slice(int(bounds[0]), int(bounds[-1])), np.diff(bounds)
+        rng = _rng(plan.seed, BLOCKS, block)
+        z, query = _traits(rng, lengths)
+        utility[rows] = (_utility(z) - plan.centre) / plan.scale
+        y[rows] = np.searchsorted(plan.cuts, _seen(utility[rows], plan.signal, rng), side="right")
+        _fill(X[rows], plan, z, query, lengths, rng)
 
     if n_jobs == 1:
         for block in blocks:
@@ -349,21 +288,13 @@ def _piece(plan: _Plan, start: int, end: int, n_jobs: int | None = 1) -> tuple[R
 
 
 THETAS: tuple[str, ...] = ("per-query", "shared")
-
+MARCUZZI = "Marcuzzi et al. 2022, Tab. 1"
+NIU = "Niu et al. 2015, Tab. 1"
 SHAPES: Mapping[str, Shape] = {
-    "mslr": Shape(10_000, 136, 120.0, 0.6, (0.517, 0.325, 0.133, 0.017, 0.008), "Niu et al. 2015, Tab. 1"),
-    "yahoo": Shape(
-        29_921, 519, 23.72, 0.45, (0.2609, 0.3580, 0.2855, 0.0767, 0.0189), "Marcuzzi et al. 2022, Tab. 1"
-    ),
-    "istella": Shape(
-        10_000,
-        220,
-        2679.14,
-        0.45,
-        (0.99827, 0.00099, 0.00019, 0.00036, 0.00019),
-        "Marcuzzi et al. 2022, Tab. 1",
-    ),
-    "td2003": Shape(50, 64, 981.0, 0.1, (0.992, 0.008), "Niu et al. 2015, Tab. 1"),
-    "ohsumed": Shape(106, 45, 152.0, 0.43, (0.70, 0.16, 0.14), "Niu et al. 2015, Tab. 1"),
-    "mq2008": Shape(784, 46, 19.4, 0.73, (0.8072, 0.1316, 0.0612), "counted in the files of LETOR 4.0"),
+    "mslr": Shape(136, 120.0, 0.6, (0.517, 0.325, 0.133, 0.017, 0.008), NIU),
+    "yahoo": Shape(519, 23.72, 0.45, (0.2609, 0.3580, 0.2855, 0.0767, 0.0189), MARCUZZI),
+    "istella": Shape(220, 2679.14, 0.45, (0.99827, 0.00099, 0.00019, 0.00036, 0.00019), MARCUZZI),
+    "td2003": Shape(64, 981.0, 0.1, (0.992, 0.008), NIU),
+    "ohsumed": Shape(45, 152.0, 0.43, (0.70, 0.16, 0.14), NIU),
+    "mq2008": Shape(46, 19.4, 0.73, (0.8072, 0.1316, 0.0612), "counted in the files of LETOR 4.0"),
 }

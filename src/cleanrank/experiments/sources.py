@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cleanrank.data import catalogue
-from cleanrank.data.arrays import from_arrays
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
+from cleanrank.ragged import from_arrays
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:

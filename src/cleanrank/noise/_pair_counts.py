@@ -30,13 +30,9 @@ def pair_counts(true: Array, given: Array, indptr: IntArray) -> IntArray:
         _count_blocks(true, given, indptr, counts)
     wide = np.flatnonzero(counts[0] == WIDE)
     if len(wide):
-        _count_sorted(_as_long(true), _as_long(given), indptr, wide, counts)
+        # Rare scales are counted with one type, so that one kernel is compiled for them.
+        _count_sorted(true.astype(np.int64), given.astype(np.int64), indptr, wide, counts)
     return counts
-
-
-def _as_long(grades: Array) -> IntArray:
-    """Rare scales are counted with one type, so that one kernel is compiled for them."""
-    return grades.astype(np.int64, copy=False)
 
 
 @kernel(parallel=True)

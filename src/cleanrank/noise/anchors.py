@@ -140,17 +140,9 @@ def from_data(
     if fit_predict is not None and not reasons:
         reasons += _added_noise(data, fit_predict, read, reading.matrix, n_folds, seed)
     if reasons:
-        refused = NoiseEstimate(
-            "data",
-            None,
-            np.zeros((0, C, C)),
-            np.zeros((0, C)),
-            reading.anchors,
-            level,
-            trusted=False,
-            reasons=tuple(reasons),
-            rejected=NoiseProfile(reading.matrix, "rejected"),
-        )
+        n, why, rejected = reading.anchors, tuple(reasons), NoiseProfile(reading.matrix, "rejected")
+        no_draws = np.zeros((0, C, C)), np.zeros((0, C))
+        refused = NoiseEstimate("data", None, *no_draws, n, level, None, False, why, rejected)
         if strict:
             _ = refused.matrix
         return refused

@@ -51,9 +51,6 @@ class DawidSkene:
         matrices: (A, C, C), row-stochastic; rows are true grades.
         proportions: (C,), shares of true grades.
         posterior: (I, C), probability of every true grade, item by item in the order of ``items``.
-        items: the items' names.
-        log_likelihood: of the judgements.
-        iterations: until it stood still.
     """
 
     annotators: Array
@@ -99,23 +96,22 @@ def from_repeated(
     if not (judged.per_item.sum(axis=1) > 1).any():
         raise invalid("judgements", "must hold two judgements of some item", "none")
     model = _model(judged, model)
-    if model == "dawid-skene":
-        by_annotator, r = _gibbs_annotators(judged, draws, seed)
-        share = np.bincount(judged.annotator) / len(judged)
-        T = np.einsum("a,sacd->scd", share, by_annotator)
-        reasons = _exchanged(T.mean(axis=0))
-        trusted = not reasons
-    elif model == "pooled":
-        prior = weak_prior(judged.n_grades)
-        T, r = _gibbs_pooled(judged, draws, seed, lambda seen, rng: _dirichlet(seen + prior, rng))
-        reasons = _exchanged(T.mean(axis=0))
-        trusted = not reasons
-    else:
+    if model == "family":
         assumed = family or "uniform"
         pattern = make_profile(assumed, 1.0, judged.n_grades).matrix
         T, r = _gibbs_pooled(judged, draws, seed, _one_rate(pattern))
         reasons, fits = _family_verdict(judged, T.mean(axis=0), r.mean(axis=0), assumed, seed)
         trusted = fits is True or (fits is None and family is not None)
+    else:
+        if model == "dawid-skene":
+            by_annotator, r = _gibbs_annotators(judged, draws, seed)
+            share = np.bincount(judged.annotator) / len(judged)
+            T = np.einsum("a,sacd->scd", share, by_annotator)
+        else:
+            prior = weak_prior(judged.n_grades)
+            T, r = _gibbs_pooled(judged, draws, seed, lambda seen, rng: _dirichlet(seen + prior, rng))
+        reasons = _exchanged(T.mean(axis=0))
+        trusted = not reasons
     answers = r.mean(axis=0) * len(judged.items)
     return summarise(
         "repeated", T, r, len(judged), level=level, answers=answers, trusted=trusted, reasons=reasons
@@ -130,18 +126,14 @@ def annotator_noise(
     _model(judged, "dawid-skene")
     T, r = _gibbs_annotators(judged, draws, seed)
     counts = np.bincount(judged.annotator)
-    return {
-        str(name): summarise(
-            "repeated",
-            T[:, a],
-            r,
-            int(counts[a]),
-            level=level,
-            answers=r.mean(axis=0) * counts[a],
-            reasons=_exchanged(T[:, a].mean(axis=0)),
+    estimates = {}
+    for a, name in enumerate(judged.annotators):
+        n, reasons = int(counts[a]), _exchanged(T[:, a].mean(axis=0))
+        answers = r.mean(axis=0) * n
+        estimates[str(name)] = summarise(
+            "repeated", T[:, a], r, n, level=level, answers=answers, reasons=reasons
         )
-        for a, name in enumerate(judged.annotators)
-    }
+    return estimates
 
 
 def dawid_skene(
@@ -167,11 +159,9 @@ def dawid_skene(
     matrices, _ = _maximise(said, A, posterior)
     shares = np.bincount(judged.annotator, minlength=A) / len(judged)
     order = _names(np.einsum("a,acd->cd", shares, matrices))
-    posterior = posterior[:, order]
-    proportions = posterior.mean(axis=0)
-    return DawidSkene(
-        judged.annotators, matrices[:, order], proportions, posterior, judged.items, value, steps
-    )
+    matrices, posterior = matrices[:, order], posterior[:, order]
+    r = posterior.mean(axis=0)
+    return DawidSkene(judged.annotators, matrices, r, posterior, judged.items, value, steps)
 
 
 def _model(judged: Judgements, model: str) -> str:
@@ -193,12 +183,9 @@ def _model(judged: Judgements, model: str) -> str:
 
 def _exchanged(mean: FloatArray) -> list[str]:
     """Where a grade is given to another grade's documents more often than to its own."""
-    wrong = [g for g in range(len(mean)) if mean[g].argmax() != g]
-    return [
-        f"documents of true grade {g} get grade {int(mean[g].argmax())} more often than {g}: "
-        "the grades' names cannot be told apart, or the judgements are worse than useful"
-        for g in wrong
-    ]
+    why = "the grades' names cannot be told apart, or the judgements are worse than useful"
+    pairs = [(g, int(top)) for g, top in enumerate(mean.argmax(axis=1)) if top != g]
+    return [f"documents of true grade {g} get grade {top} more often than {g}: {why}" for g, top in pairs]
 
 
 def _family_verdict(

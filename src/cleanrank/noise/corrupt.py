@@ -13,8 +13,8 @@ import numpy.typing as npt
 import cleanrank
 from cleanrank.data.files import existing_file, file_sha256, read_frame, refuse_overwriting, written_whole
 from cleanrank.errors import BadFileError, invalid
-from cleanrank.noise.profiles import BLOCK, PROFILES, Corruption, NoiseProfile, make_profile
-from cleanrank.ragged import match_rows, query_of_row
+from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
+from cleanrank.ragged import match_rows
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -78,31 +78,24 @@ def _by_query(
         raise invalid("spread", "must lie in [0, 1)", spread)
     if rate is None or not 0 < rate < 1:
         raise invalid("noise rate", "must lie strictly between 0 and 1 when it varies over queries", rate)
-    rng = np.random.default_rng(seed)
-    size = 1 / spread - 1
+    rng, size = np.random.default_rng(seed), 1 / spread - 1
     rates = rng.beta(rate * size, (1 - rate) * size, size=data.n_queries)
     mean = make_profile(name, rate, n_grades, options)
     # Every family is linear in its rate, T(rate) = I + rate D, so rows with rates of their own need no matrix
     # of their own. The highest rate is the one that could break a rule (row rates above 1).
     make_profile(name, float(rates.max(initial=0.0)), n_grades, options)
     direction = (mean.matrix - np.eye(n_grades)) / rate
-    given = _sample_rows(data.y, direction, np.repeat(rates, data.lengths), rng)
-    return Corruption(data.with_labels(given), data.y, given != data.y, mean, seed, rates)
+    still, moved = (np.cumsum(matrix, axis=1)[:, :-1] for matrix in (np.eye(n_grades), direction))
+    row_rates = np.repeat(rates, data.lengths)
 
-
-def _sample_rows(
-    y: npt.NDArray[np.int32], direction: FloatArray, rates: FloatArray, rng: np.random.Generator
-) -> npt.NDArray[np.int32]:
-    """Draws given grades from I + rates[i] * direction, row by row."""
-    still, moved = np.cumsum(np.eye(len(direction)), axis=1)[:, :-1], np.cumsum(direction, axis=1)[:, :-1]
-    given = np.empty(len(y), dtype=np.int32)
-    for start in range(0, len(y), BLOCK):
-        block = y[start : start + BLOCK]
-        steps = still[block] + rates[start : start + BLOCK, None] * moved[block]
+    def steps_of(rows: slice) -> FloatArray:
+        steps: FloatArray = still[data.y[rows]] + row_rates[rows, None] * moved[data.y[rows]]
         # Rounding may leave the last step just below 1.
         steps[steps > 1 - 1e-12] = 1.0
-        given[start : start + BLOCK] = (rng.random(len(block))[:, None] >= steps).sum(axis=1)
-    return given
+        return steps
+
+    given = draw_grades(steps_of, data.n_docs, rng)
+    return Corruption(data.with_labels(given), data.y, given != data.y, mean, seed, rates)
 
 
 TRUTHS = ("csv", "parquet")
@@ -164,7 +157,7 @@ def truth_frame(corruption: Corruption) -> Any:
         {
             "row": np.arange(data.n_docs),
             "row_id": data.row_ids,
-            "query_id": data.query_ids[query_of_row(data.indptr)],
+            "query_id": data.qid,
             "true_grade": corruption.true_labels,
             "given_grade": data.y,
         }

@@ -23,12 +23,8 @@ from cleanrank.noise.profiles import NoiseProfile, read_noise
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 
-METHODS = {
-    "gold": "rows judged again by someone who is right",
-    "repeated": "several judgements of the same documents",
-    "data": "cross-fitted predictions, no further judgement",
-}
-UNITS = {"gold": "answers", "repeated": "judgements", "data": "anchor rows"}
+# What an estimate rests on: rows judged again, repeated judgements, or cross-fitted predictions alone.
+METHODS = {"gold": "answers", "repeated": "judgements", "data": "anchor rows"}
 FORMAT = "cleanrank noise estimate"
 VERSION = 1
 WIDTH = 0.1
@@ -39,11 +35,8 @@ ANSWERS = 10
 class Shortfall:
     """Whether a sample was too small, by how much and why; true in a condition when it was.
 
-    Attributes:
-        width: of the interval of pNoise.
-        target: the width that was asked for.
-        more: further judgements needed for that width; a guide, since widths fall as 1 / sqrt(n).
-        reasons: what is too few, in words.
+    ``width`` is that of the interval of pNoise, ``more`` the further judgements needed for the ``target``
+    width: a guide, since widths fall as 1 / sqrt(n).
     """
 
     width: float
@@ -169,23 +162,21 @@ class NoiseEstimate:
         if not len(self.draws):
             return Shortfall(float("nan"), width, 0, ("there is no estimate",))
         low, high = self.pnoise_interval
-        actual = high - low
-        reasons = []
-        more = 0
+        actual, more, reasons = high - low, 0, []
         if actual > width:
             more = math.ceil(self.n * ((actual / width) ** 2 - 1))
             reasons.append(
                 f"the {self.level:.0%} interval of pNoise is {actual:.3f} wide, {width:g} was wanted: "
                 f"about {more:,} more judgements"
             )
-        for g, a in enumerate(() if self.answers is None else self.answers.tolist()):
-            if a < answers:
+        for g, n in enumerate(() if self.answers is None else self.answers.tolist()):
+            if n < answers:
                 rest = "so its row of the matrix rests mostly on the prior"
-                reasons.append(f"answers of true grade {g}: {a:.0f}, {rest}")
+                reasons.append(f"answers of true grade {g}: {n:.0f}, {rest}")
         return Shortfall(actual, width, more, tuple(reasons))
 
     def __repr__(self) -> str:
-        head = f"NoiseEstimate({self.method}, {self.n:,} {UNITS[self.method]}"
+        head = f"NoiseEstimate({self.method}, {self.n:,} {METHODS[self.method]}"
         why = "".join(f"\n  - {reason}" for reason in self.reasons)
         if self.profile is None:
             return f"{head}): no matrix, because" + why
@@ -196,8 +187,11 @@ class NoiseEstimate:
         for l, row in enumerate(self.matrix):
             cells = (f"{p:.2f} [{a:.2f}, {b:.2f}]" for p, a, b in zip(row, low[l], high[l], strict=True))
             lines.append(f"  true {l}: " + "  ".join(cells))
-        lines.append("  " + _span("wrong grades", self.rate, self.rate_interval))
-        lines.append("  " + _span("wrong pairs (pNoise)", self.pnoise, self.pnoise_interval))
+        spans = (
+            ("wrong grades", self.rate, self.rate_interval),
+            ("wrong pairs (pNoise)", self.pnoise, self.pnoise_interval),
+        )
+        lines += [f"  {what} {value:.3f} [{a:.3f}, {b:.3f}]" for what, value, (a, b) in spans]
         return "\n".join(lines) + why
 
     def to_json(self) -> dict[str, Any]:
@@ -285,17 +279,9 @@ def summarise(
 ) -> NoiseEstimate:
     """An estimate whose matrix is the mean of the draws."""
     mean = draws.mean(axis=0)
-    return NoiseEstimate(
-        method,
-        NoiseProfile(mean / mean.sum(axis=1, keepdims=True), f"estimated ({method})"),
-        draws,
-        proportion_draws,
-        n,
-        level,
-        None if answers is None else np.asarray(answers, dtype=np.float64),
-        trusted,
-        tuple(reasons),
-    )
+    profile = NoiseProfile(mean / mean.sum(axis=1, keepdims=True), f"estimated ({method})")
+    counts = None if answers is None else np.asarray(answers, dtype=np.float64)
+    return NoiseEstimate(method, profile, draws, proportion_draws, n, level, counts, trusted, tuple(reasons))
 
 
 def weak_prior(n_grades: int) -> FloatArray:
@@ -346,10 +332,6 @@ def _ends(draws: FloatArray, level: float) -> tuple[float, float]:
     low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
     at_zero = shortest_interval(kept[:, None], level)[0][0] == 0.0
     return (0.0 if at_zero else float(low)), float(high)
-
-
-def _span(what: str, value: float, ends: tuple[float, float]) -> str:
-    return f"{what} {value:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]"
 
 
 def _number(value: float) -> float | None:

@@ -24,11 +24,7 @@ from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
-STRATEGIES = {
-    "stratified": "the same number of every given grade",
-    "random": "every row with the same probability",
-    "doubt": "as stratified, half of each grade among its most doubtful fifth",
-}
+STRATEGIES = ("stratified", "random", "doubt")
 DOUBTFUL = 0.2
 SWEEPS = 20
 STREAM = 9011
@@ -41,9 +37,7 @@ class GoldSheet:
 
     Attributes:
         row_ids: the rows' places in the input.
-        query_ids: their queries.
-        doc_ids: their documents, when the data name them.
-        given_grades: their given grades, hidden from the judge by default.
+        given_grades: hidden from the judge by default.
         shares: the share of the given grade's rows from which the row was drawn; 1 but for "doubt".
         strategy: one of STRATEGIES.
         rows: positions in the data the sheet was drawn from.
@@ -79,7 +73,8 @@ def sample_gold(
     Args:
         data: the judged data.
         n: how many rows.
-        strategy: one of STRATEGIES.
+        strategy: "stratified" draws the same number of every given grade, "random" every row with the same
+            probability, "doubt" half of each grade's rows among its most doubtful fifth.
         seed: same seed, same rows.
         doubt: a number per row of ``data``, high where the grade is doubtful; for "doubt" only.
 

@@ -6,6 +6,7 @@ themselves with ``?`` in place of the grade and ``# row_id = ...`` at the end. `
 sheets drawn by doubt.
 """
 
+import contextlib
 import csv
 import io
 import re
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from cleanrank.ragged import match_rows
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
-FORMS = {"csv": "a table for a spreadsheet", "letor": "LETOR text with ? in place of the grade"}
+FORMS = ("csv", "letor")
+COLUMNS = ("row_id", "query_id", "true_grade", "stratum_share")
 UNANSWERED = {"", "?"}
 SHOWN = 10
 LETOR_LINE = re.compile(r"^(?P<grade>\S+)\s+qid:(?P<query>\S+).*#.*?row_id\s*=\s*(?P<row>\S+)")
@@ -34,13 +36,9 @@ LETOR_SHARE = re.compile(r"stratum_share\s*=\s*(\S+)")
 
 @dataclass(frozen=True, eq=False)
 class GoldAnswers:
-    """The answers of a sheet, one per row id.
+    """The answers of a sheet, one per row id; ``shares`` as in ``from_gold``.
 
-    Attributes:
-        row_ids: rows that were answered.
-        true_grades: the answers.
-        shares: what ``from_gold`` takes as ``shares``.
-        unanswered: lines of the sheet without an answer.
+    ``unanswered`` lists the lines of the sheet without an answer.
     """
 
     row_ids: IntArray
@@ -53,8 +51,7 @@ class GoldAnswers:
         return from_gold(data, self.row_ids, self.true_grades, shares=self.shares, **options)
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     line: int
     row: str
     query: str
@@ -155,10 +152,7 @@ def _queries(data: RankingData, row_ids: Sequence[int | None]) -> list[str | Non
 
 
 def _write_csv(sheet: GoldSheet, out: TextIO, delimiter: str, show_given: bool) -> None:
-    columns: dict[str, list[object]] = {
-        "row_id": sheet.row_ids.tolist(),
-        "query_id": sheet.query_ids.tolist(),
-    }
+    columns: dict[str, list[Any]] = {"row_id": sheet.row_ids.tolist(), "query_id": sheet.query_ids.tolist()}
     if sheet.doc_ids is not None:
         columns["doc_id"] = sheet.doc_ids.tolist()
     if show_given:
@@ -203,22 +197,16 @@ def _csv_entries(file: Path, text: str) -> Iterator[_Entry]:
     names = [name.strip() for name in reader.fieldnames or []]
     for needed in ("row_id", "true_grade"):
         if needed not in names:
-            rule, columns = f"must have the column {needed}", ", ".join(names) or "none"
-            message = error_text(f"sheet {file}", rule, columns, at="line 1")
+            rule = f"must have the column {needed}"
+            message = error_text(f"sheet {file}", rule, ", ".join(names) or "none", at="line 1")
             raise BadFileError(message, str(file), 1)
     reader.fieldnames = names
-    for row in reader:
-        cells = {
-            k: (v or "").strip() for k, v in row.items() if isinstance(k, str) and not isinstance(v, list)
-        }
+    for line in reader:
+        # A cell beyond the header has the key None.
+        cells = {name: (text or "").strip() for name, text in line.items() if isinstance(name, str)}
         if any(cells.values()):
-            yield _Entry(
-                reader.line_num,
-                cells["row_id"],
-                cells.get("query_id", ""),
-                cells["true_grade"],
-                cells.get("stratum_share", ""),
-            )
+            row, query, grade, share = (cells.get(name, "") for name in COLUMNS)
+            yield _Entry(reader.line_num, row, query, grade, share)
 
 
 def _letor_entries(file: Path, text: str) -> Iterator[_Entry]:
@@ -227,10 +215,8 @@ def _letor_entries(file: Path, text: str) -> Iterator[_Entry]:
             continue
         match = LETOR_LINE.match(line.strip())
         if match is None:
-            rule = "must read 'grade qid:ID ... # row_id = ...'"
-            message = error_text(
-                "a line of a LETOR sheet", rule, repr(line[:60]), at=f"{file}, line {number}"
-            )
+            rule, at = "must read 'grade qid:ID ... # row_id = ...'", f"{file}, line {number}"
+            message = error_text("a line of a LETOR sheet", rule, repr(line[:60]), at=at)
             raise BadFileError(message, str(file), number)
         share = LETOR_SHARE.search(line)
         yield _Entry(number, match["row"], match["query"], match["grade"], share[1] if share else "")
@@ -245,14 +231,11 @@ def _whole(text: str) -> int | None:
 def _share(entry: _Entry, wrong: list[tuple[int, str]]) -> float:
     if not entry.share:
         return 1.0
-    try:
-        share = float(entry.share)
-    except ValueError:
-        share = float("nan")
-    if not 0 < share <= 1:
-        wrong.append((entry.line, error_text("stratum_share", "must lie in (0, 1]", repr(entry.share))))
-        return 1.0
-    return share
+    with contextlib.suppress(ValueError):
+        if 0 < (share := float(entry.share)) <= 1:
+            return share
+    wrong.append((entry.line, error_text("stratum_share", "must lie in (0, 1]", repr(entry.share))))
+    return 1.0
 
 
 def _refuse(file: Path, wrong: list[tuple[int, str]], any_answer: bool) -> None:

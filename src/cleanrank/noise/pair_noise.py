@@ -72,9 +72,7 @@ def pnoise(
     weighting: str = "pooled",
     n_jobs: int | None = None,
 ) -> PairNoise:
-    """Measures pNoise from true and given grades in O(n + C^2) a query, without looking at pairs.
-
-    Queries with grades above 7 take O(n log n), whatever the scale.
+    """Measures pNoise from true and given grades in O(n + C^2) a query; O(n log n) with grades above 7.
 
     Args:
         true: true grades, row by row.
@@ -176,10 +174,9 @@ def pnoise_expected(
 ) -> float:
     """The closed form of pNoise for a noise matrix T and proportions r of the true grades.
 
-    With G(l, j) = P(given grade of l > given grade of j) and A = G + G', pairs of true grades l < j are wrong
-    with probability G(l, j), pairs of equal grade are new-come with probability A(l, l):
+        pNoise = [sum_l r_l^2/2 w A(l,l) + sum_{l<j} r_l r_j G(l,j)] / [the same with A and w = 1]
 
-        pNoise = [sum_l r_l^2/2 w A(l,l) + sum_{l<j} r_l r_j G(l,j)] / [the same with A].
+    with G(l, j) = P(given grade of l > given grade of j) and A = G + G'.
 
     Args:
         profile: a NoiseProfile or a noise matrix.
@@ -294,11 +291,9 @@ def new_come_share(
 ) -> float:
     """Among pairs of equal true grade, the share whose first document a ranker scores higher.
 
-    Near 1/2 the ranker has no opinion on such pairs, the reason for counting a new-come pair one half
-    (Niu et al. 2015, Table 2, sampled pairs). But the first of a random pair is as likely to win as to lose,
-    so that share is (1 - share of tied scores) / 2 for any ranker whatever. With ``given`` the check can
-    fail: it takes every pair that noise has made up, the document of higher given grade first. Well above
-    1/2, judges' errors follow the features, and new-come pairs are less wrong than one half.
+    Without ``given``, pairs are sampled (Niu et al. 2015, Table 2): the share is (1 - ties) / 2 for any
+    ranker. With it, every new-come pair counts, the document of higher given grade first: well above 1/2,
+    judges' errors follow the features, and new-come pairs are less wrong than one half.
 
     Args:
         scores: a ranker's scores.

@@ -60,9 +60,6 @@ class NoiseProfile:
             n_grades: the least number of grades that it must cover; the scale of ``family:rate``.
             invertible: refuse matrices under which given grades say too little about true ones.
 
-        Returns:
-            The profile; a NoiseProfile comes back as it is.
-
         >>> NoiseProfile.of((0.9, 0.75)).matrix.round(2).tolist()
         [[0.9, 0.1], [0.25, 0.75]]
         >>> NoiseProfile.of("uniform:0.2", 3).matrix[0].tolist()
@@ -103,19 +100,12 @@ class NoiseProfile:
         """Draws a given grade for every true grade in ``y``."""
         grades = np.asarray(y)
         if grades.ndim != 1 or grades.dtype.kind not in "iub":
-            kind = f"{grades.dtype}, shape {grades.shape}"
-            raise invalid("grades", "must be a list of whole numbers", kind)
+            raise invalid("grades", "must be whole numbers", f"{grades.dtype}, shape {grades.shape}")
         if grades.size and not 0 <= grades.min() <= grades.max() < self.n_grades:
             wrong = grades.min() if grades.min() < 0 else grades.max()
             raise invalid("grades", f"must be rows of the noise matrix, 0 to {self.n_grades - 1}", int(wrong))
-        # Inverse transform: one draw per row whatever the matrix, so that profiles share their draws.
         steps = _steps(self.matrix)
-        given = np.empty(grades.shape, dtype=np.int32)
-        for start in range(0, grades.size, BLOCK):
-            block = grades[start : start + BLOCK]
-            draws = rng.random(block.shape)
-            given[start : start + BLOCK] = (draws[:, None] >= steps[block]).sum(axis=1)
-        return given
+        return draw_grades(lambda rows: steps[grades[rows]], len(grades), rng)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NoiseProfile) and np.array_equal(self.matrix, other.matrix)
@@ -134,8 +124,7 @@ class Corruption:
 
     Attributes:
         data: the data with given (noisy) grades; rows as in the clean data.
-        true_labels: the clean grades.
-        changed: where they differ.
+        changed: where they differ from ``true_labels``.
         profile: the matrix the grades were drawn from; with rates per query, their mean.
         seed: of the draws; None when they came from a Generator.
         query_rates: the rate of every query, when rates were drawn per query.
@@ -165,8 +154,6 @@ def uniform(
 
     T = t 11' + kappa I with t = rate / (C - 1), kappa = 1 - rate C / (C - 1) (Niu et al. 2015).
 
-    >>> uniform(0.2, 3).matrix.tolist()
-    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     >>> uniform(0.1, 2, row_weights=[1, 3], proportions=[0.75, 0.25]).matrix[1].round(3).tolist()
     [0.2, 0.8]
     """
@@ -329,6 +316,18 @@ def make_profile(
         raise invalid(subject, "must have fitting types", options, remedy=f"({error})") from error
 
 
+def draw_grades(
+    steps_of: Callable[[slice], FloatArray], n: int, rng: np.random.Generator
+) -> npt.NDArray[np.int32]:
+    """Given grades of n rows by inverse transform; ``steps_of`` has the steps of ``_steps`` for some rows."""
+    # One draw per row whatever the matrix, so that profiles share their draws.
+    grades = np.empty(n, dtype=np.int32)
+    for start in range(0, n, BLOCK):
+        rows = slice(start, min(start + BLOCK, n))
+        grades[rows] = (rng.random(rows.stop - start)[:, None] >= steps_of(rows)).sum(axis=1)
+    return grades
+
+
 def _steps(matrix: FloatArray) -> FloatArray:
     """Where a draw from [0, 1) passes from one given grade to the next, for every true grade."""
     steps: FloatArray = np.cumsum(matrix, axis=1)[:, :-1]
@@ -353,11 +352,10 @@ def _by_distance(
     rates = np.full(n_grades, rate)
     if row_weights is not None:
         rates = _row_rates(rate, n_grades, row_weights, proportions)
-    grades = np.arange(n_grades)
-    distance = abs(grades[:, None] - grades[None, :]).astype(np.float64)
-    off = ~np.eye(n_grades, dtype=bool)
+    grades = np.arange(n_grades, dtype=np.float64)
+    distance = abs(grades[:, None] - grades)
     moves = np.zeros((n_grades, n_grades))
-    moves[off] = fall(distance[off])
+    moves[distance > 0] = fall(distance[distance > 0])
     moves /= moves.sum(axis=1, keepdims=True)
     matrix = rates[:, None] * moves
     np.fill_diagonal(matrix, 1 - rates)

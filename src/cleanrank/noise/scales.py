@@ -32,7 +32,6 @@ class Resampled:
         short: ids of the queries that lack documents of some grade.
         available: documents of each grade those queries have, one row for each.
         kept_short: whether those queries are in ``data`` with what they have, or left out.
-        seed: same seed, same sample.
     """
 
     data: RankingData
@@ -55,11 +54,7 @@ class Resampled:
 class BestProportions:
     """The proportions of grades at which noise turns the fewest pairs wrong.
 
-    Attributes:
-        proportions: shares of the grades.
-        pnoise: at these proportions.
-        balanced: pNoise when all grades have the same share.
-        counts: with a list length, documents of each grade.
+    ``balanced`` is pNoise when all grades have the same share; ``counts`` go with a list length.
     """
 
     proportions: tuple[float, ...]
@@ -212,10 +207,10 @@ def _counts(counts: Sequence[int] | None, proportions: Sequence[float] | None, s
     if (counts is None) == (proportions is None) or (size is None) != (proportions is None):
         raise invalid("resampling", "needs either `counts`, or `proportions` and `size`")
     if counts is not None:
-        given = np.asarray(counts)
-        if given.ndim != 1 or given.dtype.kind not in "iu" or (given < 0).any() or not given.any():
+        sizes = np.asarray(counts)
+        if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any() or not sizes.any():
             raise invalid("counts", "must list documents of each grade, whole and not all 0", counts)
-        return [int(c) for c in given]
+        return [int(c) for c in sizes]
     size = check_integer("size", size, least=1)
     exact = proportions_of(np.asarray(proportions)) * size
     whole = np.floor(exact + 1e-9).astype(int)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.arrays import from_arrays, row_order
 from cleanrank.data.split import split
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.metrics.evaluation import evaluate_arrays
+from cleanrank.ragged import from_arrays, row_order
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 

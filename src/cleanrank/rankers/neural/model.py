@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from cleanrank.data.arrays import row_order
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
+from cleanrank.ragged import row_order
 from cleanrank.rankers.base import QID, feature_matrix, is_frame
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings

@@ -1,8 +1,13 @@
 import itertools
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cleanrank.clicks._walks import examined_given_clicks, walk
+from cleanrank.clicks import models
+from tests.oracles import walk_numpy
+
+walk, examined_given_clicks = map(models.compiled, (models.walk, models.examined_given_clicks))
 
 # Draws that settle each step: look < r means a click, leave < chance means going on.
 ALWAYS, NEVER = 0.0, np.nextafter(1.0, 0.0)
@@ -40,8 +45,8 @@ def test_examination_given_clicks_by_enumeration():
     """Bayes' rule against the sum over all ways a session can go."""
     r, (a1, a2, a3) = np.array([0.3, 0.8, 0.1, 0.6]), (0.9, 0.5, 0.2)
     for clicks in itertools.product([False, True], repeat=4):
-        found = np.empty(4)
-        examined_given_clicks(r, np.array(clicks), np.array([0, 4]), a1, a2, a3, found)
+        examined = np.empty(4)
+        examined_given_clicks(r, np.array(clicks), np.array([0, 4]), a1, a2, a3, examined)
         for k in range(4):
             total = seen = 0.0
             for depth in range(1, 5):  # the user examines ranks 1..depth
@@ -49,7 +54,7 @@ def test_examination_given_clicks_by_enumeration():
                 total += p
                 seen += p * (depth > k)
             if total > 0:
-                assert abs(found[k] - seen / total) < 1e-12
+                assert abs(examined[k] - seen / total) < 1e-12
 
 
 def _above(r, clicks, depth, k, a1, a2, a3):
@@ -72,3 +77,14 @@ def _above(r, clicks, depth, k, a1, a2, a3):
         if i < 3:
             p *= on if i + 1 < depth else 1 - on
     return p
+
+
+@given(st.lists(st.integers(0, 6), max_size=8), st.integers(0, 1000))
+def test_all_lists_at_once_give_the_same_clicks(lengths, seed):
+    rng = np.random.default_rng(seed)
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    n = int(indptr[-1])
+    r, look, leave = rng.random(n), rng.random(n), rng.random(n)
+    clicks = np.zeros(n, dtype=np.bool_)
+    walk(r, indptr, look, leave, 0.8, 0.5, 0.2, clicks)
+    assert (clicks == walk_numpy(r, indptr, look, leave, 0.8, 0.5, 0.2)).all()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.data.arrays import from_arrays, row_order
 from cleanrank.errors import InvalidInputError
+from cleanrank.ragged import from_arrays, row_order
 from tests.oracles import same_data
 
 

@@ -6,6 +6,7 @@ need the number of values per row beforehand, so they take a counting pass. Each
 of its own, so the result does not depend on the number of threads.
 """
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cleanrank.data._letor import kernels
-from cleanrank.data._letor.kernels import Cells, Rows, Rules, Tally
+from cleanrank.data import _letor_kernels as kernels
+from cleanrank.data._letor_kernels import Cells, Rows, Rules, Tally
 from cleanrank.data.files import Text
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.ragged import group_rows, indptr_of
@@ -57,14 +58,12 @@ class ReadOptions:
     expects_qid: bool
 
     def rules(self, mode: int, base: int) -> Rules:
-        """The rules that every line must obey."""
         most = kernels.MAX_INDEX
         if self.n_features is not None:
             most = self.n_features - (self.zero_based is True)
         return Rules(mode, int(self.expects_qid), int(self.zero_based is False), most, base)
 
     def layout(self, tally: Tally) -> Layout:
-        """The layout that a tally calls for."""
         base = int(not (tally.has_index_0 if self.zero_based == "auto" else self.zero_based))
         width = max(tally.most_index + 1 - base, 0) if self.n_features is None else self.n_features
         dense = tally.stored >= DENSE_FROM * tally.rows * width if self.dense is None else self.dense
@@ -141,20 +140,17 @@ def find_parts(texts: Sequence[Text], work: Map) -> list[Part]:
 
 
 def empty_rows(n: int) -> Rows:
-    """Arrays for ``n`` rows, not filled."""
     kinds: tuple[Any, ...] = (np.int32, np.int64, np.int64, np.int32, np.int64, np.int32, np.int32)
     columns: Any = (np.empty(n, kind) for kind in kinds)
     return Rows(*columns)
 
 
 def no_cells() -> Cells:
-    """No cells: for counting."""
     nothing = np.empty(0, np.float32)
     return Cells(nothing.reshape(0, 0), np.zeros(1, np.int64), np.empty(0, np.int32), nothing)
 
 
 def make_cells(n: int, layout: Layout, rows: Rows) -> Cells:
-    """Arrays for the values of ``n`` rows."""
     if not layout.dense:
         indptr = indptr_of(rows.stored)
         size = int(indptr[-1])
@@ -171,7 +167,6 @@ def make_cells(n: int, layout: Layout, rows: Rows) -> Cells:
 
 
 def memory() -> int:
-    """Bytes of memory in the machine."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -198,7 +193,7 @@ def run(
         for at, target, token in slow:
             store_exactly(part.text, cells, rules, at, target, token)
         if tally.error != kernels.OK:
-            raise bad_line(part.text, tally, rules)
+            raise bad_line(part.text, tally.error, tally.error_line, tally.error_at, rules)
         tallies.append(tally)
         done += part.end - part.start
         if progress is not None:
@@ -225,7 +220,7 @@ def store_exactly(text: Text, cells: Cells, rules: Rules, at: int, target: int, 
     with np.errstate(over="ignore"):
         short = np.float32(value)
     if np.isinf(short):
-        raise bad_value(text, token)
+        raise bad_line(text, kernels.BAD_VALUE, token, token, rules)
     if rules.mode == kernels.SPARSE:
         cells.values[target] = short
     elif rules.mode == kernels.DENSE and target >= 0:
@@ -233,24 +228,19 @@ def store_exactly(text: Text, cells: Cells, rules: Rules, at: int, target: int, 
 
 
 def total(tallies: Sequence[Tally]) -> Tally:
-    """One tally for all parts."""
     table = np.array(tallies, dtype=np.int64)
     sums, tops = table.sum(axis=0).tolist(), table.max(axis=0).tolist()
     return Tally(*tops)._replace(rows=sums[0], stored=sums[1], slow=sums[8])
 
 
 def make_features(n: int, layout: Layout, cells: Cells, tally: Tally) -> Features:
-    """The filled cells as a matrix."""
     if layout.dense:
         return cells.X
     from scipy.sparse import csr_matrix
 
-    small = cells.indptr[-1] <= np.iinfo(np.int32).max
-    kind = np.int32 if small else np.int64
-    X = csr_matrix(
-        (cells.values, cells.indices.astype(kind, copy=False), cells.indptr.astype(kind)),
-        shape=(n, layout.width),
-    )
+    kind: Any = np.int32 if cells.indptr[-1] <= np.iinfo(np.int32).max else np.int64
+    indices, indptr = cells.indices.astype(kind, copy=False), cells.indptr.astype(kind)
+    X = csr_matrix((cells.values, indices, indptr), shape=(n, layout.width))
     if tally.unsorted:
         X.sort_indices()
     return X
@@ -265,7 +255,6 @@ def by_text(parts: Sequence[Part]) -> Iterator[tuple[Text, int, int]]:
 
 
 def gather_ids(parts: Sequence[Part], at: IntArray, lengths: Array, width: int) -> Array:
-    """Ids of all rows as str."""
     out = np.zeros((len(at), width), np.uint32)
     ids = out.view(f"U{width}")[:, 0]
     beyond_ascii = False
@@ -314,24 +303,14 @@ ROW_FORM = "A row is: label qid:ID 1:value 2:value ... # comment."
 LONGEST = 60
 
 
-def bad_line(text: Text, tally: Tally, rules: Rules) -> BadFileError:
-    """The error for the line at which a kernel stopped."""
-    repeated = tally.error == kernels.REPEATED
-    token = _second(text, tally.error_at) if repeated else _token(text, tally.error_at)
-    return _error(text, tally.error_line, token, *WORDINGS[tally.error](token, rules))
-
-
-def bad_value(text: Text, at: int) -> BadFileError:
-    """The error for a value at ``at`` that float32 cannot hold."""
-    token = _token(text, at)
-    return _error(text, at, token, *_value(token, None))
-
-
-def _error(text: Text, at: int, token: str, subject: str, rule: str, remedy: str) -> BadFileError:
-    line = text.line_of(at)
-    value = repr(token if len(token) <= LONGEST else token[:LONGEST] + "...")
+def bad_line(text: Text, error: int, line_at: int, at: int, rules: Rules) -> BadFileError:
+    """The error of a kernel at ``at``, in the line that starts at ``line_at``."""
+    token = _second(text, at) if error == kernels.REPEATED else _token(text, at)
+    subject, rule, remedy = wording(error, token, rules)
     if "\0" in token:
         remedy = "NUL bytes: is it binary or UTF-16? Save it as UTF-8 text."
+    line = text.line_of(line_at)
+    value = repr(token if len(token) <= LONGEST else token[:LONGEST] + "...")
     message = error_text(subject, rule, value, at=f"line {line} of {text.path}", remedy=remedy)
     return BadFileError(message, text.path, line)
 
@@ -352,66 +331,51 @@ def _second(text: Text, at: int) -> str:
     return ""
 
 
-Wording: TypeAlias = tuple[str, str, str]
-"""Subject, rule and remedy of an error."""
-
-
-def _label(token: str, rules: Rules | None) -> Wording:
-    try:
-        value = float(token.replace("_", "?"))
-    except ValueError:
-        return "the label", "must be a number", ROW_FORM
-    if value != value or value in (float("inf"), float("-inf")):
-        return "the label", "must be finite", "Drop or impute it first."
-    if value < 0:
-        return "the label", "must not be negative", "Shift or clip the grades first."
-    most = kernels.MAX_GRADE
-    rule = f"must be a grade up to {most}" if value > most else "must be a whole grade"
-    return "the label", rule, "Real-valued relevance goes into gains= of from_arrays."
-
-
-def _qid(token: str, rules: Rules | None) -> Wording:
-    if not token.startswith("qid:"):
+def wording(error: int, token: str, rules: Rules) -> tuple[str, str, str]:
+    """Subject, rule and remedy of an error."""
+    if error == kernels.BAD_LABEL:
+        return "the label", *_label_rule(token)
+    if error == kernels.BAD_QID and not token.startswith("qid:"):
         return "the row", "must name its query after the label, as the first row does", ROW_FORM
-    rule = f"must be 1 to {kernels.MAX_ID} bytes of UTF-8 without control characters"
-    return "the query id", rule, ROW_FORM
-
-
-def _feature(token: str, rules: Rules | None) -> Wording:
-    if token.startswith("qid:"):
+    if error == kernels.BAD_QID:
+        rule = f"must be 1 to {kernels.MAX_ID} bytes of UTF-8 without control characters"
+        return "the query id", rule, ROW_FORM
+    if error == kernels.BAD_FEATURE and token.startswith("qid:"):
         return "qid", "must come once, right after the label, in every row or in none", ROW_FORM
-    return "a feature", "must be index:value, with blanks between features", ROW_FORM
-
-
-def _index(token: str, rules: Rules | None) -> Wording:
-    index = int(token.split(":")[0][:20])
-    if rules is not None and index < rules.least_index:
-        return "the feature index", "must start from 1 (zero_based=False)", "Read with zero_based=True."
-    if rules is not None and rules.most_index < kernels.MAX_INDEX:
-        rule = f"must not exceed {rules.most_index} (n_features)"
-        return "the feature index", rule, "Raise n_features or leave it out."
-    return "the feature index", f"must not exceed {kernels.MAX_INDEX}", "Renumber the features."
-
-
-def _value(token: str, rules: Rules | None) -> Wording:
-    try:
-        float(token.split(":", 1)[1].replace("_", "?"))
-    except ValueError:
-        return "a feature value", "must be a number or nan", ROW_FORM
-    return "a feature value", "must be finite in float32", "Write nan where a value is missing, or rescale."
-
-
-def _doc_id(token: str, rules: Rules | None) -> Wording:
+    if error == kernels.BAD_FEATURE:
+        return "a feature", "must be index:value, with blanks between features", ROW_FORM
+    if error == kernels.BAD_INDEX:
+        if int(token.split(":")[0][:20]) < rules.least_index:
+            return "the feature index", "must start from 1 (zero_based=False)", "Read with zero_based=True."
+        if rules.most_index < kernels.MAX_INDEX:
+            rule = f"must not exceed {rules.most_index} (n_features)"
+            return "the feature index", rule, "Raise n_features or leave it out."
+        return "the feature index", f"must not exceed {kernels.MAX_INDEX}", "Renumber the features."
+    if error == kernels.BAD_VALUE:
+        remedy = "Write nan where a value is missing, or rescale."
+        if _number(token.split(":", 1)[1]) is None:
+            return "a feature value", "must be a number or nan", ROW_FORM
+        return "a feature value", "must be finite in float32", remedy
+    if error == kernels.REPEATED:
+        return "a feature", "must come once in a row", "Keep one of its values."
     rule = f"must be at most {kernels.MAX_ID} bytes of UTF-8 without control characters"
     return "the document id (first word of the comment)", rule, "Shorten or re-encode it."
 
 
-WORDINGS: dict[int, Callable[[str, Rules | None], Wording]] = {
-    kernels.BAD_LABEL: _label,
-    kernels.BAD_QID: _qid,
-    kernels.BAD_FEATURE: _feature,
-    kernels.BAD_INDEX: _index,
-    kernels.BAD_VALUE: _value,
-    kernels.REPEATED: lambda *_: ("a feature", "must come once in a row", "Keep one of its values."),
-    kernels.BAD_DOC_ID: _doc_id,
-}
+def _label_rule(token: str) -> tuple[str, str]:
+    value, most = _number(token), kernels.MAX_GRADE
+    if value is None:
+        return "must be a number", ROW_FORM
+    if not math.isfinite(value):
+        return "must be finite", "Drop or impute it first."
+    if value < 0:
+        return "must not be negative", "Shift or clip the grades first."
+    rule = f"must be a grade up to {most}" if value > most else "must be a whole grade"
+    return rule, "Real-valued relevance goes into gains= of from_arrays."
+
+
+def _number(token: str) -> float | None:
+    try:
+        return float(token.replace("_", "?"))
+    except ValueError:
+        return None

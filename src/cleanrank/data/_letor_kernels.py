@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data._letor.floats import (
+from cleanrank.data._letor_floats import (
     FLOAT32_OVERFLOW,
     NAN,
     NUMBER,
@@ -84,13 +84,11 @@ class Tally(NamedTuple):
 
 @kernel()
 def is_blank(c: Any) -> Any:
-    """Whether a byte separates tokens."""
     return (c == BLANK) | (c == TAB)
 
 
 @kernel()
 def ends_line(buf: Any, i: Any) -> Any:
-    """Whether a line feed or a carriage return + line feed stands at ``i``."""
     return buf[i] == LF or (buf[i] == CR and buf[i + 1] == LF)
 
 
@@ -377,7 +375,6 @@ def gather(buf: Array, at: IntArray, lengths: Array, out: Array) -> Array:
 
 @kernel()
 def starts_run(buf: Array, at: IntArray, lengths: Array) -> Array:
-    """Whether a row's id differs from the id of the row before."""
     first = np.ones(len(at), np.bool_)
     for row in range(1, len(at)):
         same = lengths[row] == lengths[row - 1]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cleanrank.data._letor import floats
+from cleanrank.data import _letor_floats as floats
 
 DIGITS = st.text("0123456789", max_size=30)
 

@@ -56,9 +56,9 @@ FIVES = _five_powers()
 def _eight_bytes(typing: Any, buf: Any, at: Any) -> Any:
     """The 8 bytes of ``buf`` from ``at`` on as one number, the first byte lowest."""
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(buf)(context, builder, given[0]).data
-        where = builder.bitcast(builder.gep(data, [given[1]]), ir.IntType(64).as_pointer())
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(buf)(context, builder, args[0]).data
+        where = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(64).as_pointer())
         return builder.load(where, align=1)
 
     return types.uint64(buf, types.int64), generate
@@ -67,8 +67,8 @@ def _eight_bytes(typing: Any, buf: Any, at: Any) -> Any:
 def _trailing_zeros(typing: Any, x: Any) -> Any:
     """How many low bits of a number are 0; 64 for 0."""
 
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), generate
 

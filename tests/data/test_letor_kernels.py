@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleanrank.data._letor import floats, kernels
-from cleanrank.data._letor.reader import empty_rows, no_cells
+from cleanrank.data import _letor_floats as floats
+from cleanrank.data import _letor_kernels as kernels
+from cleanrank.data._letor_reader import empty_rows, no_cells
 
 
 def bytes_of(raw):

@@ -1,7 +1,5 @@
 import pytest
 
-from cleanrank.data._letor import kernels
-from cleanrank.data._letor.reader import WORDINGS
 from cleanrank.data.letor import read_letor
 from cleanrank.errors import BadFileError
 
@@ -58,7 +56,3 @@ def test_indices_that_the_options_forbid(tmp_path, options, line, words):
     with pytest.raises(BadFileError) as caught:
         read_letor(tmp_path / "a.txt", cache=False, **options)
     assert words in str(caught.value)
-
-
-def test_every_code_has_its_words():
-    assert set(WORDINGS) == set(range(1, kernels.BAD_DOC_ID + 1))

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from cleanrank.data import _letor_kernels as kernels
+from cleanrank.data import _letor_reader as reader
 from cleanrank.data import files
-from cleanrank.data._letor import kernels, reader
-from cleanrank.data._letor.reader import Layout, ReadOptions, thread_map
+from cleanrank.data._letor_reader import Layout, ReadOptions, thread_map
 from cleanrank.data.letor import read_letor
 from cleanrank.errors import InvalidInputError
 from cleanrank.ragged import group_rows

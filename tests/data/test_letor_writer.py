@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from cleanrank.data._letor import writer
-from cleanrank.data._letor.writer import letor_blocks
-from cleanrank.data.arrays import from_arrays
+from cleanrank.data import _letor_writer as writer
+from cleanrank.data._letor_writer import letor_blocks
+from cleanrank.ragged import from_arrays
 
 
 def text_of(data, n_jobs=1):

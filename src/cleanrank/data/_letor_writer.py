@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data._letor.floats import put_digits, put_float
-from cleanrank.data._letor.kernels import MAX_GRADE, MAX_ID
-from cleanrank.data._letor.reader import thread_map
+from cleanrank.data._letor_floats import put_digits, put_float
+from cleanrank.data._letor_kernels import MAX_GRADE, MAX_ID
+from cleanrank.data._letor_reader import thread_map
 from cleanrank.errors import invalid
 from cleanrank.jit import kernel
 from cleanrank.ragged import query_of_row

@@ -1,1 +1,0 @@
-"""The compiled reader of LETOR text."""
