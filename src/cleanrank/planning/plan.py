@@ -1,8 +1,12 @@
-"""Which labels to buy: the ways compared, one recommended with its reasons, and what would change that."""
+"""Which labels to buy: the ways compared, one recommended with its reasons, and what would change that.
+
+A reason sets a rival beside the recommended way: it gives its kind and figures, or nothing. Its words are a
+macro of the template.
+"""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.diagnosis.advice import Advice
+from cleanrank.diagnosis.advice import Advice, Finding, in_words
 from cleanrank.diagnosis.fragility import FAMILIES, TURNING_POINT
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
-from cleanrank.planning.advice import caveats_of, reasons_of
 from cleanrank.planning.candidates import Option, Order, options_of
 from cleanrank.report import articles
-from cleanrank.report.table import plain
+from cleanrank.report.table import plain, templates
 from cleanrank.validation import check_number, one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
+WORDS = "plan_advice.txt"
 SCALES = (2, 3, 5)
 REPEATS = (1, 3, 5)
+CLOSE = 0.9
 ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 
 
@@ -156,10 +161,10 @@ def plan_labels(
         order,
         options,
         best.name if best else "",
-        reasons_of(order, options, best),
-        caveats_of(order),
-        changes_of(order, best),
-        by_error_of(order, best),
+        _reasons(order, options, best),
+        _caveats(order),
+        _changes(order, best),
+        _by_error(order, best),
     )
 
 
@@ -212,7 +217,7 @@ def choose(options: Sequence[Option]) -> Option | None:
     return max(sound or possible, key=lambda o: o.effective_pairs, default=None)
 
 
-def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
+def _changes(order: Order, best: Option | None) -> tuple[Change, ...]:
     """The recommendation under other assumptions, one at a time."""
     if best is None:
         return ()
@@ -240,7 +245,7 @@ def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
     return tuple(_change(what, each, best) for what, each in cases.items())
 
 
-def by_error_of(order: Order, best: Option | None) -> tuple[Change, ...]:
+def _by_error(order: Order, best: Option | None) -> tuple[Change, ...]:
     """The recommendation along the error rate per step."""
     if best is None or isinstance(order.error, Mapping):
         return ()
@@ -263,3 +268,110 @@ def _with_error(order: Order, error: float) -> Order:
 def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
     relevant = [p / times for p in proportions[1:]]
     return (1 - sum(relevant), *relevant)
+
+
+def _caveats(order: Order) -> tuple[str, ...]:
+    """What the comparison assumes."""
+    macros: Any = templates(escaped=False).get_template(WORDS).module
+    return tuple(macros.caveats(order).strip().splitlines())
+
+
+def _reasons(order: Order, options: Sequence[Option], best: Option | None) -> tuple[Advice, ...]:
+    """What is bought, and why not otherwise."""
+    if best is None:
+        best = min(options, key=lambda o: o.query_cost)
+        findings: dict[str, Finding] = {
+            "none": ("act", {"query_cost": best.query_cost, "budget": order.budget}, {})
+        }
+    else:
+        findings = {topic: reason(order, options, best) for topic, reason in REASONS.items()}
+    return tuple(in_words(WORDS, findings, order=order, best=best))
+
+
+def _bought(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """What the recommended way brings."""
+    figures = {
+        "queries": float(best.queries),
+        "query_cost": best.query_cost,
+        "pairs": best.queries * best.pairs,
+        "pnoise": best.pnoise,
+        "effective_pairs": best.effective_pairs,
+        "signal_left": best.signal_left,
+    }
+    kind = "act" if best.pnoise >= TURNING_POINT else "fine"
+    return kind, figures, {"turning_point": TURNING_POINT}
+
+
+def _grades(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Against other numbers of grades, sampled and repeated alike."""
+    alike = [o for o in options if o.grades and (o.sampling, o.repeats) == (best.sampling, best.repeats)]
+    rivals = [o for o in alike if o.grades != best.grades]
+    if best.grades is None or not rivals:
+        return None
+    figures = {f"effective_pairs of {o.grades} grades": o.effective_pairs for o in (best, *rivals)}
+    return "know", figures, {"rivals": rivals}
+
+
+def _sampling(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Natural against balanced sampling."""
+    other = {"natural": "balanced", "balanced": "natural"}.get(best.sampling)
+    like = (best.grades, best.repeats, other)
+    rival = next((o for o in options if (o.grades, o.repeats, o.sampling) == like), None)
+    if rival is None:
+        return None
+    balanced = best if best.sampling == "balanced" else rival
+    screening = {"screened": balanced.screened, "documents": float(order.documents)}
+    return "know", {**screening, **_against(best, rival, "pnoise", "effective_pairs")}, {"rival": rival}
+
+
+def _repeats(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Judging again against judging more."""
+    alike = [o for o in options if (o.grades, o.sampling) == (best.grades, best.sampling)]
+    rivals = [o for o in alike if o.repeats != best.repeats]
+    if not rivals:
+        return None
+    rival = max(rivals, key=lambda o: o.effective_pairs)
+    return "know", _against(best, rival, "pnoise", "query_cost", "effective_pairs"), {"rival": rival}
+
+
+def _pairs(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Top-k pairs, with the floor of a perfect judge and the price at which they would win."""
+    rivals = [o for o in options if o.grades is None]
+    if not rivals or best.grades is None:
+        return None
+    rival = max(rivals, key=lambda o: o.effective_pairs)
+    ratio = (rival.pairs * rival.signal_left**2 / rival.query_cost) / (
+        best.pairs * best.signal_left**2 / best.query_cost
+    )
+    figures = {
+        "judgements": rival.judgements,
+        "pnoise": rival.pnoise,
+        "floor": rival.floor,
+        "excess": rival.excess,
+        "break_even_pair_cost": order.pair_cost * ratio,
+        "effective_pairs_if_finer": rival.queries * rival.pairs * (1 - 2 * rival.excess) ** 2,
+    }
+    return "know", figures, {"rival": rival}
+
+
+def _close(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Other ways that are nearly as good."""
+    enough = CLOSE * best.effective_pairs
+    near = [o for o in options if o is not best and not o.problem and o.effective_pairs >= enough]
+    figures = {f"effective_pairs of {o.name}": o.effective_pairs for o in near}
+    return ("know", figures, {"rivals": near}) if near else None
+
+
+def _against(best: Option, rival: Option, *names: str) -> dict[str, float]:
+    pairs = ((n, getattr(best, n), getattr(rival, n)) for n in names)
+    return {key: value for n, own, other in pairs for key, value in ((n, own), (f"rival_{n}", other))}
+
+
+REASONS: dict[str, Callable[[Order, Sequence[Option], Option], Finding]] = {
+    "bought": _bought,
+    "grades": _grades,
+    "sampling": _sampling,
+    "repeats": _repeats,
+    "pairs": _pairs,
+    "close": _close,
+}
