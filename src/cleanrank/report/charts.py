@@ -85,12 +85,6 @@ def specification(
     return {"width": "container", **height, "config": STATIC["config"], **drawn}
 
 
-def chart(panel: Panel, name: str, *, wide: bool = False) -> dict[str, Any]:
-    """A picture of a page whose data never change: its place, title, words and whole specification."""
-    spec = {**specification(panel), "data": {"values": data(panel)}}
-    return {"id": name, "title": panel.title, "words": panel.words, "spec": spec, "wide": wide}
-
-
 def data(panel: Panel) -> list[dict[str, Any]]:
     """The rows that a specification draws."""
     gaps = [

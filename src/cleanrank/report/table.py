@@ -210,6 +210,7 @@ def templates(*, escaped: bool = True) -> "Environment":
     made.globals["table"] = Table.of
     made.filters["number"] = lambda value, form=".4f", absent=ABSENT: number(value, form, absent=absent).text
     made.filters["many"] = many
+    made.filters["shares"] = shares
     made.filters["plain_number"] = lambda v: number(v, ",.0f" if v is None or v == int(v) else ".4g").text
     return made
 
@@ -221,6 +222,15 @@ def many(n: int, thing: str, things: str = "") -> str:
     ('1 label', '2,000 labels', '3 queries')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {things or thing + 's'}"
+
+
+def shares(values: Sequence[float], form: str = ".3g") -> str:
+    """Shares in percent.
+
+    >>> shares([0.517, 0.483])
+    '51.7 : 48.3'
+    """
+    return " : ".join(f"{100 * v:{form}}" for v in values)
 
 
 def mark(p: float | None, sign: str = "*") -> str:
