@@ -1,7 +1,7 @@
 """The pages of a diagnosis, a plan and the demo and their texts for the terminal, from plain values alone.
 
-``values`` is what ``to_dict`` of a Diagnosis, a Plan or a Demo gives. Templates hold the words and the columns
-of tables, assets/pictures.json the titles and axes of pictures; here are the figures that both show.
+``values`` is what ``to_dict`` of a Diagnosis, a Plan or a Demo gives. Templates hold words and columns,
+assets/pictures.json the titles and axes of pictures; here are the figures that both show.
 """
 
 import json
@@ -164,12 +164,12 @@ def _known(values: Values, rates: Sequence[float]) -> Table | None:
     first = values["curves"][0]
     own = {"dataset": OWN, "shares": values["grades"]["shares"], "pnoise": first["overall"]}
     places = [first["rates"].index(r) for r in rates]
-    rows = [
+    rows: list[Line] = [
         [k["dataset"], shares(k["shares"]), *(f"{k['pnoise'][i]:.3f}" for i in places)]
         for k in (own, *values["known"])
     ]
     head = [f"pNoise, {first['profile']}, overall shares", "Shares in %", *(f"{r:.0%}" for r in rates)]
-    return Table(head, sorted(rows, key=lambda row: float(row[2])), headed=2)
+    return Table(head, sorted(rows, key=lambda row: float(str(row[2]))), headed=2)
 
 
 def _curves_table(values: Values, rates: Sequence[float], *, differing: bool = False) -> Table:
