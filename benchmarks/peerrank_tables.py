@@ -20,7 +20,7 @@ from cards.gains import RULE, Gain, crossed_interval, gains
 from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import Recipe, read_recipe
 from cleanrank.experiments.store import Store
-from cleanrank.report.images import save_picture
+from cleanrank.report.charts import save_picture
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.table import Table
 from cleanrank.types import FloatArray, RunRecord

@@ -35,7 +35,7 @@ from cleanrank.data.files import written_whole
 from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.store import Store
-from cleanrank.report.images import save_picture
+from cleanrank.report.charts import save_picture
 from cleanrank.report.table import Table
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from cleanrank.report.images import save_picture
+from cleanrank.report.charts import save_picture
 from cleanrank.report.panels import Panel, Point
 from cleanrank.theory import order_table
 

@@ -3,7 +3,7 @@ from benchmarks.cards.detection import detection_card
 from benchmarks.cards.pictures import cost_panels, detection_panel, settings_panel, shares_panel
 from benchmarks.cards.recovery import recovery_card
 
-from cleanrank.report.images import save_picture
+from cleanrank.report.charts import save_picture
 
 from .test_detection import AP
 from .test_detection import cells as detected

@@ -152,7 +152,7 @@ def test_parts_of_bars_are_stacked():
 
 @pytest.mark.parametrize("kind", ["curves", "bars", "heat"])
 def test_every_colour_is_a_variable_of_the_style(drawn, kind):
-    from cleanrank.report.images import colours
+    from cleanrank.report.charts import colours
 
     summary, found = drawn
     text = json.dumps(charts.specification(found[kind], summary.baseline))

@@ -1,8 +1,7 @@
 import itertools
 import re
 
-from cleanrank.report.charts import BASELINE, LOOKS, asset, looks
-from cleanrank.report.images import colours
+from cleanrank.report.charts import BASELINE, LOOKS, asset, colours, looks
 
 
 def luminance(colour):

@@ -3,7 +3,7 @@ import pytest
 
 from cleanrank.errors import CleanrankError
 from cleanrank.report import charts
-from cleanrank.report.images import save_picture, write_pictures
+from cleanrank.report.charts import save_picture, write_pictures
 from cleanrank.report.pages import write_report
 from cleanrank.report.panels import history_panel, history_panels, stretches
 from cleanrank.report.summaries import summarise

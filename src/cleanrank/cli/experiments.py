@@ -296,7 +296,7 @@ def _render(found: "Reproduction", page: Path, markdown: Path | None, pictures: 
     page.parent.mkdir(parents=True, exist_ok=True)
     write_run_report(found, page)
     if pictures is not None:
-        from cleanrank.report.images import write_pictures
+        from cleanrank.report.charts import write_pictures
 
         screen.note(f"{len(write_pictures(found.summary, pictures))} pictures: {pictures}")
     if markdown is not None:

@@ -184,7 +184,7 @@ def _draw_history(
 ) -> None:
     from cleanrank.issues.outliers import Window
     from cleanrank.issues.sour import outlier_history
-    from cleanrank.report.images import save_picture
+    from cleanrank.report.charts import save_picture
     from cleanrank.report.panels import history_panel
 
     last = min(end, forest.best_iteration)

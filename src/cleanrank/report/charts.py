@@ -1,19 +1,35 @@
-"""Panels as Vega-Lite specifications, for pages and for files.
+"""Panels as Vega-Lite specifications for pages, and as PNG and SVG files, drawn by vl-convert-python.
 
 Colours are names of CSS variables, which assets/report.css defines: a page decides between light, dark and
 paper, and a picture follows without being drawn again. --c0 is the baseline's grey, --c1 to --c7 are the
 colours of Okabe and Ito (2008) without the yellow and the black, which vanish on white and on dark paper.
-Shapes and dashes tell the methods apart in greyscale.
+Shapes and dashes tell the methods apart in greyscale. The same panels give the same bytes.
 """
 
 import json
+import math
+import os
+import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from cleanrank.data.files import written_whole
+from cleanrank.errors import MissingExtraError, invalid
+from cleanrank.report import panels
 from cleanrank.report.panels import Panel, Point
+from cleanrank.report.summaries import Summary
+from cleanrank.validation import one_of
 
 Spec = dict[str, Any]
+FORMATS = ("png", "svg")
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"  # of files
+WIDTH = 360  # of a panel in a file unless it has columns, in pixels
+ACROSS = 1150  # the most that panels of a file take side by side
+SCALE = 2.0  # of PNG
 
 
 def asset(name: str) -> str:
@@ -33,16 +49,7 @@ class Look(NamedTuple):
     dash: tuple[int, ...]
 
 
-BASELINE = Look(0, "circle", ())
-LOOKS: tuple[Look, ...] = (
-    Look(1, "square", ()),
-    Look(2, "triangle-up", (6, 2)),
-    Look(3, "diamond", (2, 2)),
-    Look(4, "triangle-down", (8, 2, 2, 2)),
-    Look(5, "cross", (4, 1, 1, 1)),
-    Look(6, "triangle-right", (10, 3)),
-    Look(7, "triangle-left", (1, 2)),
-)
+BASELINE, *LOOKS = (Look(i, shape, tuple(dash)) for i, (shape, dash) in enumerate(STATIC["looks"]))
 
 
 def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look]:
@@ -320,3 +327,118 @@ DRAWN = {
     "history": _heat,
     "histogram": _histogram,
 }
+
+
+def _vl_convert() -> ModuleType:
+    try:
+        import vl_convert
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "pictures need vl_convert, which is not installed. Install it with: pip install vl-convert-python"
+        ) from error
+    return vl_convert
+
+
+@cache
+def library() -> str:
+    """The JavaScript of Vega-Embed, Vega-Lite and Vega, 0.9 MB with its licence; sets window.vegaEmbed."""
+    code = _vl_convert().javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return f"/*\n{asset('vega-license.txt')}*/\n(function () {{\n{code}\n}})();"
+
+
+@cache
+def colours() -> dict[str, str]:
+    """The CSS variables of a page on light paper, name -> colour."""
+    light = asset("report.css").partition("}")[0]
+    return dict(re.findall(r"--([\w-]+): (#\w+)", light))
+
+
+def save_picture(
+    shown: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
+) -> Path:
+    """Draws panels of one kind side by side into a file; its ending says whether PNG or SVG.
+
+    The baseline is grey; ``width`` is that of a panel without columns of its own, in pixels.
+    """
+    form = one_of("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
+    spec = picture(shown, baseline, width)
+    if form == "png":
+        image = _vl_convert().vegalite_to_png(spec, scale=SCALE)
+    else:
+        text = _vl_convert().vegalite_to_svg(spec)
+        clips = list(dict.fromkeys(re.findall(r'"clip(\d+)"', text)))  # numbered on from picture to picture
+        text = re.sub(r'(?<=["#])clip(\d+)', lambda name: f"clip{clips.index(name[1])}", text)
+        image = text.encode("utf-8")
+    with written_whole(path) as part:
+        part.write_bytes(image)
+    return Path(path)
+
+
+def picture(shown: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
+    """The Vega-Lite specification of panels side by side, with colours in the place of variables."""
+    if not any(panel.points or panel.lines or panel.gaps for panel in shown):
+        raise invalid("the picture", "needs points", 0)
+    methods = list(dict.fromkeys(m for panel in shown for m in panel.methods))
+    width = max(_width(panel, width) for panel in shown)
+    columns = min(len(shown), max(1, ACROSS // width))
+    columns = math.ceil(len(shown) / math.ceil(len(shown) / columns))  # four panels are two rows of two
+    views = []
+    for panel in shown:
+        spec = specification(panel, baseline, methods=methods, legend=True)
+        spec |= {"width": width, "data": {"values": data(panel)}, "title": _title(panel)}
+        config = {**spec.pop("config"), "font": FONT, "background": "white"}
+        spec.pop("padding", None)
+        views.append(spec)
+    together: dict[str, Any] = {"concat": views, "columns": columns, "spacing": 26, "config": config}
+    if shown[0].kind in ("curves", "traces"):
+        named = dict.fromkeys(("color", "shape", "strokeDash"), "shared")
+        together["resolve"] = {"scale": named, "legend": named}
+    text = json.dumps({**together, "padding": 8}, ensure_ascii=False)
+    text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in shown):.0f}")
+    return re.sub(r"var\(--([\w-]+)\)", lambda name: colours()[name[1]], text)
+
+
+def _title(panel: Panel) -> Any:
+    """What a heat map shows stands beside it on a page, and in the title here."""
+    if panel.kind == "history":
+        return {"text": panel.title, "subtitle": "in the cells: % of a band's documents that are flagged"}
+    if panel.kind != "heat" or not panel.measure:
+        return panel.title.split("\n") if panel.title else None
+    compared = any(p.difference is not None for p in panel.points)
+    return f"{panel.title}: {'difference of ' if compared else ''}{panel.measure}"
+
+
+def _width(panel: Panel, usual_width: int) -> int:
+    """A heat map is as wide as its words need."""
+    if panel.kind not in ("heat", "history"):
+        return usual_width
+    usual = 8 if panel.kind == "heat" else 4
+    longest = max((len(p.text) or usual for p in panel.points), default=usual)
+    return max(WIDTH // 2, len(panel.xs) * max(26, min(84, 11 * longest)))
+
+
+def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Path]:
+    """Writes the pictures that the grid has rows for, as ``ndcg-10-curves.png`` and the like.
+
+    Histories of outliers are called ``outliers-DATA-METHOD``.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    every: dict[str, Sequence[Panel]] = {}
+    for measure in summary.measures:
+        every |= {
+            f"{_plain(measure)}-curves": panels.curves(summary, measure),
+            f"{_plain(measure)}-bars": panels.bars(summary, measure, summary.levels[0]),
+            f"{_plain(measure)}-heat": panels.heat(summary, measure),
+        }
+    for method, panel in panels.history_panels(summary):
+        every[f"outliers-{_plain(panel.title)}-{_plain(method)}"] = [panel]
+    return [
+        save_picture(shown, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
+        for stem, shown in every.items()
+        if any(panel.points or panel.kind == "history" for panel in shown)
+        for form in FORMATS
+    ]
+
+
+def _plain(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name)

@@ -19,7 +19,6 @@ from cleanrank import __version__
 from cleanrank.data.files import written_whole
 from cleanrank.report import charts, grid_tables, panels
 from cleanrank.report.collapse import AXES, SOURCES
-from cleanrank.report.images import library
 from cleanrank.report.published import RULE, STATUSES, MatrixRow, Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.report.table import Table, templates
@@ -39,7 +38,7 @@ def write_page(
 ) -> Path:
     """Writes a page whole or not at all, with charts for its script to draw; same values, same bytes."""
     style = charts.asset("report.css")
-    scripts = [*([library()] if drawn else []), charts.asset("report.js")]
+    scripts = [*([charts.library()] if drawn else []), charts.asset("report.js")]
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
