@@ -157,23 +157,24 @@ def plan_labels(
     )
     options = options_of(order)
     best = choose(options)
+    macros: Any = templates(escaped=False).get_template(WORDS).module
+    by_error = {} if isinstance(errors, Mapping) else {f"{e:g}": _with_error(order, e) for e in ERRORS}
     return Plan(
         order,
         options,
         best.name if best else "",
         _reasons(order, options, best),
-        _caveats(order),
-        _changes(order, best),
-        _by_error(order, best),
+        tuple(macros.caveats(order).strip().splitlines()),
+        tuple(_change(case, each, best) for case, each in _changes(order).items()) if best else (),
+        tuple(_change(case, each, best) for case, each in by_error.items()) if best else (),
     )
 
 
 def _scales(scales: Sequence[int], grades: int) -> tuple[int, ...]:
-    kept = tuple(sorted({int(s) for s in scales if s <= grades}))
-    if not kept or min(kept) < 2:
-        rule = f"must lie between 2 and the grades of the truth ({grades})"
-        raise invalid("scales", rule, list(scales))
-    return kept
+    usable = tuple(sorted({int(s) for s in scales if s <= grades}))
+    if not usable or min(usable) < 2:
+        raise invalid("scales", f"must lie between 2 and the grades of the truth ({grades})", list(scales))
+    return usable
 
 
 def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
@@ -217,10 +218,8 @@ def choose(options: Sequence[Option]) -> Option | None:
     return max(sound or possible, key=lambda o: o.effective_pairs, default=None)
 
 
-def _changes(order: Order, best: Option | None) -> tuple[Change, ...]:
-    """The recommendation under other assumptions, one at a time."""
-    if best is None:
-        return ()
+def _changes(order: Order) -> dict[str, Order]:
+    """Other assumptions, one at a time."""
     cases: dict[str, Order] = {}
     if not isinstance(order.error, Mapping):
         cases[f"judges err half as often ({order.error / 2:.3g})"] = _with_error(order, order.error / 2)
@@ -229,27 +228,17 @@ def _changes(order: Order, best: Option | None) -> tuple[Change, ...]:
     cases["half of repeated judgements repeat the first"] = replace(order, shared=max(order.shared, 0.5))
     cases["a comparison costs a quarter of a judgement"] = replace(order, pair_cost=order.cost / 4)
     if order.screen_cost is None:
-        cases["a screener finds relevant documents at a tenth of the cost"] = replace(
-            order, screen_cost=order.cost / 10
-        )
+        screened = replace(order, screen_cost=order.cost / 10)
+        cases["a screener finds relevant documents at a tenth of the cost"] = screened
     else:
         cases["nobody screens: balance by the judges' own labels"] = replace(order, screen_cost=None)
-    rarer = _rarer(order.proportions)
-    cases[f"relevant documents are five times rarer ({1 - rarer[0]:.1%})"] = replace(order, proportions=rarer)
-    cases[f"half as many documents a query ({order.documents // 2})"] = replace(
-        order, documents=max(2, order.documents // 2)
-    )
-    cases[f"twice as many documents a query ({order.documents * 2})"] = replace(
-        order, documents=order.documents * 2
-    )
-    return tuple(_change(what, each, best) for what, each in cases.items())
-
-
-def _by_error(order: Order, best: Option | None) -> tuple[Change, ...]:
-    """The recommendation along the error rate per step."""
-    if best is None or isinstance(order.error, Mapping):
-        return ()
-    return tuple(_change(f"{e:g}", _with_error(order, e), best) for e in ERRORS)
+    relevant = [share / 5 for share in order.proportions[1:]]
+    rarer = replace(order, proportions=(1 - sum(relevant), *relevant))
+    cases[f"relevant documents are five times rarer ({1 - rarer.proportions[0]:.1%})"] = rarer
+    fewer, more = order.documents // 2, order.documents * 2
+    cases[f"half as many documents a query ({fewer})"] = replace(order, documents=max(2, fewer))
+    cases[f"twice as many documents a query ({more})"] = replace(order, documents=more)
+    return cases
 
 
 def _change(what: str, order: Order, before: Option) -> Change:
@@ -263,17 +252,6 @@ def _with_error(order: Order, error: float) -> Order:
     """Another error rate per step; comparisons err as often as before in relation to it."""
     ratio = order.pair_error / order.error if isinstance(order.error, float) and order.error else 1.0
     return replace(order, error=error, pair_error=min(0.5, ratio * error))
-
-
-def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
-    relevant = [p / times for p in proportions[1:]]
-    return (1 - sum(relevant), *relevant)
-
-
-def _caveats(order: Order) -> tuple[str, ...]:
-    """What the comparison assumes."""
-    macros: Any = templates(escaped=False).get_template(WORDS).module
-    return tuple(macros.caveats(order).strip().splitlines())
 
 
 def _reasons(order: Order, options: Sequence[Option], best: Option | None) -> tuple[Advice, ...]:
