@@ -29,7 +29,7 @@ def test_queries_are_averaged_over_seeds_and_pooled_over_folds():
     np.testing.assert_allclose(row.values, [0.3, 0.5, 0.8])
     assert row.mean == pytest.approx((0.3 + 0.5 + 0.8) / 3)  # not (0.4 + 0.8) / 2, the mean of the folds
     assert row.queries == (("1", "1000"), ("1", "1001"), ("2", "2000"))
-    assert (row.n_queries, row.n_folds, row.n_seeds, row.state) == (3, 2, 2, "complete")
+    assert (row.n_queries, row.cells, row.state) == (3, 4, "complete")
 
 
 def test_the_spread_over_seeds_is_that_of_their_pooled_means():

@@ -53,29 +53,19 @@ class Cell:
 CellId = tuple[str, Level, str, str, str]  # data set, level, fold, method, seed
 
 
-def level_of(cell: Mapping[str, Any]) -> Level:
-    """The noise level of a cell; no noise and no rate mean clean.
-
-    >>> level_of({"noise": None}), level_of({"noise": "uniform", "rate": 0.1})
-    (Level(noise='none', rate=0.0), Level(noise='uniform', rate=0.1))
-    """
-    noise = str(cell.get("noise") or "none")
-    return Level(noise, 0.0 if noise == "none" else float(cell.get("rate") or 0.0))
-
-
 def identity(cell: Mapping[str, Any]) -> CellId:
-    """Data set, level, fold, method and seed of a cell: what tells it apart in a report."""
+    """Data set, level, fold, method and seed of a cell; no noise and no rate mean clean.
+
+    >>> identity({"dataset": "d", "method": "m", "noise": "uniform", "rate": 0.1})
+    ('d', Level(noise='uniform', rate=0.1), '', 'm', '')
+    """
     for key in ("dataset", "method"):
         if key not in cell:
             raise invalid("cell", f"must have the key {key!r}", sorted(cell))
-    fold, seed = cell.get("fold"), cell.get("seed")
-    return (
-        str(cell["dataset"]),
-        level_of(cell),
-        "" if fold is None else str(fold),
-        str(cell["method"]),
-        "" if seed is None else str(seed),
-    )
+    fold, seed = ("" if cell.get(key) is None else str(cell[key]) for key in ("fold", "seed"))
+    noise = str(cell.get("noise") or "none")
+    level = Level(noise, 0.0 if noise == "none" else float(cell.get("rate") or 0.0))
+    return str(cell["dataset"]), level, fold, str(cell["method"]), seed
 
 
 def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
@@ -128,16 +118,6 @@ def plainly_clean(
     return [plain(c) for c in cells], {plain(c): r for c, r in records.items()}
 
 
-def in_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Each name once, in the order of the first time."""
-    return tuple(dict.fromkeys(names))
-
-
 def fold_and_seed(cell: CellId) -> tuple[Any, ...]:
-    """Sorts cells by fold, then seed."""
-    return _natural(cell[2]), _natural(cell[4])
-
-
-def _natural(text: str) -> tuple[int, float, str]:
-    """Sorts whole numbers by size and before words."""
-    return (0, int(text), "") if text.isdecimal() else (1, 0, text)
+    """Sorts cells by fold, then seed: whole numbers by size and before words."""
+    return tuple((0, int(v), "") if v.isdecimal() else (1, 0, v) for v in (cell[2], cell[4]))

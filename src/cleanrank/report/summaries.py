@@ -40,7 +40,6 @@ from cleanrank.report.grid import (
     all_cells,
     by_cell,
     fold_and_seed,
-    in_order,
     plainly_clean,
 )
 from cleanrank.report.table import mark
@@ -55,10 +54,9 @@ AT_ONCE = 64  # rows of one bootstrap: its sums take 10,000 x 2 x 64 floats
 class Row:
     """The cells of one data set, noise level, method and measure, summed up.
 
-    ``own_mean`` says that the measure weighs queries in a way of its own.
-
-    Numbers are None where there is nothing to show. ``values`` holds one value per pooled test query,
-    averaged over seeds; ``queries`` names them as (fold, query id).
+    Numbers are None where there is nothing to show. ``own_mean`` says that the measure weighs queries in a
+    way of its own. ``values`` holds one value per pooled test query, averaged over seeds; ``queries`` names
+    them as (fold, query id).
     """
 
     dataset: str
@@ -68,8 +66,6 @@ class Row:
     done: int
     failed: int
     missing: int
-    n_folds: int = 0
-    n_seeds: int = 0
     n_queries: int = 0
     mean: float | None = None
     own_mean: bool = False
@@ -176,7 +172,7 @@ def summarise(
     ran = by_cell(records)
     cells, ran = plainly_clean(all_cells(ran, expected), ran)
     names = _measures(ran.values(), measures)
-    methods = in_order(c[3] for c in cells)
+    methods = tuple(dict.fromkeys(c[3] for c in cells))
     if baseline not in methods and expected is not None:
         baseline = None  # a part of a plan need not hold it
     if baseline is not None:
@@ -185,7 +181,7 @@ def summarise(
     for each in cells:
         groups.setdefault((each[0], each[1], each[3]), []).append(each)
     levels = tuple(sorted({c[1] for c in cells}, key=lambda v: (not v.clean, v)))
-    datasets = in_order(c[0] for c in cells)
+    datasets = tuple(dict.fromkeys(c[0] for c in cells))
     order = sorted(
         groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
     )  # the order of the pages, whatever order the cells ran in
@@ -199,7 +195,7 @@ def summarise(
 
 
 def _measures(records: Iterable[RunRecord], names: Sequence[str] | None) -> tuple[str, ...]:
-    measured = in_order(name for r in records if r.status == "done" for name in r.values)
+    measured = tuple(dict.fromkeys(name for r in records if r.status == "done" for name in r.values))
     if not names:
         return measured
     names = tuple(canonical(name) for name in names)
@@ -244,11 +240,6 @@ def _cell_mean(record: RunRecord, measure: str) -> float:
     return float(record.means[measure]) if measure in record.means else _plain_mean(record.values[measure])
 
 
-def _weighs_its_own_way(record: RunRecord, measure: str) -> bool:
-    plain, own = _plain_mean(record.values[measure]), _cell_mean(record, measure)
-    return not (math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own))
-
-
 def _row(
     group: tuple[str, Level, str], measure: str, cells: Sequence[CellId], records: Mapping[CellId, RunRecord]
 ) -> Row:
@@ -261,33 +252,30 @@ def _row(
         done=len(done),
         failed=failed,
         missing=len(cells) - len(done) - failed,
-        n_folds=len({c[2] for c in cells}),
-        n_seeds=len({c[4] for c in cells}),
     )
     if not done:
         return row
     values, queries = _pooled(done, measure)
     row = replace(row, values=values, queries=queries, seed_sd=_seed_sd(cells, done, measure))
-    if any(_weighs_its_own_way(r, measure) for r in done.values()) or _counts_vary(done, measure):
-        own = _mean_of_cells(done.values(), measure)
-        return replace(row, mean=None if math.isnan(own) else own, n_queries=len(values), own_mean=True)
+    if _weighs_its_own_way(done, measure):
+        means = [(_cell_mean(r, measure), len(r.values[measure])) for r in done.values()]
+        means = [(mean, size) for mean, size in means if not math.isnan(mean)]
+        own = np.average([m for m, _ in means], weights=[n for _, n in means]) if means else None
+        return replace(row, mean=None if own is None else float(own), n_queries=len(values), own_mean=True)
     counted = values[~np.isnan(values)]
     return replace(row, n_queries=len(counted), mean=_plain_mean(counted) if len(counted) else None)
 
 
-def _counts_vary(done: Mapping[CellId, RunRecord], measure: str) -> bool:
-    """Whether a query of a fold is NaN for one seed and not for another."""
+def _weighs_its_own_way(done: Mapping[CellId, RunRecord], measure: str) -> bool:
+    """Whether a cell's mean is not the plain one, or a query counts for one seed and not for another."""
     first: dict[str, Array] = {}
-    return any(
-        not np.array_equal(first.setdefault(name[2], gaps), gaps)
-        for name, record in done.items()
-        for gaps in [np.isnan(record.values[measure])]
-    )
-
-
-def _mean_of_cells(records: Iterable[RunRecord], measure: str) -> float:
-    known = [(m, len(r.values[measure])) for r in records if not math.isnan(m := _cell_mean(r, measure))]
-    return float(np.average([m for m, _ in known], weights=[n for _, n in known])) if known else math.nan
+    for name, record in done.items():
+        values = record.values[measure]
+        plain, own, gaps = _plain_mean(values), _cell_mean(record, measure), np.isnan(values)
+        alike = math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own)
+        if not alike or not np.array_equal(first.setdefault(name[2], gaps), gaps):
+            return True
+    return False
 
 
 def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, seed: int) -> list[Row]:
@@ -315,7 +303,10 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
         by_fold.setdefault(name[2], []).append((name, record))
     parts, queries = [], []
     for fold, repeats in by_fold.items():
-        names = [_query_names(record, measure) for _, record in repeats]
+        names = [
+            [str(q) for q in (range(len(r.values[measure])) if r.query_ids is None else r.query_ids)]
+            for _, r in repeats
+        ]
         for (cell, _), other in zip(repeats, names, strict=True):
             if other != names[0]:
                 raise invalid(
@@ -329,11 +320,6 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
     return np.concatenate(parts).astype(np.float64), tuple(queries)
 
 
-def _query_names(record: RunRecord, measure: str) -> list[str]:
-    n = len(record.values[measure])
-    return [str(i) for i in range(n)] if record.query_ids is None else [str(q) for q in record.query_ids]
-
-
 def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure: str) -> float | None:
     """Standard deviation over the seeds that ran every fold."""
     by_seed: dict[str, list[CellId]] = {}
@@ -343,26 +329,25 @@ def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure:
     for repeats in by_seed.values():
         if all(c in done for c in repeats):
             sizes = [np.count_nonzero(~np.isnan(done[c].values[measure])) for c in repeats]
+            by_fold = [
+                _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
+            ]
             if sum(sizes):
-                per_fold = [
-                    _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
-                ]
-                means.append(float(np.average(per_fold, weights=sizes)))
-    known = [m for m in means if not math.isnan(m)]
-    return float(np.std(known, ddof=1)) if len(known) > 1 else None
+                means.append(float(np.average(by_fold, weights=sizes)))
+    means = [m for m in means if not math.isnan(m)]
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None
 
 
 def _tested(rows: Sequence[Row], baseline: str, *, permutations: int, seed: int) -> list[Row]:
     """Adds differences and p-values; Holm's family is all comparisons of one measure."""
     base = {(r.dataset, r.level, r.measure): r for r in rows if r.method == baseline}
     tested: list[Row] = []
-    for row in rows:
+    families: dict[str, dict[int, float]] = {}
+    for i, row in enumerate(rows):
         other = base.get((row.dataset, row.level, row.measure))
         if row.method != baseline and other is not None:
             row = _against(row, other, permutations=permutations, seed=seed)
         tested.append(row)
-    families: dict[str, dict[int, float]] = {}
-    for i, row in enumerate(tested):
         if row.p is not None:
             families.setdefault(row.measure, {})[i] = row.p
     for family in families.values():
