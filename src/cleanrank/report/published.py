@@ -10,6 +10,7 @@ seed, say) counts as 0, so an unknown spread makes the verdict stricter, never k
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -69,9 +70,8 @@ class Published:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            raise invalid(
-                "a published figure", "must be finite", self.value, at=f"{self.dataset}, {self.method}"
-            )
+            place = f"{self.dataset}, {self.method}"
+            raise invalid("a published figure", "must be finite", self.value, at=place)
 
     @property
     def level(self) -> Level:
@@ -142,9 +142,8 @@ def decimals_of(figure: Published, others: Iterable[Published] = ()) -> int:
     if figure.decimals is not None:
         return figure.decimals
     alike = [o for o in others if (o.source, o.measure) == (figure.source, figure.measure)]
-    return max(
-        max(0, -int(Decimal(repr(float(o.value))).normalize().as_tuple().exponent)) for o in [figure, *alike]
-    )
+    exponents = [Decimal(repr(float(o.value))).normalize().as_tuple().exponent for o in [figure, *alike]]
+    return max(max(0, -int(exponent)) for exponent in exponents)
 
 
 def compare_published(summary: Summary, published: Sequence[Published]) -> tuple[Verdict, ...]:
@@ -168,8 +167,8 @@ def compare_published(summary: Summary, published: Sequence[Published]) -> tuple
         if row.state != "complete":
             verdicts.append(Verdict(*name, NOT_RUN, note=_lack(row)))
         else:
-            verdict_word = NOT_RUN if row.mean is None else NO_FIGURE
-            verdicts.append(Verdict(*name, verdict_word, row.mean, row.low, row.high))
+            word = NOT_RUN if row.mean is None else NO_FIGURE
+            verdicts.append(Verdict(*name, word, row.mean, row.low, row.high))
     return tuple(verdicts)
 
 
@@ -220,12 +219,9 @@ def _fold_verdict(summary: Summary, row: Row, blank: Verdict) -> Verdict:
         return replace(blank, note=f"{len(means)} of {len(cells)} cells" if cells else "no such fold")
     ours = math.fsum(means) / len(means)
     spread = math.sqrt(sum((m - ours) ** 2 for m in means) / (len(means) - 1)) if len(means) > 1 else None
-    se = row.query_se
-    if se is not None:
-        se *= math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
+    se = (row.query_se or 0.0) * math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
     allowed = tolerance(spread, se, blank.decimals)
-    verdict = judge(ours, blank.published, allowed)
-    return replace(blank, verdict=verdict, ours=ours, tolerance=allowed)
+    return replace(blank, verdict=judge(ours, blank.published, allowed), ours=ours, tolerance=allowed)
 
 
 def _matching(summary: Summary, figure: Published) -> Row | None:
@@ -310,10 +306,7 @@ def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, don
         return "failed"
     if not done:
         return "not run"
-    counts = dict.fromkeys((AGREES, DIFFERS, NOT_RUN), 0)
-    for each in verdicts:
-        if each in counts:
-            counts[each] += 1
+    counts = Counter(verdicts)
     if counts[DIFFERS] and not counts[AGREES] and not missing:
         return "differs"
     if missing or counts[DIFFERS] or (counts[AGREES] and counts[NOT_RUN]):
@@ -359,10 +352,9 @@ def matrix_row(
         )
         for v in judged or [v for v in verdicts if v.level.clean] or verdicts
     )
-    count = {s: sum(c.status == s for c in summary.cells) for s in ("done", "failed", "missing")}
-    status = status_of(
-        [v.verdict for v in judged], failed=count["failed"], missing=count["missing"], done=count["done"]
-    )
+    count = Counter(c.status for c in summary.cells)
+    cells = {state: count[state] for state in ("done", "failed", "missing")}
+    status = status_of([v.verdict for v in judged], **cells)
     return MatrixRow(recipe, title, command, group, figures, status)
 
 

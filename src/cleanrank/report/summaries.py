@@ -231,13 +231,15 @@ def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Ce
     )
 
 
-def _plain_mean(values: Array) -> float:
-    counted = values[~np.isnan(values)]
+def plain_mean(values: Array | Sequence[float]) -> float:
+    """The mean of what is not NaN; NaN where nothing is."""
+    counted = np.asarray(values)
+    counted = counted[~np.isnan(counted)]
     return math.fsum(counted) / len(counted) if len(counted) else math.nan
 
 
 def _cell_mean(record: RunRecord, measure: str) -> float:
-    return float(record.means[measure]) if measure in record.means else _plain_mean(record.values[measure])
+    return float(record.means[measure]) if measure in record.means else plain_mean(record.values[measure])
 
 
 def _row(
@@ -263,7 +265,7 @@ def _row(
         own = np.average([m for m, _ in means], weights=[n for _, n in means]) if means else None
         return replace(row, mean=None if own is None else float(own), n_queries=len(values), own_mean=True)
     counted = values[~np.isnan(values)]
-    return replace(row, n_queries=len(counted), mean=_plain_mean(counted) if len(counted) else None)
+    return replace(row, n_queries=len(counted), mean=plain_mean(counted) if len(counted) else None)
 
 
 def _weighs_its_own_way(done: Mapping[CellId, RunRecord], measure: str) -> bool:
@@ -271,7 +273,7 @@ def _weighs_its_own_way(done: Mapping[CellId, RunRecord], measure: str) -> bool:
     first: dict[str, Array] = {}
     for name, record in done.items():
         values = record.values[measure]
-        plain, own, gaps = _plain_mean(values), _cell_mean(record, measure), np.isnan(values)
+        plain, own, gaps = plain_mean(values), _cell_mean(record, measure), np.isnan(values)
         alike = math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own)
         if not alike or not np.array_equal(first.setdefault(name[2], gaps), gaps):
             return True
