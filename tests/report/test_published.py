@@ -178,13 +178,13 @@ def test_a_row_of_the_matrix():
     row = matrix_row(records, published=[figure(0.5), figure(0.9, context=True)], **names)
     assert (row.status, len(row.rows)) == ("agrees", 1)
     (only,) = row.rows
-    assert (only.what, only.expected, only.verdict) == ("d · clean · m · map", 0.5, "agrees")
-    assert only.interval[0] <= only.observed <= only.interval[1]
+    assert (only.what, only.published, only.verdict) == ("d · clean · m · map", 0.5, "agrees")
+    assert only.low <= only.ours <= only.high
     assert matrix_row(records, **names).status == "unjudged"
     assert matrix_row([], published=[figure(0.5)], **names).rows[0].verdict == "not run"
     failed = [*records, replace(record(fold=2, status="failed"), error="x")]
     broken = matrix_row(failed, published=[figure(0.5)], **names)
-    assert (broken.status, broken.rows[0].observed) == ("failed", None)
+    assert (broken.status, broken.rows[0].ours) == ("failed", None)
 
 
 def test_the_matrix_shows_the_published_measures_alone():

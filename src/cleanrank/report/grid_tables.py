@@ -9,7 +9,7 @@ from cleanrank.metrics.measure import Measure
 from cleanrank.report.collapse import SOURCES, Collapse, realised
 from cleanrank.report.grid import Cell as GridCell
 from cleanrank.report.grid import Level
-from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixFigure, MatrixRow, Verdict
+from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixRow, Verdict
 from cleanrank.report.summaries import BETTER, WORSE, Row, Summary, plain_mean
 from cleanrank.report.table import ABSENT, Cell, Line, Table, number
 
@@ -286,12 +286,12 @@ def recipes_table(rows: Sequence[MatrixRow]) -> Table:
     return Table(head, cells, caption="Recipes", align="lllrrr")
 
 
-def recipe_table(figures: Sequence[MatrixFigure], caption: str) -> Table:
+def recipe_table(verdicts: Sequence[Verdict], caption: str) -> Table:
     """The figures of a recipe, expected and observed."""
-    rows: list[Line] = []
-    for f in figures:
-        bounds = _interval(*f.interval or (None, None))
-        rows.append([f.what, number(f.expected), number(f.observed), bounds, verdict_cell(f.verdict)])
+    rows: list[Line] = [
+        [v.what, number(v.published), number(v.ours), _interval(v.low, v.high), verdict_cell(v.verdict)]
+        for v in verdicts
+    ]
     head = ["Figure", "Expected", "Observed", "Interval", "Verdict"]
     return Table(head, rows, caption=caption, align="lrrrl")
 

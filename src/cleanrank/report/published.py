@@ -104,6 +104,12 @@ class Verdict:
         """Ours minus published."""
         return None if self.ours is None or self.published is None else self.ours - self.published
 
+    @property
+    def what(self) -> str:
+        """What the figure is of: data set, fold, noise, method and measure."""
+        fold = [f"fold {self.fold}"] if self.fold else []
+        return " · ".join([self.dataset, *fold, self.level.label, self.method, self.measure])
+
 
 def tolerance(seed_sd: float | None, query_se: float | None, decimals: int) -> float:
     """How far ours may lie from a published figure.
@@ -174,25 +180,12 @@ def compare_published(summary: Summary, published: Sequence[Published]) -> tuple
 
 def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
     row = _matching(summary, figure)
-    level = row.level if row else figure.level
-    fold = "" if figure.fold is None else str(figure.fold)
-    blank = Verdict(
-        figure.dataset,
-        level,
-        figure.method,
-        figure.measure,
-        NOT_RUN,
-        published=figure.value,
-        decimals=decimals,
-        source=figure.source,
-        fold=fold,
-        context=figure.context,
-    )
+    blank = replace(_blank(figure, row.level if row else figure.level), decimals=decimals)
     if figure.context:
         return replace(blank, verdict="", note="for orientation")
     if row is None:
         return blank
-    if fold:
+    if blank.fold:
         return _fold_verdict(summary, row, blank)
     if row.state != "complete" or row.mean is None:
         return replace(blank, note=_lack(row))
@@ -204,6 +197,21 @@ def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
         low=row.low,
         high=row.high,
         tolerance=allowed,
+    )
+
+
+def _blank(figure: Published, level: Level) -> Verdict:
+    """A published figure without one of ours."""
+    return Verdict(
+        figure.dataset,
+        level,
+        figure.method,
+        figure.measure,
+        NOT_RUN,
+        published=figure.value,
+        source=figure.source,
+        fold="" if figure.fold is None else str(figure.fold),
+        context=figure.context,
     )
 
 
@@ -264,16 +272,6 @@ STATUSES: dict[str, Status] = {
 }
 
 
-class MatrixFigure(NamedTuple):
-    """One figure of a recipe in the matrix; texts are shown as they are."""
-
-    what: str
-    expected: float | None
-    observed: float | None
-    interval: tuple[float, float] | None
-    verdict: str
-
-
 @dataclass(frozen=True)
 class MatrixRow:
     """One recipe in the matrix: its command and figures; ``status`` is a key of STATUSES."""
@@ -282,7 +280,7 @@ class MatrixRow:
     title: str
     command: str
     group: str
-    rows: tuple[MatrixFigure, ...]
+    rows: tuple[Verdict, ...]
     status: str
 
     def __post_init__(self) -> None:
@@ -330,34 +328,16 @@ def matrix_row(
     ``measures`` are those to show in the latter case, all unless given.
     """
     if not records:
-        figures = tuple(
-            MatrixFigure(_what(f.dataset, f.level, f.method, f.measure, f.fold), f.value, None, None, NOT_RUN)
-            for f in published
-            if not f.context
-        )
-        return MatrixRow(recipe, title, command, group, figures, "not run")
+        blank = tuple(_blank(f, f.level) for f in published if not f.context)
+        return MatrixRow(recipe, title, command, group, blank, "not run")
     measured = {m for r in records if r.status == "done" for m in r.values}
     judgeable = dict.fromkeys(canonical(f.measure) for f in published if not f.context)
     needed = [m for m in judgeable if m in measured]
     summary = summarise(records, expected=expected, measures=needed or measures)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
-    figures = tuple(
-        MatrixFigure(
-            _what(v.dataset, v.level, v.method, v.measure, v.fold or None),
-            v.published,
-            v.ours,
-            None if v.low is None or v.high is None else (v.low, v.high),
-            v.verdict,
-        )
-        for v in judged or [v for v in verdicts if v.level.clean] or verdicts
-    )
+    figures = judged or [v for v in verdicts if v.level.clean] or verdicts
     count = Counter(c.status for c in summary.cells)
     cells = {state: count[state] for state in ("done", "failed", "missing")}
     status = status_of([v.verdict for v in judged], **cells)
-    return MatrixRow(recipe, title, command, group, figures, status)
-
-
-def _what(dataset: str, level: Level, method: str, measure: str, fold: object) -> str:
-    parts = [dataset, *([f"fold {fold}"] if fold is not None else []), level.label, method, measure]
-    return " · ".join(parts)
+    return MatrixRow(recipe, title, command, group, tuple(figures), status)
