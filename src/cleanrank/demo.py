@@ -298,9 +298,10 @@ def _systems(comparison: Comparison, recovered: Mapping[str, float]) -> list[dic
     for row in (r for r in comparison.rows() if r["measure"] == "ndcg@10"):
         name = row["system"]
         low, high = comparison.evaluations[name].intervals()["ndcg@10"]
-        against = {"difference": row["difference"], "low": row["low"], "high": row["high"]}
-        against |= {"p": row["p_corrected"], "recovered": recovered.get(name)}
-        if row["baseline"]:
-            against = dict.fromkeys(against)
+        against = {key: row.get(key) for key in ("difference", "low", "high")}  # the baseline has none
+        against |= {
+            "p": row.get("p_corrected"),
+            "recovered": None if row["baseline"] else recovered.get(name),
+        }
         systems.append({"name": name, "mean": row["mean"], "mean_low": low, "mean_high": high, **against})
     return systems

@@ -161,8 +161,9 @@ def compare(
         screen.note(repr(judged))
         screen.show_comparison(found)
     else:
+        table = tables.comparison_table(found)
         typer.echo(
-            {"markdown": tables.to_markdown, "latex": tables.to_latex, "json": tables.to_json}[form](found)
+            {"markdown": table.markdown(), "latex": table.latex(), "json": tables.to_json(found)}[form]
         )
 
 

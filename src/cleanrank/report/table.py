@@ -243,7 +243,12 @@ def mark(p: float | None, sign: str = "*") -> str:
 
 
 def evaluation_table(evaluation: Evaluation, digits: int = 4, *, level: float = 0.95, seed: int = 0) -> Table:
-    """A row per measure: its mean, interval and the queries that count."""
+    """A row per measure: its mean, interval and the queries that count.
+
+    >>> from cleanrank.metrics import evaluate_arrays
+    >>> print(evaluation_table(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).markdown().splitlines()[2])
+    | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
+    """
     rows = []
     for (name, mean), (low, high) in zip(
         evaluation.means.items(), evaluation.intervals(level, seed).values(), strict=True
@@ -302,32 +307,6 @@ def _long_row(row: Mapping[str, Any], digits: int) -> list[str]:
 
 def _figure(value: float, digits: int) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _results(result: Evaluation | Comparison, digits: int) -> Table:
-    make: Any = evaluation_table if isinstance(result, Evaluation) else comparison_table
-    table: Table = make(result, digits)
-    return table
-
-
-def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
-    """A Markdown table.
-
-    >>> from cleanrank.metrics import evaluate_arrays
-    >>> print(to_markdown(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[2])
-    | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
-    """
-    return _results(result, digits).markdown()
-
-
-def to_latex(result: Evaluation | Comparison, digits: int = 4) -> str:
-    r"""A LaTeX table for the package booktabs.
-
-    >>> from cleanrank.metrics import evaluate_arrays
-    >>> print(to_latex(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[0])
-    \begin{tabular}{lrrr}
-    """
-    return _results(result, digits).latex()
 
 
 def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:
