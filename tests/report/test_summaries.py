@@ -235,10 +235,10 @@ def test_a_part_of_a_summary_is_the_summary_of_that_part():
     records = grid(rates=(0.0, 0.3))
     whole = summarise(records, baseline="lambdamart", **FAST)
     part = summarise(records, measures=["map", "ndcg@10"], baseline="lambdamart", **FAST)
-    narrowed = whole.only(["map", "NDCG@10:lightgbm"])
-    assert narrowed.measures == part.measures == ("map", "ndcg@10")
-    for a, b in zip(narrowed.rows, part.rows, strict=True):
+    assert part.measures == ("map", "ndcg@10")
+    rows = [r for measure in part.measures for r in whole.rows if r.measure == measure]
+    for a, b in zip(rows, part.rows, strict=True):
         assert repr(a) == repr(b)
         np.testing.assert_array_equal(a.values, b.values)
     with pytest.raises(UnknownNameError, match="measure"):
-        whole.only(["mrr"])
+        summarise(records, measures=["mrr"], **FAST)

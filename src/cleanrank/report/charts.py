@@ -110,9 +110,9 @@ def data(panel: Panel) -> list[dict[str, Any]]:
 
 
 def _datum(panel: Panel, point: Point) -> dict[str, Any]:
-    shown = point.text or (f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}")
+    figure = point.text or (f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}")
     if panel.kind == "heat" and point.difference is not None and not point.text:
-        shown = _signed(point.difference, 3)
+        figure = _signed(point.difference, 3)
     between = None if point.low is None or point.high is None else f"{point.low:.4f} to {point.high:.4f}"
     against = None if point.difference is None else f"{_signed(point.difference, 4)} {point.mark}".strip()
     return {
@@ -122,8 +122,8 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
         "low": point.low,
         "high": point.high,
         "complete": point.complete,
-        "shown": f"{shown} {point.mark}".strip(),
-        "short": shown.replace("0.", ".", 1),
+        "shown": f"{figure} {point.mark}".strip(),
+        "short": figure.replace("0.", ".", 1),
         "difference": point.difference,
         "strength": point.strength,
         "Mean": (point.text or f"{point.mean:.4f}") + ("" if point.complete else " (incomplete)"),
@@ -354,14 +354,14 @@ def colours() -> dict[str, str]:
 
 
 def save_picture(
-    shown: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
+    parts: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
 ) -> Path:
     """Draws panels of one kind side by side into a file; its ending says whether PNG or SVG.
 
     The baseline is grey; ``width`` is that of a panel without columns of its own, in pixels.
     """
     form = one_of("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
-    spec = picture(shown, baseline, width)
+    spec = picture(parts, baseline, width)
     if form == "png":
         image = _vl_convert().vegalite_to_png(spec, scale=SCALE)
     else:
@@ -374,27 +374,27 @@ def save_picture(
     return Path(path)
 
 
-def picture(shown: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
+def picture(parts: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
     """The Vega-Lite specification of panels side by side, with colours in the place of variables."""
-    if not any(panel.points or panel.lines or panel.gaps for panel in shown):
+    if not any(panel.points or panel.lines or panel.gaps for panel in parts):
         raise invalid("the picture", "needs points", 0)
-    methods = list(dict.fromkeys(m for panel in shown for m in panel.methods))
-    width = max(_width(panel, width) for panel in shown)
-    columns = min(len(shown), max(1, ACROSS // width))
-    columns = math.ceil(len(shown) / math.ceil(len(shown) / columns))  # four panels are two rows of two
+    methods = list(dict.fromkeys(m for panel in parts for m in panel.methods))
+    width = max(_width(panel, width) for panel in parts)
+    columns = min(len(parts), max(1, ACROSS // width))
+    columns = math.ceil(len(parts) / math.ceil(len(parts) / columns))  # four panels are two rows of two
     views = []
-    for panel in shown:
+    for panel in parts:
         spec = specification(panel, baseline, methods=methods, legend=True)
         spec |= {"width": width, "data": {"values": data(panel)}, "title": _title(panel)}
         config = {**spec.pop("config"), "font": FONT, "background": "white"}
         spec.pop("padding", None)
         views.append(spec)
     together: dict[str, Any] = {"concat": views, "columns": columns, "spacing": 26, "config": config}
-    if shown[0].kind in ("curves", "traces"):
+    if parts[0].kind in ("curves", "traces"):
         named = dict.fromkeys(("color", "shape", "strokeDash"), "shared")
         together["resolve"] = {"scale": named, "legend": named}
     text = json.dumps({**together, "padding": 8}, ensure_ascii=False)
-    text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in shown):.0f}")
+    text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in parts):.0f}")
     return re.sub(r"var\(--([\w-]+)\)", lambda name: colours()[name[1]], text)
 
 
@@ -433,9 +433,9 @@ def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Pat
     for method, panel in panels.history_panels(summary):
         every[f"outliers-{_plain(panel.title)}-{_plain(method)}"] = [panel]
     return [
-        save_picture(shown, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
-        for stem, shown in every.items()
-        if any(panel.points or panel.kind == "history" for panel in shown)
+        save_picture(parts, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
+        for stem, parts in every.items()
+        if any(panel.points or panel.kind == "history" for panel in parts)
         for form in FORMATS
     ]
 

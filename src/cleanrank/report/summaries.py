@@ -124,12 +124,6 @@ class Summary:
         """The row of these four, if the grid has it."""
         return self._index.get((dataset, level, method, measure))
 
-    def only(self, measures: Sequence[str]) -> "Summary":
-        """The same figures of some of the measures, so that one summary serves several pages."""
-        names = tuple(one_of("measure", canonical(name), self.measures) for name in measures)
-        rows = tuple(r for name in names for r in self.rows if r.measure == name)
-        return replace(self, rows=rows, measures=names)
-
     @property
     def gaps(self) -> tuple[Cell, ...]:
         """The cells that failed or are missing."""
@@ -171,7 +165,10 @@ def summarise(
     expected = None if expected is None else list(expected)
     ran = by_cell(records)
     cells, ran = plainly_clean(all_cells(ran, expected), ran)
-    names = _measures(ran.values(), measures)
+    names = tuple(dict.fromkeys(m for r in ran.values() if r.status == "done" for m in r.values))
+    if measures:
+        chosen = tuple(canonical(name) for name in measures)
+        names = tuple(one_of("measure", name, names) for name in chosen) if names else chosen
     methods = tuple(dict.fromkeys(c[3] for c in cells))
     if baseline not in methods and expected is not None:
         baseline = None  # a part of a plan need not hold it
@@ -194,14 +191,6 @@ def summarise(
     return Summary(tuple(rows), listed, datasets, levels, methods, names, baseline, *settings)
 
 
-def _measures(records: Iterable[RunRecord], names: Sequence[str] | None) -> tuple[str, ...]:
-    measured = tuple(dict.fromkeys(name for r in records if r.status == "done" for name in r.values))
-    if not names:
-        return measured
-    names = tuple(canonical(name) for name in names)
-    return tuple(one_of("measure", name, measured) for name in names) if measured else names
-
-
 def canonical(measure: str) -> str:
     """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
 
@@ -219,16 +208,12 @@ def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Ce
     cell = Cell(dataset, level, method, fold, seed, "missing")
     if record is None:
         return cell
+    cell = replace(cell, wall_seconds=record.wall_seconds)
     if record.status != "done":
-        return replace(cell, status="failed", error=record.error, wall_seconds=record.wall_seconds)
-    return replace(
-        cell,
-        status="done",
-        means={m: _cell_mean(record, m) for m in measures if m in record.values},
-        n_queries=max((len(v) for v in record.values.values()), default=0),
-        chosen=record.chosen,
-        wall_seconds=record.wall_seconds,
-    )
+        return replace(cell, status="failed", error=record.error)
+    means = {m: _cell_mean(record, m) for m in measures if m in record.values}
+    n_queries = max((len(v) for v in record.values.values()), default=0)
+    return replace(cell, status="done", means=means, n_queries=n_queries, chosen=record.chosen)
 
 
 def plain_mean(values: Array | Sequence[float]) -> float:
