@@ -13,7 +13,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.grid import Level, by_cell
+from cleanrank.report.summaries import Level, by_cell
 from cleanrank.types import FloatArray, IntArray, RunRecord
 from cleanrank.validation import one_of
 

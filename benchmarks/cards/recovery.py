@@ -22,7 +22,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.grid import CellId, Level, by_cell
+from cleanrank.report.summaries import CellId, Level, by_cell
 from cleanrank.types import FloatArray, RunRecord
 from cleanrank.validation import one_of
 

@@ -8,8 +8,7 @@ import pytest
 from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError
 from cleanrank.report import panels
 from cleanrank.report.charts import library, picture, save_picture, write_pictures
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
 

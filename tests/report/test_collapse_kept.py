@@ -3,9 +3,8 @@ import pytest
 
 from cleanrank.errors import CleanrankError
 from cleanrank.report.collapse import AXES, SOURCES, kept, realised
-from cleanrank.report.grid import Level
 from cleanrank.report.panels import kept_panels, pair_noise_panels
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import record
 

@@ -1,11 +1,9 @@
 import pytest
 
 from cleanrank.report.collapse import collapse, kept
-from cleanrank.report.grid import Level
 from cleanrank.report.grid_tables import (
     chunks,
     collapse_table,
-    convention,
     fold_table,
     gap_table,
     level_value,
@@ -18,7 +16,8 @@ from cleanrank.report.grid_tables import (
     verdict_table,
 )
 from cleanrank.report.published import Published, compare_published
-from cleanrank.report.summaries import Row, summarise
+from cleanrank.report.summaries import Level, Row, summarise
+from cleanrank.report.table import convention
 
 from .grids import TRACEBACK, record
 

@@ -1,8 +1,8 @@
 import pytest
 
-from cleanrank.report.grid import Level
 from cleanrank.report.pages import write_matrix
 from cleanrank.report.published import STATUSES, MatrixRow, Verdict
+from cleanrank.report.summaries import Level
 
 NASTY = "<img src=x onerror=alert(1)>"
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.report.grid import Level
 from cleanrank.report.published import (
     STATUSES,
     MatrixRow,
@@ -16,7 +15,7 @@ from cleanrank.report.published import (
     status_of,
     tolerance,
 )
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
 

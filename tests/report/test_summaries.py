@@ -6,8 +6,8 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.metrics.significance import bootstrap_interval, fisher_test, holm
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import canonical, summarise
+from cleanrank.report.summaries import Level, summarise
+from cleanrank.report.table import canonical
 
 from .grids import FAILED, MISSING, grid, record
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import Row, Summary
+from cleanrank.report.summaries import Level, Row, Summary
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 

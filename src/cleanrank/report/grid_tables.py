@@ -4,14 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from cleanrank.errors import CleanrankError
-from cleanrank.metrics.measure import Measure
 from cleanrank.report.collapse import SOURCES, Collapse, realised
-from cleanrank.report.grid import Cell as GridCell
-from cleanrank.report.grid import Level
 from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixRow, Verdict
-from cleanrank.report.summaries import BETTER, WORSE, Row, Summary, plain_mean
-from cleanrank.report.table import ABSENT, Cell, Line, Table, number
+from cleanrank.report.summaries import BETTER, WORSE, Level, Row, Summary, plain_mean
+from cleanrank.report.summaries import Cell as GridCell
+from cleanrank.report.table import ABSENT, Cell, Line, Table, convention, number
 
 AT_ONCE = 5  # measures side by side in one table: what fits a laptop and a sheet of paper
 PILL = Markup('<span class="pill {}">{}</span>')
@@ -26,18 +23,6 @@ EXPLAINED = {
     "p": "Fisher, two-sided",
     "p (Holm)": "corrected over all comparisons of this measure",
 }
-
-
-def convention(measure: str) -> str:
-    """What a measure's text stands for, in words; a text that is no measure of ours stands for itself.
-
-    >>> convention("clicks per view")
-    'clicks per view'
-    """
-    try:
-        return Measure.parse(measure).describe()
-    except CleanrankError:
-        return measure
 
 
 def chunks(measures: Sequence[str]) -> list[Sequence[str]]:

@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import AXES, kept, realised
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import Row, Summary
+from cleanrank.report.summaries import Level, Row, Summary
 from cleanrank.types import FloatArray, IntArray
 from cleanrank.validation import one_of
 

@@ -17,8 +17,8 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cleanrank.errors import invalid
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import Row, Summary, canonical, summarise
+from cleanrank.report.summaries import Level, Row, Summary, summarise
+from cleanrank.report.table import canonical
 from cleanrank.types import RunRecord
 from cleanrank.validation import one_of
 

@@ -30,24 +30,59 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.errors import CleanrankError, invalid
-from cleanrank.metrics.measure import Measure
+from cleanrank.errors import invalid
 from cleanrank.metrics.significance import fisher_test, holm, mean_intervals
-from cleanrank.report.grid import (
-    Cell,
-    CellId,
-    Level,
-    all_cells,
-    by_cell,
-    fold_and_seed,
-    plainly_clean,
-)
-from cleanrank.report.table import mark
+from cleanrank.report.table import canonical, mark
 from cleanrank.types import Array, FloatArray, RunRecord
 from cleanrank.validation import one_of
 
 BETTER, WORSE = "▲", "▼"
 AT_ONCE = 64  # rows of one bootstrap: its sums take 10,000 x 2 x 64 floats
+
+
+@dataclass(frozen=True, order=True)
+class Level:
+    """A kind of noise and its rate; rate 0 is clean whatever the kind.
+
+    >>> Level("uniform", 0.2).label, Level("uniform", 0.0).label
+    ('uniform 0.2', 'uniform 0')
+    """
+
+    noise: str = "none"
+    rate: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether labels are left as they are."""
+        return self.rate == 0.0
+
+    @property
+    def label(self) -> str:
+        """The level in a word."""
+        return "clean" if self.noise == "none" else f"{self.noise} {self.rate:g}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid: what it is, whether it ran, and its mean per measure.
+
+    ``status`` is "done", "failed" or "missing"; ``means`` is empty unless it is done.
+    """
+
+    dataset: str
+    level: Level
+    method: str
+    fold: str
+    seed: str
+    status: str
+    means: Mapping[str, float] = field(default_factory=dict)
+    n_queries: int = 0
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    wall_seconds: float = 0.0
+
+
+CellId = tuple[str, Level, str, str, str]  # data set, level, fold, method, seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +169,71 @@ class Summary:
         return {(r.dataset, r.level, r.method, r.measure): r for r in self.rows}
 
 
+def identity(cell: Mapping[str, Any]) -> CellId:
+    """Data set, level, fold, method and seed of a cell; no noise and no rate mean clean."""
+    for key in ("dataset", "method"):
+        if key not in cell:
+            raise invalid("cell", f"must have the key {key!r}", sorted(cell))
+    fold, seed = ("" if cell.get(key) is None else str(cell[key]) for key in ("fold", "seed"))
+    noise = str(cell.get("noise") or "none")
+    level = Level(noise, 0.0 if noise == "none" else float(cell.get("rate") or 0.0))
+    return str(cell["dataset"]), level, fold, str(cell["method"]), seed
+
+
+def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
+    """The records by cell; of several with one key the last counts, two keys for one cell are refused."""
+    cells: dict[CellId, RunRecord] = {}
+    for record in {r.key: r for r in records}.values():
+        name = identity(record.cell)
+        if name in cells:
+            dataset, level, fold, method, seed = name
+            raise invalid(
+                "records",
+                "must tell cells apart by data set, fold, noise, rate, method and seed",
+                f"two of method {method!r} on {dataset} fold {fold}, {level.label}, seed {seed}",
+                remedy="Give the methods different labels, or pass the records of one recipe.",
+            )
+        cells[name] = record
+    return cells
+
+
+def all_cells(
+    records: Mapping[CellId, RunRecord], expected: Iterable[Mapping[str, Any]] | None
+) -> list[CellId]:
+    """The expected cells, or the whole grid that the records span."""
+    if expected is not None:
+        return list(dict.fromkeys([*(identity(cell) for cell in expected), *records]))
+    levels: dict[str, dict[Level, None]] = {}
+    repeats: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for dataset, level, fold, method, seed in records:
+        levels.setdefault(dataset, {})[level] = None
+        repeats.setdefault((dataset, method), {})[(fold, seed)] = None
+    return [
+        (dataset, level, fold, method, seed)
+        for (dataset, method), pairs in repeats.items()
+        for level in levels[dataset]
+        for fold, seed in pairs
+    ]
+
+
+def plainly_clean(
+    cells: list[CellId], records: Mapping[CellId, RunRecord]
+) -> tuple[list[CellId], dict[CellId, RunRecord]]:
+    """Calls rate 0 of the only kind of noise clean, which it is; several kinds keep their own rate 0."""
+    if len({c[1].noise for c in cells}) != 1:
+        return cells, dict(records)
+
+    def plain(cell: CellId) -> CellId:
+        return (cell[0], Level() if cell[1].clean else cell[1], *cell[2:])
+
+    return [plain(c) for c in cells], {plain(c): r for c, r in records.items()}
+
+
+def fold_and_seed(cell: CellId) -> tuple[Any, ...]:
+    """Sorts cells by fold, then seed: whole numbers by size and before words."""
+    return tuple((0, int(v), "") if v.isdecimal() else (1, 0, v) for v in (cell[2], cell[4]))
+
+
 def summarise(
     records: Sequence[RunRecord],
     *,
@@ -179,9 +279,8 @@ def summarise(
         groups.setdefault((each[0], each[1], each[3]), []).append(each)
     levels = tuple(sorted({c[1] for c in cells}, key=lambda v: (not v.clean, v)))
     datasets = tuple(dict.fromkeys(c[0] for c in cells))
-    order = sorted(
-        groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
-    )  # the order of the pages, whatever order the cells ran in
+    # the order of the pages, whatever order the cells ran in
+    order = sorted(groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2])))
     rows = [_row(g, m, groups[g], ran) for m in names for g in order]
     rows = _with_intervals(rows, confidence=confidence, resamples=resamples, seed=seed)
     if baseline is not None:
@@ -189,18 +288,6 @@ def summarise(
     listed = tuple(_cell(i, ran.get(i), names) for g in order for i in sorted(groups[g], key=fold_and_seed))
     settings = (confidence, resamples, permutations, seed)
     return Summary(tuple(rows), listed, datasets, levels, methods, names, baseline, *settings)
-
-
-def canonical(measure: str) -> str:
-    """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
-
-    >>> canonical("NDCG@10:lightgbm"), canonical("clicks per view")
-    ('ndcg@10', 'clicks per view')
-    """
-    try:
-        return str(Measure.parse(measure))
-    except CleanrankError:
-        return measure
 
 
 def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Cell:
@@ -312,7 +399,7 @@ def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure:
     by_seed: dict[str, list[CellId]] = {}
     for cell in cells:
         by_seed.setdefault(cell[4], []).append(cell)
-    means = []
+    means: list[float] = []
     for repeats in by_seed.values():
         if all(c in done for c in repeats):
             sizes = [np.count_nonzero(~np.isnan(done[c].values[measure])) for c in repeats]

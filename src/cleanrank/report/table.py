@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cleanrank.errors import invalid
+from cleanrank.errors import CleanrankError, invalid
 from cleanrank.metrics.comparison import Comparison
 from cleanrank.metrics.evaluation import Evaluation
+from cleanrank.metrics.measure import Measure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -240,6 +241,30 @@ def mark(p: float | None, sign: str = "*") -> str:
     ('*', '▲▲', '', '')
     """
     return "" if p is None or not p < 0.05 else sign * (1 + (p < 0.01))
+
+
+def canonical(measure: str) -> str:
+    """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
+
+    >>> canonical("NDCG@10:lightgbm"), canonical("clicks per view")
+    ('ndcg@10', 'clicks per view')
+    """
+    try:
+        return str(Measure.parse(measure))
+    except CleanrankError:
+        return measure
+
+
+def convention(measure: str) -> str:
+    """What a measure's text stands for, in words; a text that is no measure of ours stands for itself.
+
+    >>> convention("clicks per view")
+    'clicks per view'
+    """
+    try:
+        return Measure.parse(measure).describe()
+    except CleanrankError:
+        return measure
 
 
 def evaluation_table(evaluation: Evaluation, digits: int = 4, *, level: float = 0.95, seed: int = 0) -> Table:

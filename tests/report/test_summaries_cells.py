@@ -1,7 +1,7 @@
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.report.grid import (
+from cleanrank.report.summaries import (
     Level,
     all_cells,
     by_cell,
