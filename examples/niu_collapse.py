@@ -11,7 +11,7 @@ from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.store import Store
 from cleanrank.report.collapse import collapse, kept
-from cleanrank.report.grid_tables import markdown_collapse
+from cleanrank.report.grid_tables import collapse_table
 from cleanrank.report.summaries import Summary, summarise
 
 RECIPES = Path(__file__).parent.parent / "recipes" / "niu"
@@ -51,7 +51,7 @@ def main(store: str = ".cleanrank/runs.sqlite") -> None:
                 found[f"{method}, {measure}{above}: {label}"] = collapse(
                     list(points.values()), resamples=1000
                 )
-    print(markdown_collapse(found))
+    print(collapse_table(found).markdown())
 
 
 if __name__ == "__main__":

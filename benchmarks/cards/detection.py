@@ -13,7 +13,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.grid import Level, by_cell, in_order
+from cleanrank.report.summaries import Level, by_cell
 from cleanrank.types import FloatArray, IntArray, RunRecord
 from cleanrank.validation import one_of
 
@@ -78,11 +78,11 @@ def detection_card(
     done = by_cell([r for r in records if r.status == "done"])
     if not done:
         raise invalid("records", "must hold cells of detection studies", 0, remedy="Run the recipe first.")
-    names = in_order(c[3] for c in done)
+    names = tuple(dict.fromkeys(c[3] for c in done))
     if reference is not None:
         one_of("detector", reference, names)
     places = tuple(dict.fromkeys((c[0], c[1]) for c in done if not c[1].clean))
-    seeds = in_order(c[4] for c in done)
+    seeds = tuple(dict.fromkeys(c[4] for c in done))
     means = {
         (place, name, measure): _by_seed(done, place, name, measure, seeds)
         for place in places

@@ -22,7 +22,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.grid import CellId, Level, by_cell, in_order
+from cleanrank.report.summaries import CellId, Level, by_cell
 from cleanrank.types import FloatArray, RunRecord
 from cleanrank.validation import one_of
 
@@ -163,13 +163,13 @@ def recovery_card(
     done = by_cell([r for r in records if r.status == "done" and measure in r.values])
     if not done:
         raise invalid("records", f"must hold cells with {measure}", 0, remedy="Run the recipe first.")
-    methods = in_order(c[3] for c in done)
+    methods = tuple(dict.fromkeys(c[3] for c in done))
     for name in (clean, noisy):
         one_of("method", name, methods)
     places = list(dict.fromkeys((c[0], c[1]) for c in done if not c[1].clean))
     ran = {place: _ran(done, place, methods, measure) for place in places}
     draws: dict[tuple[Place, str], FloatArray] = {}
-    for dataset in in_order(place[0] for place in places):
+    for dataset in tuple(dict.fromkeys(place[0] for place in places)):
         here = {place: each for place, each in ran.items() if place[0] == dataset}
         draws |= _draws(here, resamples, np.random.default_rng([seed, *dataset.encode()]))
     return _card(draws, ran, methods, clean, noisy, measure, limit, confidence, resamples)
@@ -217,7 +217,7 @@ def _draws(
         for by_fold in each.values.values()
         for fold in by_fold
     }
-    seeds = in_order(s for each in ran.values() for s in each.seeds)
+    seeds = tuple(dict.fromkeys(s for each in ran.values() for s in each.seeds))
     times = dict(zip(seeds, _times(len(seeds), resamples, rng).T, strict=True))
     by_query = {fold: _times(sizes[fold], resamples, rng) for fold in sorted(sizes)}
     means: dict[tuple[Place, str], FloatArray] = {}

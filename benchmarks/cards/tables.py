@@ -1,7 +1,7 @@
 """The tables of the report card."""
 
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.grid import Level
+from cleanrank.report.summaries import Level
 from cleanrank.report.table import Table
 
 from .detection import Detection

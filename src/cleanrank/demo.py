@@ -211,19 +211,22 @@ def _train(
         settings = TreeParams(params=PARAMS, seed=seed, n_jobs=n_jobs, **trees)
         return settings.train(rows, validation, progress=tick).predict(X)
 
+    sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
+    peers = BoostedRanker(robust="peer", peers="expected", **trees, **shared)
+    models: dict[str, tuple[str, Callable[[Progress], FloatArray]]] = {
+        BASELINE: (f"training on {BASELINE}", lambda tick: trained_on(train, tick)),
+        "SOUR": ("training SOUR", lambda tick: sour.fit_data(train, validation, progress=tick).predict(X)),
+        "peers": (
+            "training with peers",
+            lambda tick: peers.fit_data(train, validation, progress=tick).predict(X),
+        ),
+        CLEANED: (f"training on {CLEANED}", lambda tick: trained_on(cleaned, tick)),
+        CEILING: (f"training on {CEILING}", lambda tick: trained_on(truth.train, tick)),
+    }
     scores: dict[str, FloatArray] = {}
-    with clock.step(f"training on {BASELINE}") as tick:
-        scores[BASELINE] = trained_on(train, tick)
-    with clock.step("training SOUR") as tick:
-        sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
-        scores["SOUR"] = sour.fit_data(train, validation, progress=tick).predict(X)
-    with clock.step("training with peers") as tick:
-        peers = BoostedRanker(robust="peer", peers="expected", **trees, **shared)
-        scores["peers"] = peers.fit_data(train, validation, progress=tick).predict(X)
-    with clock.step(f"training on {CLEANED}") as tick:
-        scores[CLEANED] = trained_on(cleaned, tick)
-    with clock.step(f"training on {CEILING}") as tick:
-        scores[CEILING] = trained_on(truth.train, tick)
+    for name, (step, fit) in models.items():
+        with clock.step(step) as tick:
+            scores[name] = fit(tick)
     return scores
 
 
@@ -292,19 +295,13 @@ def _worst(demo: Demo) -> list[dict[str, Any]]:
 def _systems(comparison: Comparison, recovered: Mapping[str, float]) -> list[dict[str, Any]]:
     """The rows of NDCG@10, with intervals of the means; the baseline is not compared with itself."""
     systems = []
-    for row in comparison.rows():
-        if row["measure"] == "ndcg@10":
-            name, compared = row["system"], not row["baseline"]
-            low, high = comparison.evaluations[name].intervals()["ndcg@10"]
-            figures = {"difference": "difference", "low": "low", "high": "high", "p": "p_corrected"}
-            systems.append(
-                {
-                    "name": name,
-                    "mean": row["mean"],
-                    "mean_low": low,
-                    "mean_high": high,
-                    **{key: row[source] if compared else None for key, source in figures.items()},
-                    "recovered": recovered.get(name) if compared else None,
-                }
-            )
+    for row in (r for r in comparison.rows() if r["measure"] == "ndcg@10"):
+        name = row["system"]
+        low, high = comparison.evaluations[name].intervals()["ndcg@10"]
+        against = {key: row.get(key) for key in ("difference", "low", "high")}  # the baseline has none
+        against |= {
+            "p": row.get("p_corrected"),
+            "recovered": None if row["baseline"] else recovered.get(name),
+        }
+        systems.append({"name": name, "mean": row["mean"], "mean_low": low, "mean_high": high, **against})
     return systems

@@ -3,7 +3,7 @@ import pytest
 from benchmarks.cards.recovery import recovery_card
 
 from cleanrank.errors import CleanrankError
-from cleanrank.report.grid import Level
+from cleanrank.report.summaries import Level
 from tests.report.grids import record
 
 UNIFORM, MISSED = Level("uniform", 0.2), Level("missed", 0.3)

@@ -5,7 +5,6 @@ import cleanrank as cr
 from cleanrank.diagnosis.fragility import (
     balance_of,
     composition,
-    merge_counts,
     merged_pnoise,
     merges_of,
     pooled_pnoise,
@@ -66,7 +65,6 @@ def test_merging_nothing_changes_nothing():
     counts = np.array([[4, 3, 2], [7, 0, 1]])
     T = make_profile("geometric", 0.2, 3).matrix
     assert merged_pnoise(T, (0, 1, 2), counts) == pytest.approx(pooled_pnoise(T, *composition(counts)))
-    assert merge_counts(counts, (0, 0, 0)).tolist() == [[9], [8]]
 
 
 def test_even_shares_are_not_the_best_for_three_grades():

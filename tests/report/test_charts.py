@@ -4,8 +4,7 @@ import re
 import pytest
 
 from cleanrank.report import charts, panels
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import record
 

@@ -1,26 +1,23 @@
 import pytest
 
 from cleanrank.report.collapse import collapse, kept
-from cleanrank.report.grid import Level
 from cleanrank.report.grid_tables import (
     chunks,
-    convention,
+    collapse_table,
     fold_table,
     gap_table,
     level_value,
-    markdown_collapse,
-    markdown_pair_noise,
-    markdown_table,
-    markdown_verdicts,
     measure_table,
     p_value,
+    pair_noise_table,
     results_table,
     value_cell,
     verdict_cell,
     verdict_table,
 )
 from cleanrank.report.published import Published, compare_published
-from cleanrank.report.summaries import Row, summarise
+from cleanrank.report.summaries import Level, Row, summarise
+from cleanrank.report.table import convention
 
 from .grids import TRACEBACK, record
 
@@ -43,7 +40,7 @@ def small():
 
 
 def test_the_markdown_table_has_the_rows_numbers(summary):
-    head, rule, *lines = markdown_table(summary).split("\n\n")[0].splitlines()
+    head, rule, *lines = results_table(summary).markdown().split("\n\n")[0].splitlines()
     assert cells(head) == ["Data set", "Noise", "Method", "ndcg@10", "map", "ndcg@5:letor"]
     assert cells(rule) == [":--", ":--", ":--", "--:", "--:", "--:"]
     assert len(lines) == 24
@@ -53,19 +50,19 @@ def test_the_markdown_table_has_the_rows_numbers(summary):
 
 
 def test_the_foot_names_the_baseline(summary):
-    foot = markdown_table(summary).split("\n\n")[1]
+    foot = results_table(summary).markdown().split("\n\n")[1]
     assert foot.startswith("Mean ± half the 95% bootstrap interval over queries.")
     assert "worse than lambdamart with p < .05" in foot
 
 
 def test_clean_grids_have_no_column_for_noise():
-    text = markdown_table(summarise([record(values={"map": [0.5]})], **FAST))
+    text = results_table(summarise([record(values={"map": [0.5]})], **FAST)).markdown()
     assert text.splitlines()[2] == "| d | m | 0.5000 |"
 
 
 def test_where_nothing_ran_there_is_a_word():
     records = [record(method="a", values={"map": [0.5]}), record(method="b|c", status="failed", error="x")]
-    line = markdown_table(summarise(records, **FAST)).splitlines()[3]
+    line = results_table(summarise(records, **FAST)).markdown().splitlines()[3]
     assert line == "| d | b\\|c | failed |"
 
 
@@ -149,7 +146,7 @@ def test_verdicts_show_the_tolerance_used():
 def test_verdicts_in_markdown():
     summary = summarise([record(values={"map": [0.5, 0.5]})], **FAST)
     figures = [Published("d", "m", "map", 0.47, "T"), Published("d", "x", "map", 0.4695, "T", context=True)]
-    lines = markdown_verdicts(compare_published(summary, figures)).splitlines()
+    lines = verdict_table(compare_published(summary, figures)).markdown().splitlines()
     assert cells(lines[2]) == [
         "d", "clean", "m", "map", "0.4700", "0.5000", "+0.0300", "±0.0001", "differs", "T",
     ]  # fmt: skip
@@ -188,7 +185,7 @@ def noted(dataset, rate, factor, value):
 
 def test_noise_of_the_labels_beside_theory():
     summary = summarise([noted("d", r, 1.5, 0.5) for r in (0.0, 0.1)], resamples=50, permutations=50)
-    assert markdown_pair_noise(summary).splitlines()[2:] == [
+    assert pair_noise_table(summary).markdown().splitlines()[2:] == [
         "| d | uniform 0.1 | 0.1000 | 0.1500 | 0.2500 | – |"
     ]
 
@@ -198,7 +195,7 @@ def test_collapse_is_a_line_with_intervals():
         noted(d, r, f, 0.8 * (1 - r * f)) for d, f in (("a", 1.0), ("b", 2.0)) for r in (0.0, 0.1, 0.2)
     ]
     found = collapse(kept(summarise(records, resamples=50, permutations=50), "map", "m"), resamples=20)
-    line = markdown_collapse({"m, map": found}).splitlines()[2]
+    line = collapse_table({"m, map": found}).markdown().splitlines()[2]
     assert line.startswith("| m, map | 4 | 2 | ")
     r2 = found.pnoise.r2
     assert f"| {r2.value:.2f} [{r2.low:.2f}, {r2.high:.2f}] |" in line

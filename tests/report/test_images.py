@@ -7,9 +7,8 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError
 from cleanrank.report import panels
-from cleanrank.report.grid import Level
 from cleanrank.report.images import library, picture, save_picture, write_pictures
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
 

@@ -1,22 +1,27 @@
 import pytest
 
 from cleanrank.report.pages import write_matrix
-from cleanrank.report.published import STATUSES, MatrixFigure, MatrixRow
+from cleanrank.report.published import STATUSES, MatrixRow, Verdict
+from cleanrank.report.summaries import Level
 
 NASTY = "<img src=x onerror=alert(1)>"
 
 
+def figure(measure, published, ours, interval, verdict):
+    low, high = interval or (None, None)
+    return Verdict("MQ2008", Level(), "m", measure, verdict, ours, low, high, published)
+
+
 def rows():
     figures = {
-        "agrees": (MatrixFigure("MQ2008 · map", 0.47, 0.4712, (0.46, 0.48), "agrees"),),
+        "agrees": (figure("map", 0.47, 0.4712, (0.46, 0.48), "agrees"),),
         "partly": tuple(
-            MatrixFigure(f"MQ2008 · ndcg@{k}", 0.4, 0.5, (0.4, 0.6), "differs" if k % 2 else "agrees")
-            for k in range(1, 16)
+            figure(f"ndcg@{k}", 0.4, 0.5, (0.4, 0.6), "differs" if k % 2 else "agrees") for k in range(1, 16)
         ),
-        "differs": (MatrixFigure("MQ2008 · map", 0.47, 0.6, None, "differs"),),
-        "failed": (MatrixFigure("MQ2008 · map", 0.47, None, None, "not run"),),
-        "unjudged": (MatrixFigure("MQ2008 · map", None, 0.5, (0.4, 0.6), "no published figure"),),
-        "not run": (MatrixFigure("MQ2008 · map", 0.47, None, None, "not run"),),
+        "differs": (figure("map", 0.47, 0.6, None, "differs"),),
+        "failed": (figure("map", 0.47, None, None, "not run"),),
+        "unjudged": (figure("map", None, 0.5, (0.4, 0.6), "no published figure"),),
+        "not run": (figure("map", 0.47, None, None, "not run"),),
     }
     return [
         MatrixRow(
@@ -50,8 +55,8 @@ def test_the_same_rows_give_the_same_bytes(tmp_path):
 
 
 def test_what_comes_from_recipes_is_escaped(tmp_path):
-    row = MatrixRow(NASTY, NASTY, NASTY, NASTY, (MatrixFigure(NASTY, 1.0, None, None, NASTY),), "partly")
-    assert "<img" not in write_matrix([row], tmp_path / "m.html", title=NASTY).read_text("utf-8")
+    row = MatrixRow(NASTY, NASTY, NASTY, NASTY, (figure(NASTY, 1.0, None, None, NASTY),), "partly")
+    assert "<img" not in write_matrix([row], tmp_path / "m.html").read_text("utf-8")
 
 
 def test_no_recipes_is_a_page_too(tmp_path):

@@ -1,8 +1,7 @@
 import pytest
 
 from cleanrank.report import panels
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
 

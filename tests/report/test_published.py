@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.report.grid import Level
 from cleanrank.report.published import (
     STATUSES,
     MatrixRow,
@@ -16,7 +15,7 @@ from cleanrank.report.published import (
     status_of,
     tolerance,
 )
-from cleanrank.report.summaries import summarise
+from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
 
@@ -178,13 +177,13 @@ def test_a_row_of_the_matrix():
     row = matrix_row(records, published=[figure(0.5), figure(0.9, context=True)], **names)
     assert (row.status, len(row.rows)) == ("agrees", 1)
     (only,) = row.rows
-    assert (only.what, only.expected, only.verdict) == ("d · clean · m · map", 0.5, "agrees")
-    assert only.interval[0] <= only.observed <= only.interval[1]
+    assert (only.what, only.published, only.verdict) == ("d · clean · m · map", 0.5, "agrees")
+    assert only.low <= only.ours <= only.high
     assert matrix_row(records, **names).status == "unjudged"
     assert matrix_row([], published=[figure(0.5)], **names).rows[0].verdict == "not run"
     failed = [*records, replace(record(fold=2, status="failed"), error="x")]
     broken = matrix_row(failed, published=[figure(0.5)], **names)
-    assert (broken.status, broken.rows[0].observed) == ("failed", None)
+    assert (broken.status, broken.rows[0].ours) == ("failed", None)
 
 
 def test_the_matrix_shows_the_published_measures_alone():

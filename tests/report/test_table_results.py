@@ -5,8 +5,12 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.metrics.comparison import compare
-from cleanrank.metrics.evaluation import evaluate
-from cleanrank.report.table import comparison_table, evaluation_table, mark, to_json, to_latex, to_markdown
+from cleanrank.metrics.evaluation import Evaluation, evaluate
+from cleanrank.report.table import comparison_table, evaluation_table, mark, to_json
+
+
+def results_table(result, digits=4):
+    return (evaluation_table if isinstance(result, Evaluation) else comparison_table)(result, digits)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def cells(line):
 
 
 def test_markdown_has_a_row_per_system_and_the_conventions(found):
-    lines = to_markdown(found).splitlines()
+    lines = results_table(found).markdown().splitlines()
     assert cells(lines[0]) == ["system", "ndcg@10", "auc"]
     assert len({len(cells(line)) for line in lines[:4]}) == 1
     assert cells(lines[3])[0] == "good¦one"
@@ -38,7 +42,7 @@ def test_markdown_has_a_row_per_system_and_the_conventions(found):
 
 
 def test_latex_is_escaped(found):
-    text = to_latex(found)
+    text = results_table(found).latex()
     assert r"base\_1 \& co" in text
     assert text.count(r"\\") == 3
     assert text.startswith(r"\begin{tabular}{lrr}")
@@ -58,11 +62,11 @@ def test_json_holds_no_nan(found, data):
 
 def test_an_evaluation_has_a_row_per_measure(data):
     found = evaluate(data.y * 1.0, data, ["ndcg@10", "mrr"])
-    lines = to_markdown(found, digits=2).splitlines()
+    lines = results_table(found, digits=2).markdown().splitlines()
     assert cells(lines[2]) == ["ndcg@10", "1.00", "[1.00, 1.00]", "20"]
-    assert r"\toprule" in to_latex(found)
+    assert r"\toprule" in results_table(found).latex()
     empty = evaluate(np.zeros(200), data.with_labels(np.zeros(200, int)), "ndcg@10:skip")
-    assert "| - |" in to_markdown(empty)
+    assert "| - |" in results_table(empty).markdown()
 
 
 def test_without_correction_the_raw_p_is_shown(data):
@@ -70,8 +74,8 @@ def test_without_correction_the_raw_p_is_shown(data):
     found = compare(
         {"a": rng.normal(size=200), "b": rng.normal(size=200)}, data, "mrr", test="t", correction=None
     )
-    assert f"p={found.p_values[1, 0]:.3g}" in to_markdown(found)
-    assert "paired t-test, two-sided." in to_markdown(found)
+    assert f"p={found.p_values[1, 0]:.3g}" in results_table(found).markdown()
+    assert "paired t-test, two-sided." in results_table(found).markdown()
 
 
 def test_the_long_form_has_a_row_per_system_and_measure(found):

@@ -169,8 +169,10 @@ def compare(
         screen.show_table(tables.comparison_table(comparison, long=True))
         screen.note("Intervals: bootstrap over queries.")
     else:
-        render = {"markdown": tables.to_markdown, "latex": tables.to_latex, "json": tables.to_json}
-        typer.echo(render[form](comparison))
+        table = tables.comparison_table(comparison)
+        typer.echo(
+            {"markdown": table.markdown(), "latex": table.latex(), "json": tables.to_json(comparison)}[form]
+        )
 
 
 def _corrected_table(rows: Sequence[dict[str, Any]], level: float, text: str) -> Table:

@@ -144,7 +144,14 @@ def diagnose(
     >>> diagnosis.pairs.different, diagnosis.duplicates.within.least_wrong, round(diagnosis.at(0.1), 3)
     (3, 1, 0.1)
     """
-    _check(rates, profiles, new_weight, rate, turning_point)
+    if not len(rates) or not len(profiles):
+        raise invalid("rates" if not len(rates) else "profiles", "must name at least one", "none")
+    for profile in profiles:
+        one_of("noise profile", profile, FAMILIES)
+    for each in (*rates, rate):
+        check_number("rates", each, least=0, most=1)
+    check_number("new_weight", new_weight, least=0, most=1)
+    check_number("turning_point", turning_point, above=0, most=0.5)
     grid = tuple(sorted({*(float(r) for r in rates), float(rate)}))
     counts = grade_counts(data)
     curves = curves_of(counts, grid, profiles, new_weight=new_weight, turning_point=turning_point)
@@ -169,16 +176,3 @@ def diagnose(
         name=name,
     )
     return replace(diagnosis, advice=advise(diagnosis))
-
-
-def _check(
-    rates: Sequence[float], profiles: Sequence[str], new_weight: float, rate: float, turning_point: float
-) -> None:
-    if not len(rates) or not len(profiles):
-        raise invalid("rates" if not len(rates) else "profiles", "must name at least one", "none")
-    for profile in profiles:
-        one_of("noise profile", profile, FAMILIES)
-    for each in (*rates, rate):
-        check_number("rates", each, least=0, most=1)
-    check_number("new_weight", new_weight, least=0, most=1)
-    check_number("turning_point", turning_point, above=0, most=0.5)

@@ -136,6 +136,7 @@ def repeats(group: IntArray, data: RankingData) -> Repeats:
     largest = np.zeros(len(starts), dtype=np.int64)
     np.maximum.at(largest, cell_group, cell_sizes)
     wrong = sizes - largest
+    worst = [g for g in np.argsort(-wrong, kind="stable")[:SHOWN] if wrong[g]]
     pairs = int((sizes * (sizes - 1) // 2).sum())
     return Repeats(
         len(starts),
@@ -145,24 +146,14 @@ def repeats(group: IntArray, data: RankingData) -> Repeats:
         int(wrong.sum()),
         pairs,
         pairs - int((cell_sizes * (cell_sizes - 1) // 2).sum()),
-        _examples(order, starts, sizes, wrong, data),
+        tuple(_example(np.sort(order[starts[g] : starts[g] + sizes[g]])[:20], data) for g in worst),
     )
 
 
-def _examples(
-    order: IntArray, starts: IntArray, sizes: IntArray, wrong: IntArray, data: RankingData
-) -> tuple[Example, ...]:
-    examples = []
-    for g in np.argsort(-wrong, kind="stable")[:SHOWN]:
-        if not wrong[g]:
-            break
-        rows = np.sort(order[starts[g] : starts[g] + sizes[g]])[:20]
-        queries = np.searchsorted(data.indptr, rows, side="right") - 1
-        examples.append(
-            Example(
-                tuple(int(r) for r in data.row_ids[rows]),
-                tuple(dict.fromkeys(str(data.query_ids[q]) for q in queries)),
-                tuple(int(v) for v in data.y[rows]),
-            )
-        )
-    return tuple(examples)
+def _example(rows: IntArray, data: RankingData) -> Example:
+    queries = data.query_ids[np.searchsorted(data.indptr, rows, side="right") - 1]
+    return Example(
+        tuple(int(r) for r in data.row_ids[rows]),
+        tuple(dict.fromkeys(str(q) for q in queries)),
+        tuple(int(v) for v in data.y[rows]),
+    )

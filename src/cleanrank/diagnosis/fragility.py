@@ -10,8 +10,9 @@ Overall proportions r alone put r_l^2/2 and r_l r_j in the place of same and oth
 alike and long.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -30,7 +31,6 @@ from cleanrank.noise.pair_noise import (
 from cleanrank.noise.profiles import make_profile, proportions_of
 from cleanrank.noise.scales import best_proportions
 from cleanrank.types import FloatArray, IntArray
-from cleanrank.validation import one_of
 
 RATES = tuple(round(0.05 * i, 2) for i in range(11))
 DEFAULT_PROFILES = ("uniform", "geometric", "adjacent")
@@ -100,44 +100,31 @@ def curves_of(
     C = counts.shape[1]
     if (counts.sum(axis=0) > 0).sum() < 2:
         return ()
-    curves: dict[bytes, Curve] = {}
-    for name in profiles:
-        one_of("noise profile", name, FAMILIES)
-        matrices = np.array([make_profile(name, float(rate), C).matrix for rate in rates])
-        key = matrices.round(12).tobytes()
-        if key not in curves:
-            curves[key] = _curve(name, counts, tuple(rates), matrices, new_weight, turning_point)
-    return tuple(curves.values())
-
-
-def _curve(
-    name: str,
-    counts: IntArray,
-    rates: tuple[float, ...],
-    matrices: FloatArray,
-    new_weight: float,
-    turning_point: float,
-) -> Curve:
     same, other = composition(counts)
+    teaching = counts[(counts > 0).sum(axis=1) > 1]
 
-    def at(rate: float) -> float:
-        matrix = make_profile(name, rate, counts.shape[1]).matrix
+    def pooled(profile: str, rate: float) -> float:
+        matrix = make_profile(profile, float(rate), C).matrix
         return pooled_pnoise(matrix, same, other, new_weight=new_weight)
 
-    values = tuple(pooled_pnoise(T, same, other, new_weight=new_weight) for T in matrices)
-    overall = pnoise_curve(counts.sum(axis=0), list(rates), name, new_weight=new_weight)
-    teaching = counts[(counts > 0).sum(axis=1) > 1]
-    worst = tuple(_upper_tenth(query_pnoise(T, teaching, new_weight=new_weight)) for T in matrices)
-    most = (counts.shape[1] - 1) / counts.shape[1]
-    return Curve(
-        name,
-        rates,
-        values,
-        tuple(float(v) for v in overall),
-        tuple(signal_left(v) for v in values),
-        worst,
-        limits_of(at, most, turning_point),
-    )
+    curves: dict[bytes, Curve] = {}
+    for name in profiles:
+        matrices = np.array([make_profile(name, float(rate), C).matrix for rate in rates])
+        key = matrices.round(12).tobytes()
+        if key in curves:
+            continue
+        pnoise = tuple(pooled(name, rate) for rate in rates)
+        overall = pnoise_curve(counts.sum(axis=0), list(rates), name, new_weight=new_weight)
+        curves[key] = Curve(
+            name,
+            tuple(rates),
+            pnoise,
+            tuple(float(v) for v in overall),
+            tuple(signal_left(v) for v in pnoise),
+            tuple(_upper_tenth(query_pnoise(T, teaching, new_weight=new_weight)) for T in matrices),
+            limits_of(partial(pooled, name), (C - 1) / C, turning_point),
+        )
+    return tuple(curves.values())
 
 
 def limits_of(pnoise: Callable[[float], float], highest: float, at: float = TURNING_POINT) -> Limits:
@@ -151,9 +138,8 @@ def limits_of(pnoise: Callable[[float], float], highest: float, at: float = TURN
     if not np.isfinite(values).any():
         return Limits(None, None, None, at)
     values = np.nan_to_num(values)
-    return Limits(
-        _crossing(pnoise, rates, values, 0.25), _crossing(pnoise, rates, values, at), _bend(rates, values), at
-    )
+    half, turning_point = (_crossing(pnoise, rates, values, level) for level in (0.25, at))
+    return Limits(half, turning_point, _bend(rates, values), at)
 
 
 def _crossing(
@@ -220,44 +206,26 @@ def merges_of(counts: IntArray, profile: str, rate: float, *, new_weight: float 
 
     Grades that no document has go with their lower neighbour.
     """
-    C = counts.shape[1]
-    used = counts.sum(axis=0) > 0
-    merges = {}
-    for groups in _cuts(C):
-        merged = merge_counts(counts, groups)
-        if (merged.sum(axis=0) > 0).all() and used.sum() > merged.shape[1]:
-            merges[tuple(merged.sum(axis=0))] = _merge(counts, merged, groups, profile, rate, new_weight)
-    return tuple(sorted(merges.values(), key=lambda m: (m.asked_anew, m.name)))
-
-
-def merge_counts(counts: IntArray, groups: Sequence[int]) -> IntArray:
-    """Adds up the columns of merged grades.
-
-    >>> merge_counts(np.array([[3, 2, 1]]), (0, 1, 1)).tolist()
-    [[3, 3]]
-    """
-    merged = np.zeros((len(counts), max(groups) + 1), dtype=np.int64)
-    for old, new in enumerate(groups):
-        merged[:, new] += counts[:, old]
-    return merged
-
-
-def _merge(
-    counts: IntArray, merged: IntArray, groups: tuple[int, ...], profile: str, rate: float, new_weight: float
-) -> Merge:
+    C, used = counts.shape[1], int((counts.sum(axis=0) > 0).sum())
+    fine = make_profile(profile, rate, C).matrix
     _, other = composition(counts)
-    coarse_same, coarse_other = composition(merged)
-    asked = make_profile(profile, rate, merged.shape[1]).matrix
-    fine = make_profile(profile, rate, counts.shape[1]).matrix
-    shares = merged.sum(axis=0) / merged.sum()
-    return Merge(
-        scale_name(groups),
-        groups,
-        tuple(float(s) for s in shares),
-        pooled_pnoise(asked, coarse_same, coarse_other, new_weight=new_weight),
-        merged_pnoise(fine, groups, counts, new_weight=new_weight),
-        float(coarse_other.sum() / other.sum()),
-    )
+    merges = {}
+    for cuts in (*combinations(range(1, C), 1), *combinations(range(1, C), 2)):
+        groups = tuple(int(g) for g in np.searchsorted(cuts, range(C), side="right"))
+        merged = np.add.reduceat(counts, (0, *cuts), axis=1)
+        documents = merged.sum(axis=0)
+        if (documents > 0).all() and used > len(documents):
+            same, apart = composition(merged)
+            asked = make_profile(profile, rate, len(documents)).matrix
+            merges[tuple(documents)] = Merge(
+                scale_name(groups),
+                groups,
+                tuple(float(s) for s in documents / documents.sum()),
+                pooled_pnoise(asked, same, apart, new_weight=new_weight),
+                merged_pnoise(fine, groups, counts, new_weight=new_weight),
+                float(apart.sum() / other.sum()),
+            )
+    return tuple(sorted(merges.values(), key=lambda m: (m.asked_anew, m.name)))
 
 
 def merged_pnoise(
@@ -288,12 +256,6 @@ def balance_of(counts: IntArray, profile: str, rate: float) -> Balance:
     return Balance(pnoise_expected(matrix, counts.sum(axis=0)), best.balanced, best.pnoise, best.proportions)
 
 
-def _cuts(C: int) -> Iterator[tuple[int, ...]]:
-    for parts in (2, 3):
-        for cuts in combinations(range(1, C), parts - 1):
-            yield tuple(int(np.searchsorted(cuts, g, side="right")) for g in range(C))
-
-
 def scale_name(groups: Sequence[int] | IntArray) -> str:
     """Which grades go together on a coarser scale, from the new grade of each.
 
@@ -322,34 +284,27 @@ def known_shares() -> dict[str, tuple[tuple[float, ...], str]]:
     >>> shares, source
     ((0.992, 0.008), 'Niu et al. 2015')
     """
-    known = {}
-    for name, published in KNOWN.items():
-        shares, source = published or _counted(name)
-        known[name] = (tuple(round(float(s), 4) for s in proportions_of(shares)), source)
-    return known
+    published = {}
+    for name, literature in KNOWN.items():
+        if literature is None:
+            facts = [f for f in entry_of(name).facts if f.what.startswith("grade ") and f.part == "all"]
+            facts.sort(key=lambda fact: int(fact.what.removeprefix("grade ")))
+            literature = tuple(float(f.value) for f in facts), facts[0].source
+        shares, source = literature
+        published[name] = (tuple(round(float(s), 4) for s in proportions_of(shares)), source)
+    return published
 
 
 def known_curves(rates: Sequence[float], profile: str, new_weight: float = 0.5) -> tuple[KnownCurve, ...]:
     """The curves of all known data sets under one profile."""
-    return tuple(
-        KnownCurve(
-            name,
-            shares,
-            source,
-            profile,
-            tuple(float(v) for v in pnoise_curve(shares, list(rates), profile, new_weight=new_weight)),
-        )
-        for name, (shares, source) in known_shares().items()
-    )
+    curves = []
+    for name, (shares, source) in known_shares().items():
+        values = pnoise_curve(shares, list(rates), profile, new_weight=new_weight)
+        curves.append(KnownCurve(name, shares, source, profile, tuple(float(v) for v in values)))
+    return tuple(curves)
 
 
-def _counted(name: str) -> tuple[tuple[float, ...], str]:
-    """The label counts of the catalogue."""
-    facts = {f.what: f for f in entry_of(name).facts if f.what.startswith("grade ") and f.part == "all"}
-    grades = [facts[f"grade {g}"] for g in range(len(facts))]
-    return tuple(float(f.value) for f in grades), grades[0].source
-
-
+# Shares in percent and their source; None: counted in the catalogue.
 KNOWN: dict[str, tuple[tuple[float, ...], str] | None] = {
     "MSLR": ((51.7, 32.5, 13.3, 1.7, 0.8), "Niu et al. 2015"),
     "Yahoo set 1": None,

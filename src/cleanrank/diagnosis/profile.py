@@ -5,7 +5,6 @@ a diagnosis needs.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,13 +195,15 @@ def columns_of(data: RankingData) -> Columns:
     dense = isinstance(X, np.ndarray)
     varies, varies_in_query = (_dense if dense else _sparse)(data)
     stored = X if dense else X.data
-    where = None if dense else X.indices
     missing = np.zeros(data.n_features, dtype=np.int64)
     infinite = 0
-    for block, columns in _blocks(stored, where):
+    step = max(1, BLOCK_VALUES // (max(1, data.n_features) if dense else 1))
+    for start in range(0, len(stored), step):
+        block = stored[start : start + step]
         absent = np.isnan(block)
         if absent.any():
-            missing += absent.sum(axis=0) if dense else np.bincount(columns[absent], minlength=len(missing))
+            columns = np.nonzero(absent)[1] if dense else X.indices[start : start + step][absent]
+            missing += np.bincount(columns, minlength=len(missing))
         infinite += int(np.isinf(block).sum())
     names = data.feature_names or [f"column {j}" for j in range(data.n_features)]
     return Columns(
@@ -275,10 +276,3 @@ def _differ(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     """Where two arrays differ; NaN equals NaN."""
     different: npt.NDArray[np.bool_] = (a != b) & ~(np.isnan(a) & np.isnan(b))
     return different
-
-
-def _blocks(values: Array, columns: Array | None) -> Iterator[tuple[Array, Array]]:
-    rows = max(1, BLOCK_VALUES // max(1, values.shape[1] if values.ndim == 2 else 1))
-    for start in range(0, len(values), rows):
-        here = slice(start, start + rows)
-        yield values[here], np.zeros(0) if columns is None else columns[here]

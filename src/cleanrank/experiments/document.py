@@ -7,12 +7,7 @@ from cleanrank.experiments.driver import Reproduction
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.metrics.measure import CONVENTIONS, Measure
 from cleanrank.report.collapse import Collapse, collapse, kept, realised
-from cleanrank.report.grid_tables import (
-    markdown_collapse,
-    markdown_pair_noise,
-    markdown_table,
-    markdown_verdicts,
-)
+from cleanrank.report.grid_tables import collapse_table, pair_noise_table, results_table, verdict_table
 from cleanrank.report.published import Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
 
@@ -32,12 +27,12 @@ def markdown_page(run: Reproduction) -> str:
     )
     parts = [f"# {recipe.title}", f"    {run.command}", recipe.about, recipe.source]
     for heading, measures in _tables(recipe.measures):
-        parts += [f"## {heading}", markdown_table(summary, measures)]
+        parts += [f"## {heading}", results_table(summary, measures).markdown()]
     parts += _noise(summary)
     verdicts = compare_published(summary, recipe.published)
     judged = [v for v in verdicts if v.published is not None and not v.context]
     if judged:
-        parts += ["## Published figures", markdown_verdicts(judged)]
+        parts += ["## Published figures", verdict_table(judged).markdown()]
     parts += [_context(recipe.published)]
     parts += ["## How the figures came about", _protocol(run)]
     return "\n\n".join(p.strip("\n") for p in parts if p) + "\n"
@@ -48,7 +43,7 @@ def _noise(summary: Summary) -> list[str]:
     noted = {place for place in realised(summary, "pnoise") if not place[1].clean}
     if not noted or any(m in _STUDIED for m in summary.measures):
         return []
-    parts = ["## Noise of the training labels", markdown_pair_noise(summary)]
+    parts = ["## Noise of the training labels", pair_noise_table(summary).markdown()]
     falls = {
         f"{method}, {measure}": fall
         for method in summary.methods
@@ -61,7 +56,7 @@ def _noise(summary: Summary) -> list[str]:
             "levels of all data sets, and rank correlation ρ with the loss; in brackets 95% of a bootstrap "
             "over data sets and queries."
         )
-        parts += ["## Does dNoise or pNoise explain the loss?", markdown_collapse(falls), words]
+        parts += ["## Does dNoise or pNoise explain the loss?", collapse_table(falls).markdown(), words]
     return parts
 
 

@@ -11,11 +11,11 @@ pNoise.
 have the same ratio of signal to noise, if errors of pairs were independent.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from cleanrank.errors import invalid
 from cleanrank.planning.judges import judge_matrix, judgements_needed, median_matrix, play_top_k
 from cleanrank.types import FloatArray
 
-SAMPLINGS = ("natural", "balanced")
+_legendre = cache(np.polynomial.legendre.leggauss)
 Groups: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -91,7 +91,7 @@ class Option:
     signal_left: float
     effective_pairs: float
     error_rate: float
-    problem: str = field(default="")
+    problem: str = ""
 
 
 def options_of(order: Order) -> tuple[Option, ...]:
@@ -99,7 +99,7 @@ def options_of(order: Order) -> tuple[Option, ...]:
     options = [
         graded(order, grades, sampling, repeats)
         for grades in order.scales
-        for sampling in SAMPLINGS
+        for sampling in ("natural", "balanced")
         for repeats in order.repeats
     ]
     if order.top_k is not None:
@@ -120,14 +120,14 @@ class Sample:
 
 def graded(order: Order, grades: int, sampling: str, repeats: int) -> Option:
     """Judging on a scale, of documents as they come or of as many from each grade."""
-    r = np.asarray(order.proportions)
     groups = coarsened(order.proportions, grades)
     once = judge_matrix(order.error, grades, order.profile)
     T = median_matrix(once, repeats, shared=order.shared)[groups]
     needed = judgements_needed(once, repeats, shared=order.shared)[groups]
-    take = SAMPLERS[sampling if sampling == "natural" or order.screen_cost is None else "screened"]
+    screened = sampling == "balanced" and order.screen_cost is not None
+    take = _screened if screened else _balanced if sampling == "balanced" else _natural
     sample = take(order, T, groups)
-    seen = r if sampling == "natural" or order.screen_cost is None else sample.joint.sum(axis=1)
+    seen = sample.joint.sum(axis=1) if screened else np.asarray(order.proportions)
     judgements = sample.judged * float(seen @ needed)
     ways = "judged once" if repeats == 1 else f"{'majority' if grades == 2 else 'median'} of {repeats}"
     missing = f"needs {sample.screened:,.0f} documents a query, {order.pool:,} are there"
@@ -198,10 +198,9 @@ def pairwise(order: Order, k: int, repeats: int) -> Option:
         judgements=played.judgements * needed,
         screened=float(order.documents),
         query_cost=played.judgements * needed * order.pair_cost,
-        counts=np.array([played.correct, played.inverse, played.new_come]),
-        perfect=np.array([perfect.correct, perfect.inverse, perfect.new_come]),
+        counts=np.array(played[1:]),
+        perfect=np.array(perfect[1:]),
         error_rate=error,
-        problem="",
     )
 
 
@@ -255,27 +254,26 @@ def expected_draws(shares: npt.ArrayLike, quotas: npt.ArrayLike) -> float:
         return float("inf")
     longest = float(((k + 12 * np.sqrt(k) + 40) / p).max())
     start = float((np.maximum(k - 12 * np.sqrt(k) - 1, 0) / p).max())
-    nodes, weights = _nodes()
+    nodes, weights = _legendre(200)  # the integrand is smooth
     t = start + (longest - start) * (nodes + 1) / 2
     full = np.prod(gammainc(k[:, None], p[:, None] * t), axis=0)
     return start + float(((1 - full) * weights).sum() * (longest - start) / 2)
 
 
-@cache
-def _nodes() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of Gauss and Legendre; the integrand is smooth."""
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    return nodes, weights
-
-
 def _option(
-    order: Order, *, counts: FloatArray, perfect: FloatArray, query_cost: float, problem: str, **named: object
+    order: Order,
+    *,
+    counts: FloatArray,
+    perfect: FloatArray,
+    query_cost: float,
+    problem: str = "",
+    **named: Any,
 ) -> Option:
     queries = int(order.budget / query_cost + 1e-9) if query_cost > 0 else 0
     if order.queries is not None:
         queries = min(queries, order.queries)
     every = float(counts.sum())
-    noise, floor = _noise(counts), _noise(perfect)
+    noise, floor = (float((c[1] + c[2] / 2) / c.sum()) if c.sum() > 0 else 0.5 for c in (counts, perfect))
     if not problem and queries < 1:
         problem = f"one query costs {query_cost:,.2f}, more than the budget"
     return Option(
@@ -288,23 +286,11 @@ def _option(
         signal_left=1 - 2 * noise,
         effective_pairs=queries * every * (1 - 2 * noise) ** 2 if every > 0 else 0.0,
         problem=problem,
-        **named,  # type: ignore[arg-type]
+        **named,
     )
-
-
-def _noise(counts: FloatArray) -> float:
-    every = float(counts.sum())
-    return float((counts[1] + counts[2] / 2) / every) if every > 0 else 0.5
 
 
 def _quotas(documents: int, grades: int) -> FloatArray:
     quotas = np.full(grades, documents // grades, dtype=np.float64)
     quotas[: documents % grades] += 1
     return quotas
-
-
-SAMPLERS: dict[str, Callable[[Order, FloatArray, Groups], Sample]] = {
-    "natural": _natural,
-    "balanced": _balanced,
-    "screened": _screened,
-}

@@ -11,10 +11,9 @@ Two grades then err at rate e, and more grades err more: the more steps, the mor
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from cleanrank.errors import invalid
 from cleanrank.jit import kernel
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.validation import check_number
 
 
 def threshold_matrix(error: float, n_grades: int) -> FloatArray:
@@ -31,8 +31,7 @@ def threshold_matrix(error: float, n_grades: int) -> FloatArray:
     >>> threshold_matrix(0.1, 3).round(2).tolist()
     [[0.81, 0.18, 0.01], [0.09, 0.82, 0.09], [0.01, 0.18, 0.81]]
     """
-    if not 0 <= error <= 1:
-        raise invalid("error rate", "must lie in [0, 1]", error)
+    check_number("error rate", error, least=0, most=1)
     matrix = np.empty((n_grades, n_grades))
     for l in range(n_grades):
         row = np.ones(1)
@@ -57,18 +56,15 @@ def judge_matrix(
     if not isinstance(error, Mapping):
         return threshold_matrix(float(error), n_grades)
     if n_grades not in error:
-        have = ", ".join(str(g) for g in sorted(error))
-        raise invalid(
-            "error", "must give a rate for every scale", f"{have} grades", remedy=f"Add one for {n_grades}."
-        )
-    known = error[n_grades]
-    if isinstance(known, int | float):
-        return make_profile(profile, float(known), n_grades).matrix
-    matrix = NoiseProfile.of(known).matrix
+        scales = ", ".join(str(g) for g in sorted(error)) + " grades"
+        raise invalid("error", "must give a rate for every scale", scales, remedy=f"Add one for {n_grades}.")
+    own = error[n_grades]
+    if isinstance(own, int | float):
+        return make_profile(profile, float(own), n_grades).matrix
+    matrix = NoiseProfile.of(own).matrix
     if len(matrix) != n_grades:
-        raise invalid(
-            "error", f"must give a matrix of {n_grades} grades for that scale", f"{len(matrix)} grades"
-        )
+        rule = f"must give a matrix of {n_grades} grades for that scale"
+        raise invalid("error", rule, f"{len(matrix)} grades")
     return matrix
 
 
@@ -88,11 +84,12 @@ def median_matrix(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0) ->
     [0.972, 0.028]
     """
     T = np.asarray(matrix, dtype=np.float64)
-    _odd(judges)
-    if not 0 <= shared <= 1:
-        raise invalid("shared", "must lie in [0, 1]", shared)
+    _check_odd(judges)
+    check_number("shared", shared, least=0, most=1)
     below = np.clip(np.cumsum(T, axis=1), 0, 1)
-    reached = _at_least_half(below, judges)
+    reached = np.zeros_like(below)  # P(Bin(judges, below) > judges/2)
+    for k in range(judges // 2 + 1, judges + 1):
+        reached += comb(judges, k) * below**k * (1 - below) ** (judges - k)
     alone = np.diff(np.concatenate((np.zeros((len(T), 1)), reached), axis=1), axis=1)
     combined: FloatArray = shared * T + (1 - shared) * alone
     return combined
@@ -108,7 +105,7 @@ def judgements_needed(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0
     [2.18, 2.18]
     """
     T = np.asarray(matrix, dtype=np.float64)
-    _odd(judges)
+    _check_odd(judges)
     half = (judges - 1) // 2
     mean = np.full(len(T), float(half + 1))
     for t in range(half + 1, judges):
@@ -120,46 +117,18 @@ def judgements_needed(matrix: npt.ArrayLike, judges: int, *, shared: float = 0.0
     return needed
 
 
-def _at_least_half(p: FloatArray, judges: int) -> FloatArray:
-    """P(Bin(judges, p) > judges/2)."""
-    total = np.zeros_like(p)
-    for k in range(judges // 2 + 1, judges + 1):
-        total += comb(judges, k) * p**k * (1 - p) ** (judges - k)
-    return total
-
-
-def _odd(judges: int) -> None:
+def _check_odd(judges: int) -> None:
     if judges < 1 or judges % 2 == 0:
         raise invalid("judges", "must be an odd number, so that there is a median", judges)
 
 
-@dataclass(frozen=True)
-class TopK:
+class TopK(NamedTuple):
     """Means over simulated queries: judgements, and correct, inverse and new-come pairs."""
 
     judgements: float
     correct: float
     inverse: float
     new_come: float
-
-    @property
-    def pairs(self) -> float:
-        """N, all pairs that come out."""
-        return self.correct + self.inverse + self.new_come
-
-    @property
-    def pnoise(self) -> float:
-        """The share of wrong pairs, new-come ones counted half."""
-        return (self.inverse + self.new_come / 2) / self.pairs
-
-
-def top_k_pairs(documents: int, k: int) -> int:
-    """How many pairs top-k labelling yields.
-
-    >>> top_k_pairs(50, 10)
-    445
-    """
-    return k * (k - 1) // 2 + k * (documents - k)
 
 
 def top_k_floor(documents: int, k: int, relevant: int) -> float:
@@ -170,7 +139,8 @@ def top_k_floor(documents: int, k: int, relevant: int) -> float:
     """
     if not 0 <= relevant <= k <= documents:
         raise invalid("relevant", f"must lie between 0 and k ({k}), and k not exceed {documents}", relevant)
-    return (1 - relevant * (documents - relevant) / top_k_pairs(documents, k)) / 2
+    pairs = k * (k - 1) // 2 + k * (documents - k)
+    return (1 - relevant * (documents - relevant) / pairs) / 2
 
 
 @lru_cache(maxsize=256)

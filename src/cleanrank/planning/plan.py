@@ -1,8 +1,12 @@
-"""Which labels to buy: the ways compared, one recommended with its reasons, and what would change that."""
+"""Which labels to buy: the ways compared, one recommended with its reasons, and what would change that.
+
+A reason sets a rival beside the recommended way: it gives its kind and figures, or nothing. Its words are a
+macro of the template.
+"""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,20 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.diagnosis.advice import Advice
+from cleanrank.diagnosis.advice import Advice, Finding, in_words
 from cleanrank.diagnosis.fragility import FAMILIES, TURNING_POINT
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
-from cleanrank.planning.advice import caveats_of, reasons_of
 from cleanrank.planning.candidates import Option, Order, options_of
 from cleanrank.report import articles
-from cleanrank.report.table import plain
+from cleanrank.report.table import plain, templates
 from cleanrank.types import RankingData
 from cleanrank.validation import check_number, one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)
+WORDS = "plan_advice.txt"
 SCALES = (2, 3, 5)
 REPEATS = (1, 3, 5)
+CLOSE = 0.9
 ERRORS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 
 
@@ -164,23 +169,24 @@ def plan_labels(
     )
     options = options_of(order)
     best = choose(options)
+    macros: Any = templates(escaped=False).get_template(WORDS).module
+    by_error = {} if isinstance(errors, Mapping) else {f"{e:g}": _with_error(order, e) for e in ERRORS}
     return Plan(
         order,
         options,
         best.name if best else "",
-        reasons_of(order, options, best),
-        caveats_of(order),
-        changes_of(order, best),
-        by_error_of(order, best),
+        _reasons(order, options, best),
+        tuple(macros.caveats(order).strip().splitlines()),
+        tuple(_change(case, each, best) for case, each in _changes(order).items()) if best else (),
+        tuple(_change(case, each, best) for case, each in by_error.items()) if best else (),
     )
 
 
 def _scales(scales: Sequence[int], grades: int) -> tuple[int, ...]:
-    kept = tuple(sorted({int(s) for s in scales if s <= grades}))
-    if not kept or min(kept) < 2:
-        rule = f"must lie between 2 and the grades of the truth ({grades})"
-        raise invalid("scales", rule, list(scales))
-    return kept
+    usable = tuple(sorted({int(s) for s in scales if s <= grades}))
+    if not usable or min(usable) < 2:
+        raise invalid("scales", f"must lie between 2 and the grades of the truth ({grades})", list(scales))
+    return usable
 
 
 def _truth(proportions: Sequence[float] | None, prevalence: float | None) -> tuple[float, ...]:
@@ -224,10 +230,8 @@ def choose(options: Sequence[Option]) -> Option | None:
     return max(sound or possible, key=lambda o: o.effective_pairs, default=None)
 
 
-def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
-    """The recommendation under other assumptions, one at a time."""
-    if best is None:
-        return ()
+def _changes(order: Order) -> dict[str, Order]:
+    """Other assumptions, one at a time."""
     cases: dict[str, Order] = {}
     if not isinstance(order.error, Mapping):
         cases[f"judges err half as often ({order.error / 2:.3g})"] = _with_error(order, order.error / 2)
@@ -236,27 +240,17 @@ def changes_of(order: Order, best: Option | None) -> tuple[Change, ...]:
     cases["half of repeated judgements repeat the first"] = replace(order, shared=max(order.shared, 0.5))
     cases["a comparison costs a quarter of a judgement"] = replace(order, pair_cost=order.cost / 4)
     if order.screen_cost is None:
-        cases["a screener finds relevant documents at a tenth of the cost"] = replace(
-            order, screen_cost=order.cost / 10
-        )
+        screened = replace(order, screen_cost=order.cost / 10)
+        cases["a screener finds relevant documents at a tenth of the cost"] = screened
     else:
         cases["nobody screens: balance by the judges' own labels"] = replace(order, screen_cost=None)
-    rarer = _rarer(order.proportions)
-    cases[f"relevant documents are five times rarer ({1 - rarer[0]:.1%})"] = replace(order, proportions=rarer)
-    cases[f"half as many documents a query ({order.documents // 2})"] = replace(
-        order, documents=max(2, order.documents // 2)
-    )
-    cases[f"twice as many documents a query ({order.documents * 2})"] = replace(
-        order, documents=order.documents * 2
-    )
-    return tuple(_change(what, each, best) for what, each in cases.items())
-
-
-def by_error_of(order: Order, best: Option | None) -> tuple[Change, ...]:
-    """The recommendation along the error rate per step."""
-    if best is None or isinstance(order.error, Mapping):
-        return ()
-    return tuple(_change(f"{e:g}", _with_error(order, e), best) for e in ERRORS)
+    relevant = [share / 5 for share in order.proportions[1:]]
+    rarer = replace(order, proportions=(1 - sum(relevant), *relevant))
+    cases[f"relevant documents are five times rarer ({1 - rarer.proportions[0]:.1%})"] = rarer
+    fewer, more = order.documents // 2, order.documents * 2
+    cases[f"half as many documents a query ({fewer})"] = replace(order, documents=max(2, fewer))
+    cases[f"twice as many documents a query ({more})"] = replace(order, documents=more)
+    return cases
 
 
 def _change(what: str, order: Order, before: Option) -> Change:
@@ -272,6 +266,102 @@ def _with_error(order: Order, error: float) -> Order:
     return replace(order, error=error, pair_error=min(0.5, ratio * error))
 
 
-def _rarer(proportions: tuple[float, ...], times: float = 5.0) -> tuple[float, ...]:
-    relevant = [p / times for p in proportions[1:]]
-    return (1 - sum(relevant), *relevant)
+def _reasons(order: Order, options: Sequence[Option], best: Option | None) -> tuple[Advice, ...]:
+    """What is bought, and why not otherwise."""
+    if best is None:
+        best = min(options, key=lambda o: o.query_cost)
+        findings: dict[str, Finding] = {
+            "none": ("act", {"query_cost": best.query_cost, "budget": order.budget}, {})
+        }
+    else:
+        findings = {topic: reason(order, options, best) for topic, reason in REASONS.items()}
+    return tuple(in_words(WORDS, findings, order=order, best=best))
+
+
+def _bought(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """What the recommended way brings."""
+    figures = {
+        "queries": float(best.queries),
+        "query_cost": best.query_cost,
+        "pairs": best.queries * best.pairs,
+        "pnoise": best.pnoise,
+        "effective_pairs": best.effective_pairs,
+        "signal_left": best.signal_left,
+    }
+    kind = "act" if best.pnoise >= TURNING_POINT else "fine"
+    return kind, figures, {"turning_point": TURNING_POINT}
+
+
+def _grades(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Against other numbers of grades, sampled and repeated alike."""
+    alike = [o for o in options if o.grades and (o.sampling, o.repeats) == (best.sampling, best.repeats)]
+    rivals = [o for o in alike if o.grades != best.grades]
+    if best.grades is None or not rivals:
+        return None
+    figures = {f"effective_pairs of {o.grades} grades": o.effective_pairs for o in (best, *rivals)}
+    return "know", figures, {"rivals": rivals}
+
+
+def _sampling(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Natural against balanced sampling."""
+    other = {"natural": "balanced", "balanced": "natural"}.get(best.sampling)
+    like = (best.grades, best.repeats, other)
+    rival = next((o for o in options if (o.grades, o.repeats, o.sampling) == like), None)
+    if rival is None:
+        return None
+    balanced = best if best.sampling == "balanced" else rival
+    screening = {"screened": balanced.screened, "documents": float(order.documents)}
+    return "know", {**screening, **_against(best, rival, "pnoise", "effective_pairs")}, {"rival": rival}
+
+
+def _repeats(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Judging again against judging more."""
+    alike = [o for o in options if (o.grades, o.sampling) == (best.grades, best.sampling)]
+    rivals = [o for o in alike if o.repeats != best.repeats]
+    if not rivals:
+        return None
+    rival = max(rivals, key=lambda o: o.effective_pairs)
+    return "know", _against(best, rival, "pnoise", "query_cost", "effective_pairs"), {"rival": rival}
+
+
+def _pairs(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Top-k pairs, with the floor of a perfect judge and the price at which they would win."""
+    rivals = [o for o in options if o.grades is None]
+    if not rivals or best.grades is None:
+        return None
+    rival = max(rivals, key=lambda o: o.effective_pairs)
+    ratio = (rival.pairs * rival.signal_left**2 / rival.query_cost) / (
+        best.pairs * best.signal_left**2 / best.query_cost
+    )
+    figures = {
+        "judgements": rival.judgements,
+        "pnoise": rival.pnoise,
+        "floor": rival.floor,
+        "excess": rival.excess,
+        "break_even_pair_cost": order.pair_cost * ratio,
+        "effective_pairs_if_finer": rival.queries * rival.pairs * (1 - 2 * rival.excess) ** 2,
+    }
+    return "know", figures, {"rival": rival}
+
+
+def _close(order: Order, options: Sequence[Option], best: Option) -> Finding:
+    """Other ways that are nearly as good."""
+    enough = CLOSE * best.effective_pairs
+    near = [o for o in options if o is not best and not o.problem and o.effective_pairs >= enough]
+    figures = {f"effective_pairs of {o.name}": o.effective_pairs for o in near}
+    return ("know", figures, {"rivals": near}) if near else None
+
+
+def _against(best: Option, rival: Option, *names: str) -> dict[str, float]:
+    pairs = ((n, getattr(best, n), getattr(rival, n)) for n in names)
+    return {key: value for n, own, other in pairs for key, value in ((n, own), (f"rival_{n}", other))}
+
+
+REASONS: dict[str, Callable[[Order, Sequence[Option], Option], Finding]] = {
+    "bought": _bought,
+    "grades": _grades,
+    "sampling": _sampling,
+    "repeats": _repeats,
+    "pairs": _pairs,
+    "close": _close,
+}

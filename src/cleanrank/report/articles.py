@@ -1,25 +1,31 @@
 """The pages of a diagnosis, a plan and the demo and their texts for the terminal, from plain values alone.
 
-``values`` is what ``to_dict`` of a Diagnosis, a Plan or a Demo gives; templates hold the words.
+``values`` is what ``to_dict`` of a Diagnosis, a Plan or a Demo gives. Templates hold words and columns,
+assets/pictures.json the titles and axes of pictures; here are the figures that both show.
 """
 
+import json
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cleanrank.report.article_charts import OWN, demo_charts, diagnosis_charts, plan_charts
+from cleanrank.report.charts import asset, data, specification
 from cleanrank.report.pages import write_page
-from cleanrank.report.table import Cell, Line, Table, number, templates
+from cleanrank.report.panels import Panel, Point
+from cleanrank.report.table import Cell, Line, Table, number, shares, templates
 
 Values = Mapping[str, Any]
+PICTURES: Values = json.loads(asset("pictures.json"))
 REPEATED = {
     "within": "identical rows in a query",
     "blank": "rows of zeros in a query",
     "across": "identical rows across queries",
     "doc_ids": "document ids twice in a query",
 }
+OWN = "these data"
+INK = -1  # one's own data stand out: full ink, and others in colours
 SHOWN_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
 WIDTH, BAR, BLOCKS = 100, 24, "▁▂▃▄▅▆▇█"  # of texts
 
@@ -27,40 +33,51 @@ WIDTH, BAR, BLOCKS = 100, 24, "▁▂▃▄▅▆▇█"  # of texts
 def diagnosis_text(values: Values) -> str:
     """A diagnosis as text."""
     rates = values["curves"][0]["rates"] if values["curves"] else []
-    shown = [r for r in SHOWN_RATES if r in rates] or rates
-    return _text(
-        "diagnosis.txt", d=values, known=known_table(values, shown), **_diagnosis(values, shown, bars=True)
-    )
+    rates = [r for r in SHOWN_RATES if r in rates] or rates
+    curves = _curves_table(values, rates, differing=True)
+    return _text("diagnosis.txt", d=values, curves=curves, known=_known(values, rates), **_records(values))
 
 
 def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
     """Writes the page of a diagnosis; the same values give the same bytes."""
-    title = f"Diagnosis of {values['name']}" if values["name"] else "Diagnosis"
     rates = values["curves"][0]["rates"] if values["curves"] else []
+    examples = [
+        {"name": name, "queries": ", ".join(e["queries"][:4])}
+        | {key: some(e[key], 12) for key in ("rows", "grades")}
+        for kind, name in REPEATED.items()
+        if kind != "across" and values["duplicates"][kind]
+        for e in values["duplicates"][kind]["examples"]
+    ]
     return write_page(
         path,
         "diagnosis.html",
-        title,
+        f"Diagnosis of {values['name']}" if values["name"] else "Diagnosis",
         drawn=diagnosis_charts(values),
         d=values,
-        examples=_examples(values),
-        merges=merges_table(values),
+        examples=examples,
+        merges=[{**m, "split": shares(m["shares"])} for m in values["merges"]],
         missing=[f"{name} ({n:,})" for name, n in values["columns"]["missing_columns"].items()],
-        **_diagnosis(values, rates),
+        curves=_curves_table(values, rates),
+        **_records(values),
     )
 
 
-def _diagnosis(values: Values, rates: Sequence[float], *, bars: bool = False) -> dict[str, Table]:
-    return {
-        "grades": grades_table(values, bars=bars),
-        "curves": curves_table(values, rates, differing=bars),
-        "repeats": repeats_table(values),
-    }
+def _records(values: Values) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the tables of grades, with bars for a terminal, and of repeated rows."""
+    keys = ("documents", "shares", "query_shares", "queries")
+    columns = zip(*(values["grades"][key] for key in keys), strict=True)
+    grades = [{"grade": g, **dict(zip(keys, column, strict=True))} for g, column in enumerate(columns)]
+    most = max(values["grades"]["shares"])
+    for row in grades:
+        row["bar"] = "█" * max(round(BAR * row["shares"] / most), 1 if row["documents"] else 0)
+    kinds = {name: values["duplicates"][key] for key, name in REPEATED.items()}
+    repeats = [{"name": name, **kind} for name, kind in kinds.items() if kind and kind["groups"]]
+    return {"grades": grades, "repeats": repeats}
 
 
 def plan_text(values: Values) -> str:
     """A plan as text."""
-    return _text("plan.txt", plan=values, **_plan(values))
+    return _text("plan.txt", plan=values, **_ways(values))
 
 
 def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
@@ -71,18 +88,30 @@ def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
         "Which labels to buy",
         drawn=plan_charts(values),
         plan=values,
+        kinds=["chosen" if o["name"] == values["recommended"] else "" for o in values["options"]],
         best=next((o for o in values["options"] if o["name"] == values["recommended"]), None),
         scales=sorted({o["grades"]: o["scale"] for o in values["options"] if o["grades"]}.items()),
-        **_plan(values),
+        **_ways(values),
     )
 
 
-def _plan(values: Values) -> dict[str, Table]:
-    return {
-        "options": options_table(values),
-        "changes": changes_table(values["changes"], "If", "One thing otherwise"),
-        "by_error": changes_table(values["by_error"], "Error per step", "Along the judges' error rate"),
+def _ways(values: Values) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the tables of all ways to buy labels and of what would change the recommendation."""
+    name = values["recommended"]
+    best = max((o["effective_pairs"] for o in values["options"] if o["name"] == name), default=0)
+    options = [
+        {
+            **o,
+            "of_best": o["effective_pairs"] / best if best and not o["problem"] else None,
+            "remark": "recommended" if o["name"] == name else o["problem"],
+        }
+        for o in values["options"]
+    ]
+    changes = {
+        key: [{**c, "take": c["recommended"] if c["changed"] else "the same"} for c in values[key]]
+        for key in ("changes", "by_error")
     }
+    return {"options": options, **changes}
 
 
 def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
@@ -92,7 +121,7 @@ def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
         path,
         "demo.html",
         "Label noise, from finding it to surviving it",
-        drawn=demo_charts(values),
+        drawn=_demo_charts(values),
         demo=values,
         lost=means[values["ceiling"]] - means[values["baseline"]],
         wrong=["wrong" if w["given"] != w["truth"] else "" for w in values["worst"]],
@@ -118,15 +147,6 @@ def some(values: Sequence[object], most: int = 8) -> str:
     return ", ".join(str(v) for v in values[:most]) + (", ..." if len(values) > most else "")
 
 
-def split(shares: Sequence[float]) -> str:
-    """Shares in percent.
-
-    >>> split([0.517, 0.483])
-    '51.7 : 48.3'
-    """
-    return " : ".join(f"{100 * s:.3g}" for s in shares)
-
-
 def spark(values: Sequence[float]) -> str:
     """A histogram of one line.
 
@@ -137,25 +157,7 @@ def spark(values: Sequence[float]) -> str:
     return "".join(" " if not v else BLOCKS[max(0, round(len(BLOCKS) * v / most) - 1)] for v in values)
 
 
-def grades_table(values: Values, *, bars: bool = False) -> Table:
-    """How the grades are spread, with bars for a terminal."""
-    grades = values["grades"]
-    keys = ("documents", "shares", "query_shares", "queries")
-    columns = list(zip(*(grades[k] for k in keys), strict=True))
-    rows: list[Line] = [
-        [str(g), number(n, ",.0f"), number(s, ".1%"), number(m, ".1%"), number(q, ",.0f")]
-        for g, (n, s, m, q) in enumerate(columns)
-    ]
-    head = ["Grade", "Documents", "Share", "Mean share in a query", "Queries with it"]
-    if not bars:
-        return Table(head, rows, caption="Grades")
-    most = max(grades["shares"])
-    for row, (n, s, _, _) in zip(rows, columns, strict=True):
-        row.append("█" * max(round(BAR * s / most), 1 if n else 0))
-    return Table([*head, ""], rows, align="lrrrrl")
-
-
-def known_table(values: Values, rates: Sequence[float]) -> Table | None:
+def _known(values: Values, rates: Sequence[float]) -> Table | None:
     """The pNoise of published data sets beside that of these data, the most robust first."""
     if not values["curves"]:
         return None
@@ -163,18 +165,14 @@ def known_table(values: Values, rates: Sequence[float]) -> Table | None:
     own = {"dataset": OWN, "shares": values["grades"]["shares"], "pnoise": first["overall"]}
     places = [first["rates"].index(r) for r in rates]
     rows: list[Line] = [
-        [
-            k["dataset"],
-            " : ".join(f"{100 * s:.3g}" for s in k["shares"]),
-            *(f"{k['pnoise'][i]:.3f}" for i in places),
-        ]
+        [k["dataset"], shares(k["shares"]), *(f"{k['pnoise'][i]:.3f}" for i in places)]
         for k in (own, *values["known"])
     ]
     head = [f"pNoise, {first['profile']}, overall shares", "Shares in %", *(f"{r:.0%}" for r in rates)]
     return Table(head, sorted(rows, key=lambda row: float(str(row[2]))), headed=2)
 
 
-def curves_table(values: Values, rates: Sequence[float], *, differing: bool = False) -> Table:
+def _curves_table(values: Values, rates: Sequence[float], *, differing: bool = False) -> Table:
     """The pNoise and what follows from it at some rates, by kind of error.
 
     ``differing`` leaves the overall shares out where they give the same figures.
@@ -207,87 +205,114 @@ def curves_table(values: Values, rates: Sequence[float], *, differing: bool = Fa
     return Table(head, rows, caption="pNoise by error rate", headed=2, explained=explained)
 
 
-def repeats_table(values: Values) -> Table:
-    """Rows that repeat one another, by kind."""
-    kinds = {name: values["duplicates"][key] for key, name in REPEATED.items()}
-    columns = [
-        ("Repeated", "name"),
-        ("Groups", "groups", ",.0f"),
-        ("Rows", "rows", ",.0f"),
-        ("Contradicting", "contradicting_groups", ",.0f", "groups with more than one grade"),
-        ("Rows in them", "contradicting_rows", ",.0f"),
-        ("Least wrong", "least_wrong", ",.0f", "the fewest labels to change until all groups agree"),
+def _chart(
+    name: str, methods: Sequence[str], xs: Sequence[Any], points: Sequence[Point], **options: Any
+) -> dict[str, Any]:
+    """A picture whose data never change: its place, title, words and whole specification."""
+    panel = Panel(methods=tuple(methods), xs=tuple(xs), points=tuple(points), **{**PICTURES[name], **options})
+    spec = {**specification(panel), "data": {"values": data(panel)}}
+    return {"id": name, "title": panel.title, "words": panel.words, "spec": spec, "wide": name == "quality"}
+
+
+def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
+    """Curves, curves of published sets, shares of grades, lengths."""
+    by_grade = values["grades"]["shares"]
+    grades = [Point(str(g), "share", s, text=f"{s:.1%}") for g, s in enumerate(by_grade)]
+    names = [p.method for p in grades]
+    lengths = values["lengths"]
+    edges, q = [float(e) for e in lengths["edges"]], lengths["quantiles"]
+    bins = [
+        Point("", low, n, text=f"{low:g}" if high - low <= 1 else f"{low:g} to {high - 1:g}")
+        for low, high, n in zip(edges, edges[1:], lengths["queries"], strict=False)
     ]
-    records = [{"name": name, **kind} for name, kind in kinds.items() if kind and kind["groups"]]
-    return Table.of(records, columns, caption="Rows that repeat one another")
-
-
-def _examples(values: Values) -> Table:
-    rows = [
-        [name, ", ".join(e["queries"][:4]), some(e["rows"], 12), some(e["grades"], 12)]
-        for key, name in REPEATED.items()
-        if key != "across" and values["duplicates"][key]
-        for e in values["duplicates"][key]["examples"]
+    words = f"Documents per query: {q['0']:g} to {q['100']:g}, half of the queries have at most {q['50']:g}."
+    charts = [
+        _chart("grade-shares", names, ["share"], grades, colours=(1,) * len(names)),
+        _chart("lengths", [""], edges, bins, description=words),
     ]
-    head = ["Repeated", "Query", "Rows (from 0)", "Grades"]
-    return Table(head, rows, caption="Contradicting groups, largest first", align="llll")
-
-
-def merges_table(values: Values) -> Table | None:
-    """The pNoise of coarser scales."""
-    if not values["merges"]:
-        return None
-    records = [{**m, "split": split(m["shares"])} for m in values["merges"]]
-    columns = [
-        ("Scale", "name", "", "grades that go together"),
-        ("Shares", "split"),
-        ("Asked anew", "asked_anew", ".3f", "pNoise when judges err at the same rate on this scale"),
-        ("Merged", "merged", ".3f", "pNoise when the labels at hand are merged"),
-        ("Pairs kept", "pairs_kept", ".0%", "pairs of different grades, of those on the full scale"),
-    ]
+    if not values["curves"]:
+        return charts
     first = values["curves"][0]
-    full = first["pnoise"][first["rates"].index(values["rate"])]
-    caption = f"pNoise of coarser scales at an error rate of {values['rate']:.0%}; all grades: {full:.3f}"
-    return Table.of(records, columns, caption=caption)
+    by_kind = {c["profile"]: c["pnoise"] for c in values["curves"]}
+    by_set = {OWN: first["overall"], **{k["dataset"]: k["pnoise"] for k in values["known"]}}
+    title = f"Beside published data sets ({first['profile']} errors, overall shares)"
+    colours = (INK, *(1 + i % 7 for i in range(len(by_set) - 1)))
+    known = _pnoise("known", first, by_set, title=title, colours=colours)
+    return [_pnoise("curves", first, by_kind), known, *charts]
 
 
-def options_table(values: Values) -> Table:
-    """All ways to buy labels, the best first."""
-    best = max(
-        (o["effective_pairs"] for o in values["options"] if o["name"] == values["recommended"]), default=0
+def _pnoise(name: str, first: Values, lines: Mapping[str, Sequence[Any]], **options: Any) -> dict[str, Any]:
+    """Lines over the error rate, the turning point as a rule."""
+    points = [
+        Point(line, rate, value)
+        for line, along in lines.items()
+        for rate, value in zip(first["rates"], along, strict=True)
+        if value is not None
+    ]
+    rules = ((first["limits"]["at"], "turning point"),)
+    return _chart(name, tuple(lines), first["rates"], points, rules=rules, **options)
+
+
+def plan_charts(values: Values) -> list[dict[str, Any]]:
+    """What every way is worth, and how its wrong pairs come about."""
+    options = {o["name"]: o for o in values["options"] if not o["problem"]}
+    if not options:
+        return []
+    worth = {name: o["effective_pairs"] for name, o in options.items()}
+    parts = {"floor of a perfect judge": "floor", "added by errors": "excess"}
+    wrong = [
+        Point(name, part, max(0.0, o[key]), text=f"{o[key]:.3f}")
+        for name, o in options.items()
+        for part, key in parts.items()
+    ]
+    bars = [Point(name, "", pairs, text=f"{pairs:,.0f}") for name, pairs in worth.items()]
+    colours = tuple(3 if name == values["recommended"] else 1 for name in options)
+    return [
+        _chart("worth", tuple(options), [""], bars, colours=colours),
+        _chart("wrong", tuple(options), tuple(parts), wrong),
+    ]
+
+
+def _demo_charts(values: Values) -> list[dict[str, Any]]:
+    """The quality of rankers, precision over recall of detectors, doubt against the truth."""
+    systems, detectors = values["systems"], values["detectors"]
+    means = [
+        Point(s["name"], "", s["mean"], s["mean_low"], s["mean_high"], text=f"{s['mean']:.4f}")
+        for s in systems
+    ]
+    ends = (values["baseline"], values["ceiling"])
+    colours = tuple(0 if s["name"] in ends else 1 for s in systems)
+    curves = tuple(
+        Point(d["name"], recall, precision)
+        for d in detectors
+        for recall, precision in zip(d["curve"]["recall"], d["curve"]["precision"], strict=True)
     )
-    records = [
-        {
-            **o,
-            "of_best": o["effective_pairs"] / best if best and not o["problem"] else None,
-            "remark": "recommended" if o["name"] == values["recommended"] else o["problem"],
-        }
-        for o in values["options"]
+    precisions = [f"{d['name']}: average precision {d['average_precision']:.2f}." for d in detectors]
+    first, ideal = detectors[0]["name"], "doubt = share wrong"
+    bins = [
+        Point(first, b["said"], b["wrong"], text=f"{b['wrong']:.1%} of {b['rows']:,}")
+        for b in values["reliability"]
+        if b["rows"]
     ]
-    columns = [
-        ("Way to judge", "name"),
-        ("Judgements", "judgements", ",.0f", "per query"),
-        ("Cost", "query_cost", ",.2f", "per query"),
-        ("Queries", "queries", ",.0f", "that the budget covers"),
-        ("Pairs", "pairs", ",.0f", "with different labels, per query"),
-        ("pNoise", "pnoise", ".3f", "against the common truth"),
-        ("Floor", "floor", ".3f", "pNoise of a judge without error"),
-        ("Signal left", "signal_left", ".0%", "1 - 2 pNoise"),
-        ("Effective pairs", "effective_pairs", ",.0f", "all pairs x signal left squared"),
-        ("Of best", "of_best", ".2f", "effective pairs in relation to the recommended way", ""),
-        ("Remark", "remark"),
+    lines = (*bins, Point(ideal, 0.0, 0.0), Point(ideal, 1.0, 1.0))
+    words = ["Share of wrong labels by doubt.", *(f"Doubt {b.x:.0%}: {b.text} rows." for b in bins)]
+    return [
+        _chart("quality", [s["name"] for s in systems], [""], means, colours=colours),
+        _chart(
+            "finding",
+            [d["name"] for d in detectors],
+            sorted({p.x for p in curves}),
+            (),
+            lines=curves,
+            description=" ".join(["Precision over recall.", *precisions]),
+        ),
+        _chart(
+            "reliability",
+            (first, ideal),
+            sorted({p.x for p in lines}),
+            bins,
+            lines=lines,
+            title=f"Doubt against the truth ({first})",
+            description=" ".join(words),
+        ),
     ]
-    kinds = ["chosen" if r["remark"] == "recommended" else "" for r in records]
-    return Table.of(records, columns, caption="Ways to buy labels, the best first", row_kinds=kinds)
-
-
-def changes_table(changes: Sequence[Values], first: str, caption: str) -> Table:
-    """What would be recommended otherwise."""
-    records = [{**c, "take": c["recommended"] if c["changed"] else "the same"} for c in changes]
-    columns = [
-        (first, "what"),
-        ("Then take", "take"),
-        ("Signal left", "signal_left", ".0%"),
-        ("Effective pairs", "effective_pairs", ",.0f"),
-    ]
-    return Table.of(records, columns, caption=caption)

@@ -3,7 +3,7 @@
 Colours are names of CSS variables, which assets/report.css defines: a page decides between light, dark and
 paper, and a picture follows without being drawn again. --c0 is the baseline's grey, --c1 to --c7 are the
 colours of Okabe and Ito (2008) without the yellow and the black, which vanish on white and on dark paper.
-Shapes and dashes tell the methods apart in greyscale.
+Shapes and dashes tell the methods apart in greyscale. The same panels give the same bytes.
 """
 
 import json
@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
+from cleanrank.errors import MissingExtraError, invalid
 from cleanrank.report.panels import Panel, Point
+from cleanrank.validation import one_of
 
 Spec = dict[str, Any]
 
@@ -33,16 +35,7 @@ class Look(NamedTuple):
     dash: tuple[int, ...]
 
 
-BASELINE = Look(0, "circle", ())
-LOOKS: tuple[Look, ...] = (
-    Look(1, "square", ()),
-    Look(2, "triangle-up", (6, 2)),
-    Look(3, "diamond", (2, 2)),
-    Look(4, "triangle-down", (8, 2, 2, 2)),
-    Look(5, "cross", (4, 1, 1, 1)),
-    Look(6, "triangle-right", (10, 3)),
-    Look(7, "triangle-left", (1, 2)),
-)
+BASELINE, *LOOKS = (Look(i, shape, tuple(dash)) for i, (shape, dash) in enumerate(STATIC["looks"]))
 
 
 def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look]:
@@ -85,12 +78,6 @@ def specification(
     return {"width": "container", **height, "config": STATIC["config"], **drawn}
 
 
-def chart(panel: Panel, name: str, *, wide: bool = False) -> dict[str, Any]:
-    """A picture of a page whose data never change: its place, title, words and whole specification."""
-    spec = {**specification(panel), "data": {"values": data(panel)}}
-    return {"id": name, "title": panel.title, "words": panel.words, "spec": spec, "wide": wide}
-
-
 def data(panel: Panel) -> list[dict[str, Any]]:
     """The rows that a specification draws."""
     gaps = [
@@ -109,9 +96,9 @@ def data(panel: Panel) -> list[dict[str, Any]]:
 
 
 def _datum(panel: Panel, point: Point) -> dict[str, Any]:
-    shown = point.text or (f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}")
+    figure = point.text or (f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}")
     if panel.kind == "heat" and point.difference is not None and not point.text:
-        shown = _signed(point.difference, 3)
+        figure = _signed(point.difference, 3)
     between = None if point.low is None or point.high is None else f"{point.low:.4f} to {point.high:.4f}"
     against = None if point.difference is None else f"{_signed(point.difference, 4)} {point.mark}".strip()
     return {
@@ -121,8 +108,8 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
         "low": point.low,
         "high": point.high,
         "complete": point.complete,
-        "shown": f"{shown} {point.mark}".strip(),
-        "short": shown.replace("0.", ".", 1),
+        "shown": f"{figure} {point.mark}".strip(),
+        "short": figure.replace("0.", ".", 1),
         "difference": point.difference,
         "strength": point.strength,
         "Mean": (point.text or f"{point.mean:.4f}") + ("" if point.complete else " (incomplete)"),

@@ -9,14 +9,13 @@ part. Intervals are percentiles of a bootstrap over data sets and, within each, 
 queries add noise of their own, so that an R^2 near 1 may lie above its interval.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.report.grid import Cell, Level
-from cleanrank.report.summaries import Row, Summary
+from cleanrank.report.summaries import Level, Row, Summary
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
 
@@ -54,19 +53,13 @@ class Kept:
 def realised(summary: Summary, what: str) -> dict[tuple[str, Level], float]:
     """The mean of a figure of SOURCES over the cells of each data set and level; clean labels have 0."""
     one_of("noise figure", what, SOURCES)
+    chosen, measure = SOURCES[what]
     noted: dict[tuple[str, Level], list[float]] = {}
     for cell in summary.cells:
-        if cell.status == "done" and (value := _noted(cell, what)) is not None:
-            noted.setdefault((cell.dataset, cell.level), []).append(value)
+        value = 0.0 if cell.level.clean else cell.chosen.get(chosen, cell.means.get(measure))
+        if cell.status == "done" and value is not None and not np.isnan(value):
+            noted.setdefault((cell.dataset, cell.level), []).append(float(value))
     return {place: float(np.mean(values)) for place, values in noted.items()}
-
-
-def _noted(cell: Cell, what: str) -> float | None:
-    chosen, measure = SOURCES[what]
-    if cell.level.clean:
-        return 0.0
-    value = cell.chosen.get(chosen, cell.means.get(measure))
-    return None if value is None or np.isnan(value) else float(value)
 
 
 def kept(summary: Summary, measure: str, method: str, *, floor: str | None = None) -> tuple[Kept, ...]:
@@ -79,10 +72,11 @@ def kept(summary: Summary, measure: str, method: str, *, floor: str | None = Non
     for name in [method, *([floor] if floor else [])]:
         one_of("method", name, summary.methods)
     dnoise, pnoise = realised(summary, "dnoise"), realised(summary, "pnoise")
+    rows = [r for r in summary.rows if (r.measure, r.method, r.state) == (measure, method, "complete")]
     shares = []
-    for row in _complete(summary, measure, method):
+    for row in rows:
         place = row.dataset, row.level
-        clean = next((r for r in _complete(summary, measure, method, row.dataset) if r.level.clean), None)
+        clean = next((r for r in rows if r.dataset == row.dataset and r.level.clean), None)
         base = None if floor is None else summary.find(row.dataset, row.level, floor, measure)
         if clean is None or place not in pnoise or (floor and (base is None or base.mean is None)):
             continue
@@ -92,14 +86,6 @@ def kept(summary: Summary, measure: str, method: str, *, floor: str | None = Non
         share = (row.mean - least) / (clean.mean - least)
         shares.append(Kept(*place, method, dnoise[place], pnoise[place], share, row, clean, base))
     return tuple(shares)
-
-
-def _complete(summary: Summary, measure: str, method: str, dataset: str | None = None) -> Iterable[Row]:
-    return [
-        r
-        for r in summary.rows
-        if (r.measure, r.method, r.state) == (measure, method, "complete") and dataset in (None, r.dataset)
-    ]
 
 
 @dataclass(frozen=True)

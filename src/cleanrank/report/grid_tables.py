@@ -1,34 +1,28 @@
 """The tables of a grid, for pages and for Markdown: results, published figures, tests, folds, gaps, noise."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 
-from cleanrank.errors import CleanrankError
-from cleanrank.metrics.measure import Measure
 from cleanrank.report.collapse import SOURCES, Collapse, realised
-from cleanrank.report.grid import Cell as GridCell
-from cleanrank.report.grid import Level
-from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixFigure, MatrixRow, Verdict
-from cleanrank.report.summaries import BETTER, WORSE, Row, Summary
-from cleanrank.report.table import ABSENT, Cell, Line, Table, number
+from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixRow, Verdict
+from cleanrank.report.summaries import BETTER, WORSE, Level, Row, Summary, plain_mean
+from cleanrank.report.summaries import Cell as GridCell
+from cleanrank.report.table import ABSENT, Cell, Line, Table, convention, number
 
 AT_ONCE = 5  # measures side by side in one table: what fits a laptop and a sheet of paper
-NOISE = "kind and rate of the noise in the training labels"
 PILL = Markup('<span class="pill {}">{}</span>')
-
-
-def convention(measure: str) -> str:
-    """What a measure's text stands for, in words; a text that is no measure of ours stands for itself.
-
-    >>> convention("clicks per view")
-    'clicks per view'
-    """
-    try:
-        return Measure.parse(measure).describe()
-    except CleanrankError:
-        return measure
+EXPLAINED = {
+    "Noise": "kind and rate of the noise in the training labels",
+    "Mean": "over all folds' test queries, averaged over seeds",
+    "Seed SD": "standard deviation of the seeds' means",
+    "Cells": "done of expected",
+    "Seeds": "done of expected",
+    "Difference": "from the baseline",
+    "Tolerance": "how far ours may lie from the published figure",
+    "p": "Fisher, two-sided",
+    "p (Holm)": "corrected over all comparisons of this measure",
+}
 
 
 def chunks(measures: Sequence[str]) -> list[Sequence[str]]:
@@ -93,7 +87,7 @@ def results_table(summary: Summary, measures: Sequence[str] | None = None) -> Ta
         rows,
         caption=f"Mean ± half the {summary.confidence:.0%} interval: {', '.join(measures)}",
         headed=len(_head(summary)),
-        explained={"Noise": NOISE, **{m: convention(m) for m in measures}},
+        explained={**EXPLAINED, **{m: convention(m) for m in measures}},
         notes=[foot],
         row_kinds=kinds,
     )
@@ -151,11 +145,7 @@ def verdict_table(verdicts: Iterable[Verdict], caption: str = "") -> Table:
     ]
     head = ["Data set", "Noise", "Method", "Measure", "Published", "Ours", "Difference", "Tolerance",
             "Verdict", "Source"]  # fmt: skip
-    explained = {
-        "Noise": NOISE,
-        "Difference": "ours minus published",
-        "Tolerance": "how far ours may lie from the published figure",
-    }
+    explained = {**EXPLAINED, "Difference": "ours minus published"}
     return Table(head, rows, caption=caption, align="llllrrrrll", headed=3, explained=explained)
 
 
@@ -177,11 +167,10 @@ def measure_table(summary: Summary, measure: str) -> Table:
         head += ["Difference", "p", "p (Holm)"]
     rows: list[Line] = []
     for row in (r for r in summary.rows if r.measure == measure):
-        bounds = ABSENT if row.low is None or row.high is None else f"{row.low:.4f} – {row.high:.4f}"
         cells: Line = [
             *_names(summary, row.dataset, row.level, row.method),
             number(row.mean) if row.mean is not None else value_cell(row),
-            Cell(bounds, row.low),
+            _interval(row.low, row.high),
             number(row.seed_sd),
             number(row.n_queries or None, ",.0f"),
             _done(row.done, row.cells),
@@ -197,17 +186,12 @@ def measure_table(summary: Summary, measure: str) -> Table:
         rows,
         caption=measure,
         headed=len(_head(summary)),
-        explained={
-            "Noise": NOISE,
-            "Mean": "over all folds' test queries, averaged over seeds",
-            interval: "bootstrap over queries",
-            "Seed SD": "standard deviation of the seeds' means",
-            "Cells": "done of expected",
-            "Difference": "from the baseline",
-            "p": "Fisher, two-sided",
-            "p (Holm)": "corrected over all comparisons of this measure",
-        },
+        explained={**EXPLAINED, interval: "bootstrap over queries"},
     )
+
+
+def _interval(low: float | None, high: float | None) -> Cell:
+    return Cell(ABSENT) if low is None or high is None else Cell(f"{low:.4f} – {high:.4f}", low)
 
 
 def _done(done: int, expected: int) -> Cell:
@@ -231,7 +215,7 @@ def fold_table(summary: Summary, dataset: str, measures: Sequence[str]) -> Table
                 method,
                 Cell(fold or ABSENT, fold),
                 _done(len(done), len(cells)),
-                *(number(_mean([c.means[m] for c in done if m in c.means])) for m in measures),
+                *(number(plain_mean([c.means[m] for c in done if m in c.means])) for m in measures),
             ]
         )
     return Table(
@@ -239,13 +223,8 @@ def fold_table(summary: Summary, dataset: str, measures: Sequence[str]) -> Table
         rows,
         caption=f"{dataset} by fold, means over seeds: {', '.join(measures)}",
         headed=3 if noise else 2,
-        explained={"Seeds": "done of expected"},
+        explained=EXPLAINED,
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    counted = [v for v in values if not math.isnan(v)]
-    return math.fsum(counted) / len(counted) if counted else None
 
 
 def gap_table(summary: Summary) -> Table:
@@ -292,30 +271,17 @@ def recipes_table(rows: Sequence[MatrixRow]) -> Table:
     return Table(head, cells, caption="Recipes", align="lllrrr")
 
 
-def recipe_table(figures: Sequence[MatrixFigure], caption: str) -> Table:
+def recipe_table(verdicts: Sequence[Verdict], caption: str) -> Table:
     """The figures of a recipe, expected and observed."""
-    rows: list[Line] = []
-    for f in figures:
-        bounds = (
-            Cell(ABSENT) if f.interval is None else Cell("{:.4f} – {:.4f}".format(*f.interval), f.interval[0])
-        )
-        rows.append([f.what, number(f.expected), number(f.observed), bounds, verdict_cell(f.verdict)])
-    return Table(
-        ["Figure", "Expected", "Observed", "Interval", "Verdict"], rows, caption=caption, align="lrrrl"
-    )
+    rows: list[Line] = [
+        [v.what, number(v.published), number(v.ours), _interval(v.low, v.high), verdict_cell(v.verdict)]
+        for v in verdicts
+    ]
+    head = ["Figure", "Expected", "Observed", "Interval", "Verdict"]
+    return Table(head, rows, caption=caption, align="lrrrl")
 
 
-def markdown_table(summary: Summary, measures: Sequence[str] | None = None) -> str:
-    """The results as a Markdown table."""
-    return results_table(summary, measures).markdown()
-
-
-def markdown_verdicts(verdicts: Sequence[Verdict]) -> str:
-    """Published figures beside ours as a Markdown table."""
-    return verdict_table(verdicts).markdown()
-
-
-def markdown_pair_noise(summary: Summary) -> str:
+def pair_noise_table(summary: Summary) -> Table:
     """The noise of the training labels at each level: counted dNoise and pNoise beside the closed forms."""
     figures = {what: realised(summary, what) for what in SOURCES}
     rows: list[Line] = [
@@ -325,23 +291,15 @@ def markdown_pair_noise(summary: Summary) -> str:
         if (dataset, level) in figures["pnoise"] and not level.clean
     ]
     head = ["Data set", "Noise", "dNoise", "pNoise", "Closed form", "Overall shares"]
-    return Table(head, rows, headed=2).markdown()
+    return Table(head, rows, headed=2)
 
 
-def markdown_collapse(collapses: Mapping[str, Collapse]) -> str:
+def collapse_table(collapses: Mapping[str, Collapse]) -> Table:
     """How much of the loss dNoise and pNoise explain, a line for each of several comparisons."""
     rows = []
     for name, c in collapses.items():
         r2, rho = [c.dnoise.r2, c.pnoise.r2, c.gain], [c.dnoise.spearman, c.pnoise.spearman]
         rows.append([name, str(c.points), str(c.datasets), *(str(e) for e in (*r2, *rho))])
-    head = [
-        "",
-        "Levels",
-        "Data sets",
-        "R² over dNoise",
-        "R² over pNoise",
-        "Gain",
-        "ρ with dNoise",
-        "ρ with pNoise",
-    ]
-    return Table(head, rows).markdown()
+    head = ["", "Levels", "Data sets", "R² over dNoise", "R² over pNoise", "Gain", "ρ with dNoise",
+            "ρ with pNoise"]  # fmt: skip
+    return Table(head, rows)

@@ -1,7 +1,4 @@
-"""Panels as PNG and SVG files, and the library that draws them in pages; both from vl-convert-python.
-
-The same panels give the same bytes.
-"""
+"""Panels as PNG and SVG files, drawn by vl-convert-python; the same panels give the same bytes."""
 
 import json
 import math
@@ -57,14 +54,14 @@ def colours() -> dict[str, str]:
 
 
 def save_picture(
-    shown: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
+    parts: Sequence[Panel], path: str | os.PathLike[str], *, baseline: str | None = None, width: int = WIDTH
 ) -> Path:
     """Draws panels of one kind side by side into a file; its ending says whether PNG or SVG.
 
     The baseline is grey; ``width`` is that of a panel without columns of its own, in pixels.
     """
     form = one_of("picture format", Path(path).suffix.removeprefix(".").lower(), FORMATS)
-    spec = picture(shown, baseline, width)
+    spec = picture(parts, baseline, width)
     if form == "png":
         image = _vl_convert().vegalite_to_png(spec, scale=SCALE)
     else:
@@ -75,72 +72,6 @@ def save_picture(
     with written_whole(path) as part:
         part.write_bytes(image)
     return Path(path)
-
-
-def picture(shown: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
-    """The Vega-Lite specification of panels side by side, with colours in the place of variables."""
-    if not any(panel.points or panel.lines or panel.gaps for panel in shown):
-        raise invalid("the picture", "needs points", 0)
-    methods = list(dict.fromkeys(m for panel in shown for m in panel.methods))
-    width = max(_width(panel, width) for panel in shown)
-    columns = min(len(shown), max(1, ACROSS // width))
-    columns = math.ceil(len(shown) / math.ceil(len(shown) / columns))  # four panels are two rows of two
-    views = []
-    for panel in shown:
-        spec = specification(panel, baseline, methods=methods, legend=True)
-        spec |= {"width": width, "data": {"values": data(panel)}, "title": _title(panel)}
-        config = {**spec.pop("config"), "font": FONT, "background": "white"}
-        spec.pop("padding", None)
-        views.append(spec)
-    together: dict[str, Any] = {"concat": views, "columns": columns, "spacing": 26, "config": config}
-    if shown[0].kind in ("curves", "traces"):
-        named = dict.fromkeys(("color", "shape", "strokeDash"), "shared")
-        together["resolve"] = {"scale": named, "legend": named}
-    text = json.dumps({**together, "padding": 8}, ensure_ascii=False)
-    text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in shown):.0f}")
-    return re.sub(r"var\(--([\w-]+)\)", lambda name: colours()[name[1]], text)
-
-
-def _title(panel: Panel) -> Any:
-    """What a heat map shows stands beside it on a page, and in the title here."""
-    if panel.kind == "history":
-        return {"text": panel.title, "subtitle": "in the cells: % of a band's documents that are flagged"}
-    if panel.kind != "heat" or not panel.measure:
-        return panel.title.split("\n") if panel.title else None
-    compared = any(p.difference is not None for p in panel.points)
-    return f"{panel.title}: {'difference of ' if compared else ''}{panel.measure}"
-
-
-def _width(panel: Panel, usual_width: int) -> int:
-    """A heat map needs room for its words."""
-    if panel.kind not in ("heat", "history"):
-        return usual_width
-    usual = 8 if panel.kind == "heat" else 4
-    longest = max((len(p.text) or usual for p in panel.points), default=usual)
-    return max(WIDTH // 2, len(panel.xs) * max(26, min(84, 11 * longest)))
-
-
-def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Path]:
-    """Writes the pictures that the grid has rows for, as ``ndcg-10-curves.png`` and the like.
-
-    Histories of outliers are called ``outliers-DATA-METHOD``.
-    """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    every: dict[str, Sequence[Panel]] = {}
-    for measure in summary.measures:
-        every |= {
-            f"{_plain(measure)}-curves": panels.curves(summary, measure),
-            f"{_plain(measure)}-bars": panels.bars(summary, measure, summary.levels[0]),
-            f"{_plain(measure)}-heat": panels.heat(summary, measure),
-        }
-    for method, panel in panels.history_panels(summary):
-        every[f"outliers-{_plain(panel.title)}-{_plain(method)}"] = [panel]
-    return [
-        save_picture(shown, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
-        for stem, shown in every.items()
-        if any(panel.points or panel.kind == "history" for panel in shown)
-        for form in FORMATS
-    ]
 
 
 def save_history(
@@ -175,6 +106,72 @@ def save_history(
     shares, sizes = outlier_history(judged, model, window, n_jobs=n_jobs)
     title = f"{kind} outliers of the top {cutoff}"
     return save_picture([panels.history_panel(shares, sizes, first=first + 1, last=last, title=title)], path)
+
+
+def picture(parts: Sequence[Panel], baseline: str | None = None, width: int = WIDTH) -> str:
+    """The Vega-Lite specification of panels side by side, with colours in the place of variables."""
+    if not any(panel.points or panel.lines or panel.gaps for panel in parts):
+        raise invalid("the picture", "needs points", 0)
+    methods = list(dict.fromkeys(m for panel in parts for m in panel.methods))
+    width = max(_width(panel, width) for panel in parts)
+    columns = min(len(parts), max(1, ACROSS // width))
+    columns = math.ceil(len(parts) / math.ceil(len(parts) / columns))  # four panels are two rows of two
+    views = []
+    for panel in parts:
+        spec = specification(panel, baseline, methods=methods, legend=True)
+        spec |= {"width": width, "data": {"values": data(panel)}, "title": _title(panel)}
+        config = {**spec.pop("config"), "font": FONT, "background": "white"}
+        spec.pop("padding", None)
+        views.append(spec)
+    together: dict[str, Any] = {"concat": views, "columns": columns, "spacing": 26, "config": config}
+    if parts[0].kind in ("curves", "traces"):
+        named = dict.fromkeys(("color", "shape", "strokeDash"), "shared")
+        together["resolve"] = {"scale": named, "legend": named}
+    text = json.dumps({**together, "padding": 8}, ensure_ascii=False)
+    text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in parts):.0f}")
+    return re.sub(r"var\(--([\w-]+)\)", lambda name: colours()[name[1]], text)
+
+
+def _title(panel: Panel) -> Any:
+    """What a heat map shows stands beside it on a page, and in the title here."""
+    if panel.kind == "history":
+        return {"text": panel.title, "subtitle": "in the cells: % of a band's documents that are flagged"}
+    if panel.kind != "heat" or not panel.measure:
+        return panel.title.split("\n") if panel.title else None
+    compared = any(p.difference is not None for p in panel.points)
+    return f"{panel.title}: {'difference of ' if compared else ''}{panel.measure}"
+
+
+def _width(panel: Panel, usual_width: int) -> int:
+    """A heat map is as wide as its words need."""
+    if panel.kind not in ("heat", "history"):
+        return usual_width
+    usual = 8 if panel.kind == "heat" else 4
+    longest = max((len(p.text) or usual for p in panel.points), default=usual)
+    return max(WIDTH // 2, len(panel.xs) * max(26, min(84, 11 * longest)))
+
+
+def write_pictures(summary: Summary, folder: str | os.PathLike[str]) -> list[Path]:
+    """Writes the pictures that the grid has rows for, as ``ndcg-10-curves.png`` and the like.
+
+    Histories of outliers are called ``outliers-DATA-METHOD``.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    every: dict[str, Sequence[Panel]] = {}
+    for measure in summary.measures:
+        every |= {
+            f"{_plain(measure)}-curves": panels.curves(summary, measure),
+            f"{_plain(measure)}-bars": panels.bars(summary, measure, summary.levels[0]),
+            f"{_plain(measure)}-heat": panels.heat(summary, measure),
+        }
+    for method, panel in panels.history_panels(summary):
+        every[f"outliers-{_plain(panel.title)}-{_plain(method)}"] = [panel]
+    return [
+        save_picture(parts, Path(folder) / f"{stem}.{form}", baseline=summary.baseline)
+        for stem, parts in every.items()
+        if any(panel.points or panel.kind == "history" for panel in parts)
+        for form in FORMATS
+    ]
 
 
 def _plain(name: str) -> str:

@@ -17,9 +17,8 @@ from markupsafe import Markup
 
 from cleanrank import __version__
 from cleanrank.data.files import written_whole
-from cleanrank.report import charts, grid_tables, panels
+from cleanrank.report import charts, grid_tables, images, panels
 from cleanrank.report.collapse import AXES, SOURCES
-from cleanrank.report.images import library
 from cleanrank.report.published import RULE, STATUSES, MatrixRow, Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.report.table import Table, templates
@@ -39,7 +38,7 @@ def write_page(
 ) -> Path:
     """Writes a page whole or not at all, with charts for its script to draw; same values, same bytes."""
     style = charts.asset("report.css")
-    scripts = [*([library()] if drawn else []), charts.asset("report.js")]
+    scripts = [*([images.library()] if drawn else []), charts.asset("report.js")]
     policy = (
         f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -116,16 +115,16 @@ def _provenance(summary: Summary, records: Sequence[RunRecord]) -> dict[str, str
 
 def report_charts(summary: Summary) -> list[dict[str, Any]]:
     """Specifications, data and words of every picture; data are keyed by the choice that shows them."""
-    shown: list[tuple[str, panels.Panel]] = []
+    keyed: list[tuple[str, panels.Panel]] = []
     for measure in summary.measures:
-        shown += [(measure, p) for p in panels.curves(summary, measure)]
+        keyed += [(measure, p) for p in panels.curves(summary, measure)]
         for level in summary.levels:
-            shown += [(f"{measure} | {level.label}", p) for p in panels.bars(summary, measure, level)]
-        shown += [(measure, p) for p in panels.heat(summary, measure)]
-        shown += [(measure, p) for p in _traces(summary, measure)]
-    shown = [(key, p) for key, p in shown if p.points]  # where nothing ran, the tables say why
+            keyed += [(f"{measure} | {level.label}", p) for p in panels.bars(summary, measure, level)]
+        keyed += [(measure, p) for p in panels.heat(summary, measure)]
+        keyed += [(measure, p) for p in _traces(summary, measure)]
+    keyed = [(key, p) for key, p in keyed if p.points]  # where nothing ran, the tables say why
     every: dict[tuple[str, str], dict[str, Any]] = {}
-    for key, panel in [*shown, *panels.history_panels(summary)]:
+    for key, panel in [*keyed, *panels.history_panels(summary)]:
         name = panel.dataset if panel.kind == "bars" else panel.title
         measure, _, level_name = key.partition(" | ")
         methods = () if panel.kind in ("traces", "history") else summary.methods
@@ -163,12 +162,7 @@ def _traces(summary: Summary, measure: str) -> list[panels.Panel]:
     return [*kept, *(replace(p, title=f"pNoise under {p.title}") for p in pair)]
 
 
-def write_matrix(
-    rows: Sequence[MatrixRow],
-    path: str | os.PathLike[str],
-    *,
-    title: str = "Every recipe, expected and observed",
-) -> Path:
+def write_matrix(rows: Sequence[MatrixRow], path: str | os.PathLike[str]) -> Path:
     """Writes the page of all recipes: commands, what was expected, what came out, and how each stands.
 
     Colours come with a shape and a word: ``STATUSES`` lists them.
@@ -182,7 +176,7 @@ def write_matrix(
     return write_page(
         path,
         "matrix.html",
-        title,
+        "Every recipe, expected and observed",
         statuses=STATUSES,
         rows=rows,
         overview=grid_tables.recipes_table(rows),

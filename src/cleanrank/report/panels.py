@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.report.collapse import AXES, Kept, kept, realised
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import Row, Summary
+from cleanrank.report.collapse import AXES, kept, realised
+from cleanrank.report.summaries import Level, Row, Summary
 from cleanrank.types import FloatArray, IntArray
 from cleanrank.validation import one_of
 
@@ -128,22 +127,16 @@ def curves(summary: Summary, measure: str) -> tuple[Panel, ...]:
     panels = []
     for dataset in summary.datasets:
         every = _rows(summary, dataset, measure)
+        levels = {r.level for r in every}
         kinds = dict.fromkeys(r.level.noise for r in every if not r.level.clean)
         for kind in kinds:
-            own_clean = any(r.level == Level(kind, 0.0) for r in every)
-            start = Level(kind, 0.0) if own_clean else Level("none", 0.0)
+            start = Level(kind, 0.0) if Level(kind, 0.0) in levels else Level("none", 0.0)
             rows = [r for r in every if r.level == start or (r.level.noise == kind and not r.level.clean)]
             rows.sort(key=lambda r: r.level.rate)
-            rates = tuple(dict.fromkeys(r.level.rate for r in rows))
+            rates = {r.level: r.level.rate for r in rows}
             if len(rates) > 1:
-                figures = _figures(rows, {r.level: r.level.rate for r in rows})
                 title = f"{dataset}, {kind} noise" if len(kinds) > 1 else dataset
-                named: dict[str, Any] = {
-                    "title": title,
-                    "measure": measure,
-                    "x_title": f"rate of {kind} noise",
-                }
-                panels.append(Panel("curves", summary.methods, rates, *figures, **named, dataset=dataset))
+                panels.append(_panel("curves", summary, rows, rates, title, f"rate of {kind} noise"))
     return tuple(panels)
 
 
@@ -154,14 +147,7 @@ def bars(summary: Summary, measure: str, level: Level) -> tuple[Panel, ...]:
         rows = [r for r in _rows(summary, dataset, measure) if r.level == level]
         if rows:
             title = f"{dataset}, {level.label}" if len(summary.levels) > 1 else dataset
-            named: dict[str, Any] = {
-                "title": title,
-                "measure": measure,
-                "x_title": measure,
-                "dataset": dataset,
-            }
-            figures = _figures(rows, {level: measure})
-            panels.append(Panel("bars", _methods(summary, rows), (measure,), *figures, **named))
+            panels.append(_panel("bars", summary, rows, {level: measure}, title, measure))
     return tuple(panels)
 
 
@@ -176,24 +162,45 @@ def heat(summary: Summary, measure: str) -> tuple[Panel, ...]:
             kinds = {v.noise for v in levels if not v.clean}
             one = f"rate of {min(kinds)} noise" if len(kinds) == 1 else ""
             names = {v: f"{v.rate:g}" if one and v.noise != "none" else v.label for v in levels}
-            xs = tuple(dict.fromkeys(names.values()))
-            named: dict[str, Any] = {
-                "title": dataset,
-                "measure": measure,
-                "x_title": one or "noise",
-                "dataset": dataset,
-            }
-            figures = _figures(rows, names, strength)
-            panels.append(Panel("heat", _methods(summary, rows), xs, *figures, **named))
+            panels.append(_panel("heat", summary, rows, names, dataset, one or "noise", strength))
     return tuple(panels)
-
-
-def _methods(summary: Summary, rows: Sequence[Row]) -> tuple[str, ...]:
-    return tuple(m for m in summary.methods if any(r.method == m for r in rows))
 
 
 def _rows(summary: Summary, dataset: str, measure: str) -> list[Row]:
     return [r for r in summary.rows if r.dataset == dataset and r.measure == measure]
+
+
+def _panel(
+    kind: str,
+    summary: Summary,
+    rows: Sequence[Row],
+    places: Mapping[Level, float] | Mapping[Level, str],
+    title: str,
+    x_title: str,
+    strength: Callable[[Row], float | None] = lambda row: 0.0,
+) -> Panel:
+    """Rows of one data set and measure, each at the place of its level."""
+    points, gaps = [], []
+    for r in rows:
+        x, strong = places[r.level], strength(r)
+        if r.mean is None or strong is None:
+            gaps.append(Gap(r.method, x, r.state))
+        else:
+            points.append(
+                Point(r.method, x, r.mean, r.low, r.high, r.state == "complete", r.mark, r.difference, strong)
+            )
+    present = {r.method for r in rows}
+    return Panel(
+        kind,
+        tuple(m for m in summary.methods if kind == "curves" or m in present),
+        tuple(dict.fromkeys(places.values())),
+        tuple(points),
+        tuple(gaps),
+        title=title,
+        measure=rows[0].measure,
+        x_title=x_title,
+        dataset=rows[0].dataset,
+    )
 
 
 def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
@@ -213,60 +220,33 @@ def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
     return lambda row: None if (own := size(row)) is None else (own - low) / span if span > 0 else 0.0
 
 
-def _figures(
-    rows: list[Row],
-    places: Mapping[Level, float] | Mapping[Level, str],
-    strength: Callable[[Row], float | None] = lambda row: 0.0,
-) -> tuple[tuple[Point, ...], tuple[Gap, ...]]:
-    points, gaps = [], []
-    for r in rows:
-        x, strong = places[r.level], strength(r)
-        if r.mean is None or strong is None:
-            gaps.append(Gap(r.method, x, r.state))
-        else:
-            points.append(
-                Point(r.method, x, r.mean, r.low, r.high, r.state == "complete", r.mark, r.difference, strong)
-            )
-    return tuple(points), tuple(gaps)
+def kept_panels(summary: Summary, measure: str, axis: str = "pnoise") -> tuple[Panel, ...]:
+    """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set and kind.
 
-
-def kept_panels(
-    summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None
-) -> tuple[Panel, ...]:
-    """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set."""
+    A clean point starts every line.
+    """
     one_of("axis", axis, AXES)
     panels = []
     for method in summary.methods:
-        shares = kept(summary, measure, method, floor=floor) if method != floor else ()
+        shares = kept(summary, measure, method)
+        kinds = {k.level.noise for k in shares if not k.level.clean}
+        points = []
+        for dataset, kind in dict.fromkeys((k.dataset, k.level.noise) for k in shares if not k.level.clean):
+            mine = [k for k in shares if k.dataset == dataset]
+            noisy = [k for k in mine if k.level.noise == kind and not k.level.clean]
+            line = dataset if len(kinds) == 1 else f"{dataset}, {kind}"
+            start = [k for k in mine if k.level.clean][:1]
+            for k in start + sorted(noisy, key=lambda k: k.level.rate):
+                points.append(Point(line, float(k.pnoise if axis == "pnoise" else k.dnoise), k.share))
         # a method that learns nothing keeps everything, which is no picture
         if any(not k.level.clean and k.share != 1 for k in shares):
-            panels.append(kept_panel(shares, axis, measure, method))
+            panels.append(_traces(method, f"{measure}, share of clean", AXES[axis], points))
     return tuple(panels)
 
 
-def kept_panel(shares: Sequence[Kept], axis: str, measure: str, title: str) -> Panel:
-    """One picture of shares, at least one, of one or several grids; a clean point starts every line."""
-    points = []
-    kinds = {k.level.noise for k in shares if not k.level.clean}
-    for dataset in dict.fromkeys(k.dataset for k in shares):
-        mine = [k for k in shares if k.dataset == dataset]
-        for kind in dict.fromkeys(k.level.noise for k in mine if not k.level.clean):
-            series = dataset if len(kinds) == 1 else f"{dataset}, {kind}"
-            start = [k for k in mine if k.level.clean][:1]
-            noisy = [k for k in mine if k.level.noise == kind and not k.level.clean]
-            for k in sorted(start + noisy, key=lambda k: k.level.rate):
-                points.append(Point(series, float(k.pnoise if axis == "pnoise" else k.dnoise), k.share))
-    floor = shares[0].floor
-    what = "share of clean" if floor is None else f"share of clean above {floor.method}"
-    return _traces(title, f"{measure}, {what}", AXES[axis], points)
-
-
-def pair_noise_panels(summary: Summary, theory: str = "expected") -> tuple[Panel, ...]:
-    """A panel per kind of noise: pNoise against the rate, counted as points and in closed form as lines.
-
-    ``theory`` is "expected" for the queries as they are, "overall" for the overall shares of grades.
-    """
-    counted, closed = realised(summary, "pnoise"), realised(summary, theory)
+def pair_noise_panels(summary: Summary) -> tuple[Panel, ...]:
+    """A panel per kind of noise: pNoise against the rate, counted as points and in closed form as lines."""
+    counted, closed = realised(summary, "pnoise"), realised(summary, "expected")
     panels = []
     for kind in dict.fromkeys(level.noise for _, level in counted if not level.clean):
         datasets = {d for d, level in counted if level.noise == kind and not level.clean}
@@ -281,10 +261,17 @@ def pair_noise_panels(summary: Summary, theory: str = "expected") -> tuple[Panel
 def _traces(
     title: str, measure: str, x_title: str, points: Sequence[Point], lines: Sequence[Point] = ()
 ) -> Panel:
-    methods = tuple(dict.fromkeys(p.method for p in points))
-    xs = tuple(sorted({float(p.x) for p in (*points, *lines)}))
-    named: dict[str, Any] = {"title": title, "measure": measure, "x_title": x_title, "series": "Data set"}
-    return Panel("traces", methods, xs, tuple(points), lines=tuple(lines), **named)
+    return Panel(
+        "traces",
+        tuple(dict.fromkeys(p.method for p in points)),
+        tuple(sorted({float(p.x) for p in (*points, *lines)})),
+        tuple(points),
+        lines=tuple(lines),
+        title=title,
+        measure=measure,
+        x_title=x_title,
+        series="Data set",
+    )
 
 
 def history_panels(summary: Summary) -> list[tuple[str, Panel]]:
@@ -332,9 +319,17 @@ def history_panel(
     ]
     points = tuple(Point(band, x, share, strength=share) for band, x, share in cells if share == share)
     gaps = tuple(Gap(band, x, "") for band, x, share in cells if share != share)
-    named: dict[str, Any] = {"title": title, "measure": "share flagged", "x_title": "trees of the model"}
-    series = "flagged by … of the models (documents)"
-    return Panel("history", tuple(bands[::-1]), tuple(columns), points, gaps, **named, series=series)
+    return Panel(
+        "history",
+        tuple(bands[::-1]),
+        tuple(columns),
+        points,
+        gaps,
+        title=title,
+        measure="share flagged",
+        x_title="trees of the model",
+        series="flagged by … of the models (documents)",
+    )
 
 
 def stretches(first: int, last: int, steps: int) -> list[str]:

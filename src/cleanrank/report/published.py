@@ -10,14 +10,15 @@ seed, say) counts as 0, so an unknown spread makes the verdict stricter, never k
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from cleanrank.errors import invalid
-from cleanrank.report.grid import Level
-from cleanrank.report.summaries import Row, Summary, canonical, summarise
+from cleanrank.report.summaries import Level, Row, Summary, summarise
+from cleanrank.report.table import canonical
 from cleanrank.types import RunRecord
 from cleanrank.validation import one_of
 
@@ -69,9 +70,8 @@ class Published:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            raise invalid(
-                "a published figure", "must be finite", self.value, at=f"{self.dataset}, {self.method}"
-            )
+            place = f"{self.dataset}, {self.method}"
+            raise invalid("a published figure", "must be finite", self.value, at=place)
 
     @property
     def level(self) -> Level:
@@ -103,6 +103,12 @@ class Verdict:
     def difference(self) -> float | None:
         """Ours minus published."""
         return None if self.ours is None or self.published is None else self.ours - self.published
+
+    @property
+    def what(self) -> str:
+        """What the figure is of: data set, fold, noise, method and measure."""
+        fold = [f"fold {self.fold}"] if self.fold else []
+        return " · ".join([self.dataset, *fold, self.level.label, self.method, self.measure])
 
 
 def tolerance(seed_sd: float | None, query_se: float | None, decimals: int) -> float:
@@ -142,9 +148,8 @@ def decimals_of(figure: Published, others: Iterable[Published] = ()) -> int:
     if figure.decimals is not None:
         return figure.decimals
     alike = [o for o in others if (o.source, o.measure) == (figure.source, figure.measure)]
-    return max(
-        max(0, -int(Decimal(repr(float(o.value))).normalize().as_tuple().exponent)) for o in [figure, *alike]
-    )
+    exponents = [Decimal(repr(float(o.value))).normalize().as_tuple().exponent for o in [figure, *alike]]
+    return max(max(0, -int(exponent)) for exponent in exponents)
 
 
 def compare_published(summary: Summary, published: Sequence[Published]) -> tuple[Verdict, ...]:
@@ -168,32 +173,19 @@ def compare_published(summary: Summary, published: Sequence[Published]) -> tuple
         if row.state != "complete":
             verdicts.append(Verdict(*name, NOT_RUN, note=_lack(row)))
         else:
-            verdict_word = NOT_RUN if row.mean is None else NO_FIGURE
-            verdicts.append(Verdict(*name, verdict_word, row.mean, row.low, row.high))
+            word = NOT_RUN if row.mean is None else NO_FIGURE
+            verdicts.append(Verdict(*name, word, row.mean, row.low, row.high))
     return tuple(verdicts)
 
 
 def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
     row = _matching(summary, figure)
-    level = row.level if row else figure.level
-    fold = "" if figure.fold is None else str(figure.fold)
-    blank = Verdict(
-        figure.dataset,
-        level,
-        figure.method,
-        figure.measure,
-        NOT_RUN,
-        published=figure.value,
-        decimals=decimals,
-        source=figure.source,
-        fold=fold,
-        context=figure.context,
-    )
+    blank = replace(_blank(figure, row.level if row else figure.level), decimals=decimals)
     if figure.context:
         return replace(blank, verdict="", note="for orientation")
     if row is None:
         return blank
-    if fold:
+    if blank.fold:
         return _fold_verdict(summary, row, blank)
     if row.state != "complete" or row.mean is None:
         return replace(blank, note=_lack(row))
@@ -205,6 +197,21 @@ def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
         low=row.low,
         high=row.high,
         tolerance=allowed,
+    )
+
+
+def _blank(figure: Published, level: Level) -> Verdict:
+    """A published figure without one of ours."""
+    return Verdict(
+        figure.dataset,
+        level,
+        figure.method,
+        figure.measure,
+        NOT_RUN,
+        published=figure.value,
+        source=figure.source,
+        fold="" if figure.fold is None else str(figure.fold),
+        context=figure.context,
     )
 
 
@@ -220,12 +227,9 @@ def _fold_verdict(summary: Summary, row: Row, blank: Verdict) -> Verdict:
         return replace(blank, note=f"{len(means)} of {len(cells)} cells" if cells else "no such fold")
     ours = math.fsum(means) / len(means)
     spread = math.sqrt(sum((m - ours) ** 2 for m in means) / (len(means) - 1)) if len(means) > 1 else None
-    se = row.query_se
-    if se is not None:
-        se *= math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
+    se = (row.query_se or 0.0) * math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
     allowed = tolerance(spread, se, blank.decimals)
-    verdict = judge(ours, blank.published, allowed)
-    return replace(blank, verdict=verdict, ours=ours, tolerance=allowed)
+    return replace(blank, verdict=judge(ours, blank.published, allowed), ours=ours, tolerance=allowed)
 
 
 def _matching(summary: Summary, figure: Published) -> Row | None:
@@ -268,16 +272,6 @@ STATUSES: dict[str, Status] = {
 }
 
 
-class MatrixFigure(NamedTuple):
-    """One figure of a recipe in the matrix; texts are shown as they are."""
-
-    what: str
-    expected: float | None
-    observed: float | None
-    interval: tuple[float, float] | None
-    verdict: str
-
-
 @dataclass(frozen=True)
 class MatrixRow:
     """One recipe in the matrix: its command and figures; ``status`` is a key of STATUSES."""
@@ -286,7 +280,7 @@ class MatrixRow:
     title: str
     command: str
     group: str
-    rows: tuple[MatrixFigure, ...]
+    rows: tuple[Verdict, ...]
     status: str
 
     def __post_init__(self) -> None:
@@ -310,10 +304,7 @@ def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, don
         return "failed"
     if not done:
         return "not run"
-    counts = dict.fromkeys((AGREES, DIFFERS, NOT_RUN), 0)
-    for each in verdicts:
-        if each in counts:
-            counts[each] += 1
+    counts = Counter(verdicts)
     if counts[DIFFERS] and not counts[AGREES] and not missing:
         return "differs"
     if missing or counts[DIFFERS] or (counts[AGREES] and counts[NOT_RUN]):
@@ -337,35 +328,16 @@ def matrix_row(
     ``measures`` are those to show in the latter case, all unless given.
     """
     if not records:
-        figures = tuple(
-            MatrixFigure(_what(f.dataset, f.level, f.method, f.measure, f.fold), f.value, None, None, NOT_RUN)
-            for f in published
-            if not f.context
-        )
-        return MatrixRow(recipe, title, command, group, figures, "not run")
+        blank = tuple(_blank(f, f.level) for f in published if not f.context)
+        return MatrixRow(recipe, title, command, group, blank, "not run")
     measured = {m for r in records if r.status == "done" for m in r.values}
     judgeable = dict.fromkeys(canonical(f.measure) for f in published if not f.context)
     needed = [m for m in judgeable if m in measured]
     summary = summarise(records, expected=expected, measures=needed or measures)
     verdicts = [v for v in compare_published(summary, published) if not v.context]
     judged = [v for v in verdicts if v.published is not None]
-    figures = tuple(
-        MatrixFigure(
-            _what(v.dataset, v.level, v.method, v.measure, v.fold or None),
-            v.published,
-            v.ours,
-            None if v.low is None or v.high is None else (v.low, v.high),
-            v.verdict,
-        )
-        for v in judged or [v for v in verdicts if v.level.clean] or verdicts
-    )
-    count = {s: sum(c.status == s for c in summary.cells) for s in ("done", "failed", "missing")}
-    status = status_of(
-        [v.verdict for v in judged], failed=count["failed"], missing=count["missing"], done=count["done"]
-    )
-    return MatrixRow(recipe, title, command, group, figures, status)
-
-
-def _what(dataset: str, level: Level, method: str, measure: str, fold: object) -> str:
-    parts = [dataset, *([f"fold {fold}"] if fold is not None else []), level.label, method, measure]
-    return " · ".join(parts)
+    figures = judged or [v for v in verdicts if v.level.clean] or verdicts
+    count = Counter(c.status for c in summary.cells)
+    cells = {state: count[state] for state in ("done", "failed", "missing")}
+    status = status_of([v.verdict for v in judged], **cells)
+    return MatrixRow(recipe, title, command, group, tuple(figures), status)

@@ -30,20 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.errors import CleanrankError, invalid
-from cleanrank.metrics.measure import Measure
+from cleanrank.errors import invalid
 from cleanrank.metrics.significance import fisher_test, holm, mean_intervals
-from cleanrank.report.grid import (
-    Cell,
-    CellId,
-    Level,
-    all_cells,
-    by_cell,
-    fold_and_seed,
-    in_order,
-    plainly_clean,
-)
-from cleanrank.report.table import mark
+from cleanrank.report.table import canonical, mark
 from cleanrank.types import Array, FloatArray, RunRecord
 from cleanrank.validation import one_of
 
@@ -51,14 +40,58 @@ BETTER, WORSE = "▲", "▼"
 AT_ONCE = 64  # rows of one bootstrap: its sums take 10,000 x 2 x 64 floats
 
 
+@dataclass(frozen=True, order=True)
+class Level:
+    """A kind of noise and its rate; rate 0 is clean whatever the kind.
+
+    >>> Level("uniform", 0.2).label, Level("uniform", 0.0).label
+    ('uniform 0.2', 'uniform 0')
+    """
+
+    noise: str = "none"
+    rate: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether labels are left as they are."""
+        return self.rate == 0.0
+
+    @property
+    def label(self) -> str:
+        """The level in a word."""
+        return "clean" if self.noise == "none" else f"{self.noise} {self.rate:g}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid: what it is, whether it ran, and its mean per measure.
+
+    ``status`` is "done", "failed" or "missing"; ``means`` is empty unless it is done.
+    """
+
+    dataset: str
+    level: Level
+    method: str
+    fold: str
+    seed: str
+    status: str
+    means: Mapping[str, float] = field(default_factory=dict)
+    n_queries: int = 0
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    wall_seconds: float = 0.0
+
+
+CellId = tuple[str, Level, str, str, str]  # data set, level, fold, method, seed
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """The cells of one data set, noise level, method and measure, summed up.
 
-    ``own_mean`` says that the measure weighs queries in a way of its own.
-
-    Numbers are None where there is nothing to show. ``values`` holds one value per pooled test query,
-    averaged over seeds; ``queries`` names them as (fold, query id).
+    Numbers are None where there is nothing to show. ``own_mean`` says that the measure weighs queries in a
+    way of its own. ``values`` holds one value per pooled test query, averaged over seeds; ``queries`` names
+    them as (fold, query id).
     """
 
     dataset: str
@@ -68,8 +101,6 @@ class Row:
     done: int
     failed: int
     missing: int
-    n_folds: int = 0
-    n_seeds: int = 0
     n_queries: int = 0
     mean: float | None = None
     own_mean: bool = False
@@ -128,12 +159,6 @@ class Summary:
         """The row of these four, if the grid has it."""
         return self._index.get((dataset, level, method, measure))
 
-    def only(self, measures: Sequence[str]) -> "Summary":
-        """The same figures of some of the measures, so that one summary serves several pages."""
-        names = tuple(one_of("measure", canonical(name), self.measures) for name in measures)
-        rows = tuple(r for name in names for r in self.rows if r.measure == name)
-        return replace(self, rows=rows, measures=names)
-
     @property
     def gaps(self) -> tuple[Cell, ...]:
         """The cells that failed or are missing."""
@@ -142,6 +167,71 @@ class Summary:
     @cached_property
     def _index(self) -> dict[tuple[str, Level, str, str], Row]:
         return {(r.dataset, r.level, r.method, r.measure): r for r in self.rows}
+
+
+def identity(cell: Mapping[str, Any]) -> CellId:
+    """Data set, level, fold, method and seed of a cell; no noise and no rate mean clean."""
+    for key in ("dataset", "method"):
+        if key not in cell:
+            raise invalid("cell", f"must have the key {key!r}", sorted(cell))
+    fold, seed = ("" if cell.get(key) is None else str(cell[key]) for key in ("fold", "seed"))
+    noise = str(cell.get("noise") or "none")
+    level = Level(noise, 0.0 if noise == "none" else float(cell.get("rate") or 0.0))
+    return str(cell["dataset"]), level, fold, str(cell["method"]), seed
+
+
+def by_cell(records: Sequence[RunRecord]) -> dict[CellId, RunRecord]:
+    """The records by cell; of several with one key the last counts, two keys for one cell are refused."""
+    cells: dict[CellId, RunRecord] = {}
+    for record in {r.key: r for r in records}.values():
+        name = identity(record.cell)
+        if name in cells:
+            dataset, level, fold, method, seed = name
+            raise invalid(
+                "records",
+                "must tell cells apart by data set, fold, noise, rate, method and seed",
+                f"two of method {method!r} on {dataset} fold {fold}, {level.label}, seed {seed}",
+                remedy="Give the methods different labels, or pass the records of one recipe.",
+            )
+        cells[name] = record
+    return cells
+
+
+def all_cells(
+    records: Mapping[CellId, RunRecord], expected: Iterable[Mapping[str, Any]] | None
+) -> list[CellId]:
+    """The expected cells, or the whole grid that the records span."""
+    if expected is not None:
+        return list(dict.fromkeys([*(identity(cell) for cell in expected), *records]))
+    levels: dict[str, dict[Level, None]] = {}
+    repeats: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for dataset, level, fold, method, seed in records:
+        levels.setdefault(dataset, {})[level] = None
+        repeats.setdefault((dataset, method), {})[(fold, seed)] = None
+    return [
+        (dataset, level, fold, method, seed)
+        for (dataset, method), pairs in repeats.items()
+        for level in levels[dataset]
+        for fold, seed in pairs
+    ]
+
+
+def plainly_clean(
+    cells: list[CellId], records: Mapping[CellId, RunRecord]
+) -> tuple[list[CellId], dict[CellId, RunRecord]]:
+    """Calls rate 0 of the only kind of noise clean, which it is; several kinds keep their own rate 0."""
+    if len({c[1].noise for c in cells}) != 1:
+        return cells, dict(records)
+
+    def plain(cell: CellId) -> CellId:
+        return (cell[0], Level() if cell[1].clean else cell[1], *cell[2:])
+
+    return [plain(c) for c in cells], {plain(c): r for c, r in records.items()}
+
+
+def fold_and_seed(cell: CellId) -> tuple[Any, ...]:
+    """Sorts cells by fold, then seed: whole numbers by size and before words."""
+    return tuple((0, int(v), "") if v.isdecimal() else (1, 0, v) for v in (cell[2], cell[4]))
 
 
 def summarise(
@@ -175,8 +265,11 @@ def summarise(
     expected = None if expected is None else list(expected)
     ran = by_cell(records)
     cells, ran = plainly_clean(all_cells(ran, expected), ran)
-    names = _measures(ran.values(), measures)
-    methods = in_order(c[3] for c in cells)
+    names = tuple(dict.fromkeys(m for r in ran.values() if r.status == "done" for m in r.values))
+    if measures:
+        chosen = tuple(canonical(name) for name in measures)
+        names = tuple(one_of("measure", name, names) for name in chosen) if names else chosen
+    methods = tuple(dict.fromkeys(c[3] for c in cells))
     if baseline not in methods and expected is not None:
         baseline = None  # a part of a plan need not hold it
     if baseline is not None:
@@ -185,10 +278,9 @@ def summarise(
     for each in cells:
         groups.setdefault((each[0], each[1], each[3]), []).append(each)
     levels = tuple(sorted({c[1] for c in cells}, key=lambda v: (not v.clean, v)))
-    datasets = in_order(c[0] for c in cells)
-    order = sorted(
-        groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2]))
-    )  # the order of the pages, whatever order the cells ran in
+    datasets = tuple(dict.fromkeys(c[0] for c in cells))
+    # the order of the pages, whatever order the cells ran in
+    order = sorted(groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2])))
     rows = [_row(g, m, groups[g], ran) for m in names for g in order]
     rows = _with_intervals(rows, confidence=confidence, resamples=resamples, seed=seed)
     if baseline is not None:
@@ -198,55 +290,28 @@ def summarise(
     return Summary(tuple(rows), listed, datasets, levels, methods, names, baseline, *settings)
 
 
-def _measures(records: Iterable[RunRecord], names: Sequence[str] | None) -> tuple[str, ...]:
-    measured = in_order(name for r in records if r.status == "done" for name in r.values)
-    if not names:
-        return measured
-    names = tuple(canonical(name) for name in names)
-    return tuple(one_of("measure", name, measured) for name in names) if measured else names
-
-
-def canonical(measure: str) -> str:
-    """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
-
-    >>> canonical("NDCG@10:lightgbm"), canonical("clicks per view")
-    ('ndcg@10', 'clicks per view')
-    """
-    try:
-        return str(Measure.parse(measure))
-    except CleanrankError:
-        return measure
-
-
 def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Cell:
     dataset, level, fold, method, seed = name
     cell = Cell(dataset, level, method, fold, seed, "missing")
     if record is None:
         return cell
+    cell = replace(cell, wall_seconds=record.wall_seconds)
     if record.status != "done":
-        return replace(cell, status="failed", error=record.error, wall_seconds=record.wall_seconds)
-    return replace(
-        cell,
-        status="done",
-        means={m: _cell_mean(record, m) for m in measures if m in record.values},
-        n_queries=max((len(v) for v in record.values.values()), default=0),
-        chosen=record.chosen,
-        wall_seconds=record.wall_seconds,
-    )
+        return replace(cell, status="failed", error=record.error)
+    means = {m: _cell_mean(record, m) for m in measures if m in record.values}
+    n_queries = max((len(v) for v in record.values.values()), default=0)
+    return replace(cell, status="done", means=means, n_queries=n_queries, chosen=record.chosen)
 
 
-def _plain_mean(values: Array) -> float:
-    counted = values[~np.isnan(values)]
+def plain_mean(values: Array | Sequence[float]) -> float:
+    """The mean of what is not NaN; NaN where nothing is."""
+    counted = np.asarray(values)
+    counted = counted[~np.isnan(counted)]
     return math.fsum(counted) / len(counted) if len(counted) else math.nan
 
 
 def _cell_mean(record: RunRecord, measure: str) -> float:
-    return float(record.means[measure]) if measure in record.means else _plain_mean(record.values[measure])
-
-
-def _weighs_its_own_way(record: RunRecord, measure: str) -> bool:
-    plain, own = _plain_mean(record.values[measure]), _cell_mean(record, measure)
-    return not (math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own))
+    return float(record.means[measure]) if measure in record.means else plain_mean(record.values[measure])
 
 
 def _row(
@@ -261,33 +326,30 @@ def _row(
         done=len(done),
         failed=failed,
         missing=len(cells) - len(done) - failed,
-        n_folds=len({c[2] for c in cells}),
-        n_seeds=len({c[4] for c in cells}),
     )
     if not done:
         return row
     values, queries = _pooled(done, measure)
     row = replace(row, values=values, queries=queries, seed_sd=_seed_sd(cells, done, measure))
-    if any(_weighs_its_own_way(r, measure) for r in done.values()) or _counts_vary(done, measure):
-        own = _mean_of_cells(done.values(), measure)
-        return replace(row, mean=None if math.isnan(own) else own, n_queries=len(values), own_mean=True)
+    if _weighs_its_own_way(done, measure):
+        means = [(_cell_mean(r, measure), len(r.values[measure])) for r in done.values()]
+        means = [(mean, size) for mean, size in means if not math.isnan(mean)]
+        own = np.average([m for m, _ in means], weights=[n for _, n in means]) if means else None
+        return replace(row, mean=None if own is None else float(own), n_queries=len(values), own_mean=True)
     counted = values[~np.isnan(values)]
-    return replace(row, n_queries=len(counted), mean=_plain_mean(counted) if len(counted) else None)
+    return replace(row, n_queries=len(counted), mean=plain_mean(counted) if len(counted) else None)
 
 
-def _counts_vary(done: Mapping[CellId, RunRecord], measure: str) -> bool:
-    """Whether a query of a fold is NaN for one seed and not for another."""
+def _weighs_its_own_way(done: Mapping[CellId, RunRecord], measure: str) -> bool:
+    """Whether a cell's mean is not the plain one, or a query counts for one seed and not for another."""
     first: dict[str, Array] = {}
-    return any(
-        not np.array_equal(first.setdefault(name[2], gaps), gaps)
-        for name, record in done.items()
-        for gaps in [np.isnan(record.values[measure])]
-    )
-
-
-def _mean_of_cells(records: Iterable[RunRecord], measure: str) -> float:
-    known = [(m, len(r.values[measure])) for r in records if not math.isnan(m := _cell_mean(r, measure))]
-    return float(np.average([m for m, _ in known], weights=[n for _, n in known])) if known else math.nan
+    for name, record in done.items():
+        values = record.values[measure]
+        plain, own, gaps = plain_mean(values), _cell_mean(record, measure), np.isnan(values)
+        alike = math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own)
+        if not alike or not np.array_equal(first.setdefault(name[2], gaps), gaps):
+            return True
+    return False
 
 
 def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, seed: int) -> list[Row]:
@@ -315,7 +377,10 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
         by_fold.setdefault(name[2], []).append((name, record))
     parts, queries = [], []
     for fold, repeats in by_fold.items():
-        names = [_query_names(record, measure) for _, record in repeats]
+        names = [
+            [str(q) for q in (range(len(r.values[measure])) if r.query_ids is None else r.query_ids)]
+            for _, r in repeats
+        ]
         for (cell, _), other in zip(repeats, names, strict=True):
             if other != names[0]:
                 raise invalid(
@@ -329,40 +394,34 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
     return np.concatenate(parts).astype(np.float64), tuple(queries)
 
 
-def _query_names(record: RunRecord, measure: str) -> list[str]:
-    n = len(record.values[measure])
-    return [str(i) for i in range(n)] if record.query_ids is None else [str(q) for q in record.query_ids]
-
-
 def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure: str) -> float | None:
     """Standard deviation over the seeds that ran every fold."""
     by_seed: dict[str, list[CellId]] = {}
     for cell in cells:
         by_seed.setdefault(cell[4], []).append(cell)
-    means = []
+    means: list[float] = []
     for repeats in by_seed.values():
         if all(c in done for c in repeats):
             sizes = [np.count_nonzero(~np.isnan(done[c].values[measure])) for c in repeats]
+            by_fold = [
+                _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
+            ]
             if sum(sizes):
-                per_fold = [
-                    _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
-                ]
-                means.append(float(np.average(per_fold, weights=sizes)))
-    known = [m for m in means if not math.isnan(m)]
-    return float(np.std(known, ddof=1)) if len(known) > 1 else None
+                means.append(float(np.average(by_fold, weights=sizes)))
+    means = [m for m in means if not math.isnan(m)]
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None
 
 
 def _tested(rows: Sequence[Row], baseline: str, *, permutations: int, seed: int) -> list[Row]:
     """Adds differences and p-values; Holm's family is all comparisons of one measure."""
     base = {(r.dataset, r.level, r.measure): r for r in rows if r.method == baseline}
     tested: list[Row] = []
-    for row in rows:
+    families: dict[str, dict[int, float]] = {}
+    for i, row in enumerate(rows):
         other = base.get((row.dataset, row.level, row.measure))
         if row.method != baseline and other is not None:
             row = _against(row, other, permutations=permutations, seed=seed)
         tested.append(row)
-    families: dict[str, dict[int, float]] = {}
-    for i, row in enumerate(tested):
         if row.p is not None:
             families.setdefault(row.measure, {})[i] = row.p
     for family in families.values():

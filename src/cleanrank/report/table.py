@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cleanrank.errors import invalid
+from cleanrank.errors import CleanrankError, invalid
 from cleanrank.metrics.comparison import Comparison
 from cleanrank.metrics.evaluation import Evaluation
+from cleanrank.metrics.measure import Measure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -210,6 +211,7 @@ def templates(*, escaped: bool = True) -> "Environment":
     made.globals["table"] = Table.of
     made.filters["number"] = lambda value, form=".4f", absent=ABSENT: number(value, form, absent=absent).text
     made.filters["many"] = many
+    made.filters["shares"] = shares
     made.filters["plain_number"] = lambda v: number(v, ",.0f" if v is None or v == int(v) else ".4g").text
     return made
 
@@ -223,6 +225,15 @@ def many(n: int, thing: str, things: str = "") -> str:
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {things or thing + 's'}"
 
 
+def shares(values: Sequence[float], form: str = ".3g") -> str:
+    """Shares in percent.
+
+    >>> shares([0.517, 0.483])
+    '51.7 : 48.3'
+    """
+    return " : ".join(f"{100 * v:{form}}" for v in values)
+
+
 def mark(p: float | None, sign: str = "*") -> str:
     """The mark of a p-value: one sign for p < .05, two for p < .01.
 
@@ -232,8 +243,37 @@ def mark(p: float | None, sign: str = "*") -> str:
     return "" if p is None or not p < 0.05 else sign * (1 + (p < 0.01))
 
 
+def canonical(measure: str) -> str:
+    """The text under which a measure's values are kept; a text that is no measure of ours stays as it is.
+
+    >>> canonical("NDCG@10:lightgbm"), canonical("clicks per view")
+    ('ndcg@10', 'clicks per view')
+    """
+    try:
+        return str(Measure.parse(measure))
+    except CleanrankError:
+        return measure
+
+
+def convention(measure: str) -> str:
+    """What a measure's text stands for, in words; a text that is no measure of ours stands for itself.
+
+    >>> convention("clicks per view")
+    'clicks per view'
+    """
+    try:
+        return Measure.parse(measure).describe()
+    except CleanrankError:
+        return measure
+
+
 def evaluation_table(evaluation: Evaluation, digits: int = 4, *, level: float = 0.95, seed: int = 0) -> Table:
-    """A row per measure: its mean, interval and the queries that count."""
+    """A row per measure: its mean, interval and the queries that count.
+
+    >>> from cleanrank.metrics import evaluate_arrays
+    >>> print(evaluation_table(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).markdown().splitlines()[2])
+    | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
+    """
     rows = []
     for (name, mean), (low, high) in zip(
         evaluation.means.items(), evaluation.intervals(level, seed).values(), strict=True
@@ -292,32 +332,6 @@ def _long_row(row: Mapping[str, Any], digits: int) -> list[str]:
 
 def _figure(value: float, digits: int) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _results(result: Evaluation | Comparison, digits: int) -> Table:
-    make: Any = evaluation_table if isinstance(result, Evaluation) else comparison_table
-    table: Table = make(result, digits)
-    return table
-
-
-def to_markdown(result: Evaluation | Comparison, digits: int = 4) -> str:
-    """A Markdown table.
-
-    >>> from cleanrank.metrics import evaluate_arrays
-    >>> print(to_markdown(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[2])
-    | mrr | 0.5000 | [0.5000, 0.5000] | 1 |
-    """
-    return _results(result, digits).markdown()
-
-
-def to_latex(result: Evaluation | Comparison, digits: int = 4) -> str:
-    r"""A LaTeX table for the package booktabs.
-
-    >>> from cleanrank.metrics import evaluate_arrays
-    >>> print(to_latex(evaluate_arrays([0, 1], [2.0, 1.0], [0, 2], "mrr")).splitlines()[0])
-    \begin{tabular}{lrrr}
-    """
-    return _results(result, digits).latex()
 
 
 def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:

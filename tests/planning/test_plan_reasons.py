@@ -1,7 +1,7 @@
 import pytest
 
 from cleanrank.planning import plan_labels
-from cleanrank.planning.advice import REASONS
+from cleanrank.planning.plan import REASONS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.diagnosis import diagnose
 from cleanrank.planning import plan_labels
-from cleanrank.report.article_charts import diagnosis_charts, plan_charts
+from cleanrank.report.articles import diagnosis_charts, plan_charts
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,12 @@
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.report.grid import (
+from cleanrank.report.summaries import (
     Level,
     all_cells,
     by_cell,
     fold_and_seed,
     identity,
-    in_order,
-    level_of,
     plainly_clean,
 )
 
@@ -30,7 +28,7 @@ def test_levels_sort_by_kind_and_rate():
     ],
 )
 def test_level_of_a_cell(cell, level):
-    assert level_of(cell) == level
+    assert identity({"dataset": "d", "method": "m", **cell})[1] == level
 
 
 def test_a_cell_without_a_method_is_refused():
@@ -87,7 +85,3 @@ def test_beside_other_kinds_rate_0_keeps_its_name(other):
     cells, records = plainly_clean(all_cells(found, None), found)
     assert len(records) == 2
     assert {c[1].noise for c in cells} == {"uniform", other}
-
-
-def test_names_come_once():
-    assert in_order(["b", "a", "b"]) == ("b", "a")
