@@ -17,7 +17,7 @@ import numpy as np
 
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.experiments.results import now, or_nan, split, to_json, unpack_values
-from cleanrank.types import FloatArray, RunRecord
+from cleanrank.types import RunRecord
 
 DEFAULT_STORE = Path(".cleanrank") / "runs.sqlite"
 APPLICATION_ID = 0x636C7273
@@ -69,6 +69,9 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
+NOTE_CELL = "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)"
+
+
 class Store:
     """A file of results; a context manager that closes it.
 
@@ -95,27 +98,26 @@ class Store:
             )
         self._connection.row_factory = sqlite3.Row
         try:
-            with _worded(self.path):
-                self._open()
+            self._open()
         except BaseException:
             self._connection.close()
             raise
 
     def _open(self) -> None:
-        db = self._connection
-        made = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if made:
+        ((n_tables,),) = self._rows("SELECT count(*) FROM sqlite_master")
+        if n_tables:
             self._check_kind()
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        if not made:  # reading need not wait for a run that writes
-            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        self._rows("PRAGMA journal_mode = WAL")
+        self._rows("PRAGMA synchronous = NORMAL")
+        if not n_tables:  # reading need not wait for a run that writes
+            with _worded(self.path):
+                self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
             self._check_kind()
 
     def _check_kind(self) -> None:
-        ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if ours != APPLICATION_ID:
+        ((application,),) = self._rows("PRAGMA application_id")
+        ((version,),) = self._rows("PRAGMA user_version")
+        if application != APPLICATION_ID:
             words = f"another program's SQLite file {str(self.path)!r}"
             raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
         if version != SCHEMA_VERSION:
@@ -134,16 +136,17 @@ class Store:
         self.close()
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
+    def _write(self) -> Iterator[sqlite3.Connection]:
         """One short transaction, which takes the write lock at its start so that it cannot deadlock."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk may have ended it already
-                self._connection.execute("ROLLBACK")
-            raise
+        with _worded(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk may have ended it already
+                    self._connection.execute("ROLLBACK")
+                raise
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with _worded(self.path):
@@ -151,11 +154,8 @@ class Store:
 
     def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
-        with _worded(self.path), self._write():
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)",
-                [(recipe, key, to_json(cell), now()) for key, cell in cells.items()],
-            )
+        with self._write() as db:
+            db.executemany(NOTE_CELL, [(recipe, key, to_json(cell), now()) for key, cell in cells.items()])
 
     def add(self, key: str, recipe: str, cell: Mapping[str, Any], packed: bytes) -> bool:
         """Adds a packed result; False when the cell is done already, and nothing is written then."""
@@ -169,14 +169,12 @@ class Store:
             "stored_at": now(),
             "query_values": blob,
         }
-        with _worded(self.path), self._write():
+        with self._write() as db:
             if self.is_done(key):
                 return False
-            self._connection.execute(
-                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)", (recipe, key, to_json(cell), now())
-            )
+            db.execute(NOTE_CELL, (recipe, key, to_json(cell), now()))
             marks = ", ".join(f":{name}" for name in row)
-            self._connection.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
+            db.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
         return True
 
     def is_done(self, key: str) -> bool:
@@ -249,19 +247,15 @@ class Store:
         Figures go only when their method has a new version: then no recipe asks for that cell any more.
         """
         listed = to_json(list(rows))
-        chosen = "SELECT value FROM json_each(?)"
-        with _worded(self.path):
-            with self._write():
-                self._connection.execute(
-                    "DELETE FROM asked WHERE key IN "
-                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({chosen}))",
-                    (listed,),
-                )
-                self._connection.execute(f"DELETE FROM results WHERE id IN ({chosen})", (listed,))
-            # Beside another run the file keeps its size until the next clean-up.
-            with suppress(sqlite3.OperationalError):
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._connection.execute("VACUUM")
+        removed = "results WHERE id IN (SELECT value FROM json_each(?))"
+        with self._write() as db:
+            done = f"SELECT key FROM {removed} AND status = 'done'"
+            db.execute(f"DELETE FROM asked WHERE key IN ({done})", (listed,))
+            db.execute(f"DELETE FROM {removed}", (listed,))
+        # Beside another run the file keeps its size until the next clean-up.
+        with _worded(self.path), suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute("VACUUM")
 
     def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
         """The SHA-256 noted for a file of this size and time, if any."""
@@ -270,32 +264,19 @@ class Store:
 
     def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
         """Notes the SHA-256 of a file."""
-        with _worded(self.path), self._write():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", (path, size, modified_ns, sha256)
-            )
+        with self._write() as db:
+            db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", (path, size, modified_ns, sha256))
 
 
 def _record(row: sqlite3.Row) -> RunRecord:
-    values: Mapping[str, FloatArray] = {}
-    query_ids = None
-    if row["query_values"] is not None and row["status"] == "done":
-        values, ids = unpack_values(row["query_values"])
-        query_ids = np.asarray(ids)
-    return RunRecord(
-        key=row["key"],
-        recipe=row["recipe"],
-        cell=json.loads(row["cell"]),
-        status=row["status"],
-        values=values,
-        means={m: or_nan(v) for m, v in json.loads(row["means"]).items()},
-        query_ids=query_ids,
-        chosen=json.loads(row["chosen"]),
-        error=row["error"],
-        versions=json.loads(row["versions"]),
-        wall_seconds=row["wall_seconds"],
-        started_at=row["started_at"],
-    )
+    fields = dict(row)
+    blob = fields.pop("query_values")
+    fields |= {name: json.loads(fields[name]) for name in ("cell", "means", "chosen", "versions")}
+    fields["means"] = {m: or_nan(v) for m, v in fields["means"].items()}
+    if blob is not None and fields["status"] == "done":
+        fields["values"], ids = unpack_values(blob)
+        fields["query_ids"] = np.asarray(ids)
+    return RunRecord(**fields)
 
 
 def _is_frozen(path: Path) -> bool:

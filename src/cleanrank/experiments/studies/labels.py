@@ -25,6 +25,7 @@ from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import BoolArray, LabelIssues, average_precision
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise, query_pnoise
+from cleanrank.ragged import segment_sum
 from cleanrank.theory.order_preservation import order_preservation
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
@@ -38,7 +39,7 @@ def label_noise(task: StudyTask) -> Measurements:
     clean, noisy, matrix = task.clean.train, task.train, task.profile.matrix
     counts = clean.grade_counts(len(matrix))
     half, whole = (pnoise(clean.y, noisy.y, clean.indptr, new_weight=w, n_jobs=1) for w in (0.5, 1.0))
-    changed = np.add.reduceat((clean.y != noisy.y).astype(np.float64), clean.indptr[:-1])
+    changed = segment_sum(clean.y != noisy.y, clean.indptr)
     overall = pnoise_expected(task.profile, counts.sum(axis=0))
     values = {
         "dnoise": changed / clean.lengths,
@@ -62,11 +63,9 @@ def label_noise(task: StudyTask) -> Measurements:
 def positives(task: StudyTask) -> Measurements:
     """How many training documents have a grade above 0: where labels are clicks, the click rate."""
     train = task.train
-    positive = (train.y > 0).astype(np.float64)
-    shares = np.add.reduceat(positive, train.indptr[:-1]) / train.lengths
-    return Measurements(
-        {"positives": shares}, {"positives": float(positive.mean())}, train.query_ids.tolist()
-    )
+    positive = train.y > 0
+    shares = {"positives": segment_sum(positive, train.indptr) / train.lengths}
+    return Measurements(shares, {"positives": float(positive.mean())}, train.query_ids.tolist())
 
 
 def order(task: StudyTask) -> Measurements:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.experiments.methods import METHODS, MethodTask, Unjudged
-from cleanrank.experiments.methods.cleaning import train_ranker
-from cleanrank.experiments.methods.trees import OBJECTIVES, best_trees, fit_trees, tree_params
+from cleanrank.experiments.methods.trees import OBJECTIVES, best_trees, fit_trees, train_ranker, tree_params
 from cleanrank.experiments.studies import Measurements, StudyTask
 from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.sour import outlier_history, watch_last, watch_model
