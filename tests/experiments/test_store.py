@@ -167,7 +167,8 @@ def test_another_programs_file_is_left_alone(tmp_path):
 
 def test_a_newer_schema_is_refused(tmp_path):
     path = tmp_path / "runs.sqlite"
-    Store(path).close()
+    with Store(path):
+        pass
     with sqlite3.connect(path) as other:
         other.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     with pytest.raises(BadFileError, match=f"schema version {SCHEMA_VERSION}"):

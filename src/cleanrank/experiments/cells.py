@@ -18,7 +18,7 @@ import platform
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias
@@ -94,9 +94,7 @@ def key_of(inputs: Inputs) -> str:
 def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[CellSpec]:
     """All cells of a recipe; those that share data and noise stand together, so that workers reuse them.
 
-    Args:
-        recipe: what to expand.
-        fingerprint: (data set, fold, options) -> identity of the data.
+    ``fingerprint`` maps data set, fold and options to the identity of the data.
     """
     cells: dict[str, CellSpec] = {}
     for data, fold in ((d, fold) for d in recipe.data for fold in d.folds):
@@ -130,14 +128,10 @@ def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[CellSpec]:
     return list(cells.values())
 
 
-def _levels(recipe: Recipe) -> Iterator[tuple[Noise, float]]:
+def _levels(recipe: Recipe) -> Iterable[tuple[Noise, float]]:
     """The noise levels; rate 0 comes once, as no noise, and starts the curve of every profile."""
-    clean_seen = False
-    for noise in recipe.noise or (CLEAN,):
-        for rate in noise.rates:
-            if rate or not clean_seen:
-                yield noise if rate else CLEAN, rate
-            clean_seen = clean_seen or not rate
+    levels = ((noise if rate else CLEAN, rate) for noise in recipe.noise or (CLEAN,) for rate in noise.rates)
+    return dict.fromkeys(levels)
 
 
 def filter_cells(cells: Sequence[CellSpec], only: Sequence[str]) -> list[CellSpec]:
@@ -188,12 +182,9 @@ def _computed(cell: Inputs) -> Result:
         splits = derived_splits(splits, cell["derived"], cell["seed"])
     version = algorithm(cell["algorithm"]).version
     if version != cell["version"]:
-        raise invalid(
-            f"method {cell['algorithm']!r}",
-            f"must have version {cell['version']}, as the driver has",
-            version,
-            remedy="Install the same cleanrank everywhere.",
-        )
+        rule = f"must have version {cell['version']}, as the driver has"
+        remedy = "Install the same cleanrank everywhere."
+        raise invalid(f"method {cell['algorithm']!r}", rule, version, remedy=remedy)
     measured = (_study if cell["algorithm"] in STUDIES else _ranked)(cell, splits)
     return Result(
         "done",
@@ -290,12 +281,10 @@ def _splits(name: str, fold: int, options: str, identity: str) -> Splits:
     values = json.loads(options)
     present = identity_of(name, fold, values)
     if present != identity:
-        raise invalid(
-            f"data set {name!r}, fold {fold}",
-            "must be the same where cells are planned and where they are computed",
-            f"contents {present[:12]} instead of {identity[:12]}",
-            remedy="Put the same files there, or run again if they were just changed.",
-        )
+        rule = "must be the same where cells are planned and where they are computed"
+        contents = f"contents {present[:12]} instead of {identity[:12]}"
+        remedy = "Put the same files there, or run again if they were just changed."
+        raise invalid(f"data set {name!r}, fold {fold}", rule, contents, remedy=remedy)
     return load_splits(name, fold, values)
 
 

@@ -9,8 +9,6 @@ that has seen the true labels of a few training queries orders every list, and u
   reported is counted.
 * ``pbm``, ``ccm`` and others of CLICK_NOISES: one draw of clicks, flipped, takes the place of the labels of
   training *and* validation data, so that nothing that is chosen on validation data has seen a true label.
-
-Test data keep their labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -147,13 +145,13 @@ def click_data(
     Args:
         train: judged rows.
         validation: judged rows.
-        model: the users, as ``simulate_clicks`` takes them.
-        flip: every click and non-click is inverted with this probability, or a pair of them.
+        model: the users; ``flip`` and ``options`` too are those of ``simulate_clicks``.
+        flip: P(a click or its absence is inverted).
         share: the part of the training queries whose true labels the ranker behind the lists sees.
         fewest: queries that it sees at the least.
         seed: for everything random.
-        seeds: seeds of the clicks on training and validation lists, where they must not follow from ``seed``.
-        options: of a named click model, such as {"way": "second"}.
+        seeds: of the clicks on training and validation lists, where they must not follow from ``seed``.
+        options: of a named click model.
 
     >>> import cleanrank as cr
     >>> whole = cr.make_ranking(60, 5, docs_per_query=10, seed=0)
@@ -161,27 +159,19 @@ def click_data(
     >>> sorted(set(clicked.train.y.tolist())), int(clicked.train.positions.min()), len(clicked.seen)
     ([0, 1], 1, 1)
     """
+    from cleanrank.rankers.neural.ranker import NeuralRanker
+
     top = _top_grade((train, validation))
-    ranker, seen = weak_ranker(train, share=share, fewest=fewest, seed=seed)
-    draws = seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)
+    judged, seen = _judged_queries(train, share=share, fewest=fewest, seeds=(seed, STREAM))
+    # On the processor with one thread: every machine then shows the same lists.
+    ranker = NeuralRanker(**SVM_RANK, random_state=seed % 2**31, device="cpu", n_jobs=1).fit_data(judged)
 
     def clicked(data: RankingData, draw: int) -> RankingData:
         scores = ranker.predict(data.X)
         return static_clicks(data, model, scores=scores, seed=draw, flip=flip, top_grade=top, options=options)
 
-    return ClickedData(clicked(train, int(draws[0])), clicked(validation, int(draws[1])), ranker, seen)
-
-
-def weak_ranker(
-    train: RankingData, *, share: float = 0.01, fewest: int = 1, seed: int = 0
-) -> tuple["NeuralRanker", IntArray]:
-    """A linear ranker with the hinge loss on pairs, and the places of the queries it has seen."""
-    from cleanrank.rankers.neural.ranker import NeuralRanker
-
-    judged, seen = _judged_queries(train, share=share, fewest=fewest, seeds=(seed, STREAM))
-    # On the processor with one thread: every machine then shows the same lists.
-    ranker = NeuralRanker(**SVM_RANK, random_state=seed % 2**31, device="cpu", n_jobs=1)
-    return ranker.fit_data(judged), seen
+    draws = [int(n) for n in seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)]
+    return ClickedData(clicked(train, draws[0]), clicked(validation, draws[1]), ranker, seen)
 
 
 def _judged_queries(

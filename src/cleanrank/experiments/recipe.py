@@ -1,24 +1,7 @@
 """Recipes: TOML files that name data, noise, methods, measures and seeds, read strictly into frozen values.
 
-A recipe opens with a comment that holds the command that runs it::
-
-    # cleanrank reproduce recipes/noise/quick.toml
-    title = "..."
-    measures = ["ndcg@10", "map:letor"]
-    seeds = [1, 2, 3]
-    [[data]]
-    name = "mq2008"
-    folds = [1, 2]
-    [[noise]]
-    profile = "uniform"
-    rates = [0.0, 0.2]
-    [[methods]]
-    label = "norm on"
-    method = "lambdarank"
-    params = { norm = true }
-    grid = { num_leaves = [7, 31] }
-
-Keys and types are those of the classes below; an error names the file, the key, the rule and the value.
+A recipe, such as ``recipes/noise/quick.toml``, opens with a comment that holds the command that runs it. Keys
+and types are those of the classes below; an error names the file, the key, the rule and the value.
 """
 
 import math
@@ -47,14 +30,8 @@ COMMAND = "cleanrank reproduce"
 LAST_SEED = 2**31 - 1  # LightGBM's
 SET_BY_READER = ("name", "command")
 # The types of msgspec's messages in words.
-WORDS = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "array": "a list",
-    "object": "a table",
-}
+WORDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+WORDS |= {"array": "a list", "object": "a table"}
 
 NOT_EMPTY = Meta(min_length=1)
 LARGEST = 1.7e308
@@ -190,15 +167,13 @@ def read_recipe(path: str | Path) -> Recipe:
         raise BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
     first = text.lstrip().partition("\n")[0].lstrip("# ").strip()
     if not text.lstrip().startswith("#") or not first.startswith(COMMAND):
-        raise invalid(
-            f"{path.name}: line 1",
-            "must be a comment with the command that runs the recipe",
-            repr(first[:60]),
-            remedy=f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml",
-        )
-    _check_table(values, Recipe, f"{path.name}: ")
-    recipe: Recipe = _typed(values, Recipe, f"{path.name}: ")
-    return _checked(replace(recipe, name=recipe_name(path), command=first), f"{path.name}: ")
+        rule = "must be a comment with the command that runs the recipe"
+        remedy = f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml"
+        raise invalid(f"{path.name}: line 1", rule, repr(first[:60]), remedy=remedy)
+    place = f"{path.name}: "
+    _check_table(values, Recipe, place)
+    recipe: Recipe = _typed(values, Recipe, place)
+    return _checked(replace(recipe, name=recipe_name(path), command=first), place)
 
 
 def _check_table(table: Mapping[str, Any], kind: Any, place: str) -> None:
@@ -224,7 +199,7 @@ def _check_distinct(values: Sequence[Any], place: str) -> None:
 
 
 def _typed(value: Any, kind: Any, place: str) -> Any:
-    """A TOML value as a type; an error names the key, the rule and the value."""
+    """A TOML value as a type; msgspec's error in our words."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -73,12 +73,7 @@ NOTE_CELL = "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)"
 
 
 class Store:
-    """A file of results; a context manager that closes it.
-
-    Args:
-        path: the SQLite file; its folder is made when needed.
-        create: whether a file that is not there is made; else it is an error.
-    """
+    """A file of results, made with its folder unless ``create`` is off; a context manager that closes it."""
 
     def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -125,15 +120,11 @@ class Store:
             words = f"version {version} in {str(self.path)!r}"
             raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
     def __enter__(self) -> "Store":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._connection.close()
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
@@ -190,23 +181,19 @@ class Store:
     ) -> list[RunRecord]:
         """The standing result of every cell, by key: the one that is done, else the latest failure.
 
-        Args:
-            recipe: only the cells that this recipe asked for, under its own labels.
-            keys: only these.
-            values: False leaves the values per query out, which is faster.
+        A ``recipe`` leaves the cells that it asked for, under its own labels, and ``keys`` only these. It is
+        faster without ``values`` per query.
         """
-        columns = "l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at"
         blob = "l.query_values" if values else "NULL AS query_values"
         # Without a recipe, labels are those of the first that asked, by name, whoever computed the cell.
         by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = l.key)"
-        query = (
-            f"SELECT {columns}, {blob}, a.recipe, a.cell FROM latest l "
-            f"JOIN asked a ON a.key = l.key AND a.recipe = {by}"
-        )
-        arguments: tuple[str, ...] = () if recipe is None else (recipe,)
+        query = f"""
+            SELECT l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at,
+            {blob}, a.recipe, a.cell FROM latest l JOIN asked a ON a.key = l.key AND a.recipe = {by}"""
+        arguments = [] if recipe is None else [recipe]
         if keys is not None:
             query += " WHERE l.key IN (SELECT value FROM json_each(?))"
-            arguments += (to_json(list(keys)),)
+            arguments.append(to_json(list(keys)))
         return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
@@ -222,11 +209,10 @@ class Store:
         return self.records(keys=[key for (key,) in self._rows(query, (len(prefix), prefix))])
 
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
-        """What a clean-up would remove: (row, why).
+        """What a clean-up would remove, as (row, why).
 
-        Args:
-            versions: method -> its present version; cells of other versions go.
-            failed: whether failures go even when no success has taken their place.
+        That is failures that were replaced (with ``failed`` all of them) and cells of other ``versions`` of
+        a method than its present one.
         """
         standing = {row for (row,) in self._rows("SELECT id FROM latest")}
         removable = []

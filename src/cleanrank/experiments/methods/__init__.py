@@ -101,20 +101,12 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the registry, or a study.
+    """A method of the registry, or a study, with the function from its task to its result."""
 
-    Attributes:
-        version: goes up by one whenever the figures it gives may change; stored cells of older versions are
-            computed anew.
-        function: ``module:function`` from a task to its result, below ``cleanrank.experiments``.
-        params: parameter -> default; the default's type is the parameter's.
-        measures: what a study measures -> in words.
-    """
-
-    version: int
-    function: str
-    params: Mapping[str, Any]
-    measures: Mapping[str, str] = field(default_factory=dict)
+    version: int  # goes up whenever figures may change; stored cells of older versions are computed anew
+    function: str  # ``module:function`` below ``cleanrank.experiments``
+    params: Mapping[str, Any]  # parameter -> default, whose type is the parameter's
+    measures: Mapping[str, str] = field(default_factory=dict)  # what a study measures -> in words
 
     def run(self, task: Any) -> Any:
         """Imports the function and calls it."""
@@ -152,7 +144,11 @@ SOUR: dict[str, Any] = {
     **LAMBDARANK,
 }
 
+PEER: dict[str, Any] = {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK}
 BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
+CLEANED: dict[str, Any] = {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT}
+CLEANED |= LAMBDARANK
+LINEAR: dict[str, Any] = {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False}
 
 NEURAL: dict[str, Any] = {
     "loss": "ranknet",
@@ -184,26 +180,16 @@ NEURAL: dict[str, Any] = {
 METHODS: dict[str, Method] = {
     "lambdarank": Method(1, "methods.trees:lambdarank", LAMBDARANK),
     "gbdt": Method(1, "methods.trees:gbdt", TREES),
-    "linear": Method(
-        1,
-        "methods.linear:linear",
-        {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False},
-    ),
+    "linear": Method(1, "methods.linear:linear", LINEAR),
     "one_feature": Method(1, "methods.trees:one_feature", {}),
     "random": Method(1, "methods.trees:random", {}),
     # end 0: as many trees as rounds
     "sour": Method(1, "methods.trees:sour", SOUR),
     # contamination 0: by score
     "isolation": Method(1, "methods.trees:isolation", {"kind": "all", "contamination": 0.0, **LAMBDARANK}),
-    "peer": Method(
-        1, "methods.trees:peer", {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK}
-    ),
+    "peer": Method(1, "methods.trees:peer", PEER),
     "corrected": Method(1, "methods.trees:corrected", BOUGHT | LAMBDARANK),
-    "cleaned": Method(
-        1,
-        "methods.trees:cleaned",
-        {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT, **LAMBDARANK},
-    ),
+    "cleaned": Method(1, "methods.trees:cleaned", CLEANED),
     "robust": Method(1, "methods.trees:robust", {NOISE: "", **BOUGHT, **LAMBDARANK}),
     "neural": Method(1, "methods.neural:neural", NEURAL),
 }

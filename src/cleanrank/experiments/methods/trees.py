@@ -239,10 +239,8 @@ def cleaned(task: MethodTask) -> MethodResult:
 
 
 def _lambdarank_on(train: RankingData, task: MethodTask, **facts: int) -> MethodResult:
-    implementation = task.params["objective"]
-    return tuned(
-        task, lambda params: (fit_trees(task, params, data=train, implementation=implementation), facts)
-    )
+    options = {"data": train, "implementation": task.params["objective"]}
+    return tuned(task, lambda params: (fit_trees(task, params, **options), facts))
 
 
 def robust(task: MethodTask) -> MethodResult:
@@ -301,10 +299,8 @@ def _noise(task: MethodTask, rows: IntArray, truth: Array, shares: FloatArray | 
 
 def _check_random(strategy: str) -> None:
     if strategy == MOST_DOUBTFUL:
-        remedy = "Use 'stratified', 'random' or 'doubt'."
-        raise invalid(
-            "strategy", "must draw rows at random for a noise matrix", repr(strategy), remedy=remedy
-        )
+        rule, remedy = "must draw rows at random for a noise matrix", "Use 'stratified', 'random' or 'doubt'."
+        raise invalid("strategy", rule, repr(strategy), remedy=remedy)
 
 
 def _put_right(data: RankingData, rows: IntArray, truth: Array) -> RankingData:

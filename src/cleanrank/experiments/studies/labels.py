@@ -3,9 +3,8 @@
 In ``detection`` a *wrong* row is a training row whose grade is not the clean one. Over the rows that count
 (all, or those with one given grade), by descending doubt:
 
-* precision, recall and average precision as in ``issues/table.py``; ties in doubt share one threshold;
-* the base rate, the share of wrong rows, is the precision of a random choice and about the average precision
-  of a random order;
+* precision, recall and average precision are those of ``issues/table.py``; the base rate is the share of
+  wrong rows;
 * average precision within grades is sum_g w_g AP_g / sum_g w_g, AP_g over the rows with the given grade g and
   w_g the wrong rows among them; the base rate within grades weighs the grades' base rates in the same way. A
   detector that only knows which grades are rare gains nothing here.
@@ -14,7 +13,8 @@ Means pool the rows of all queries; values are those of each query's own rows, N
 to count.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -95,13 +95,10 @@ def detection(task: StudyTask) -> Measurements:
     issues = issues.aligned(train)
     wrong = task.clean.train.y != train.y
     counted = train.y == params["grade"] if params["grade"] >= 0 else np.ones(train.n_docs, dtype=np.bool_)
-    values = {name: np.full(train.n_queries, NAN) for name in AGREEMENT}
-    for query in range(train.n_queries):
-        rows = np.arange(train.indptr[query], train.indptr[query + 1])
-        rows = rows[counted[rows]]
-        for name, value in agreement(issues.select(rows), wrong[rows]).items():
-            values[name][query] = value
     means = agreement(issues.select(counted), wrong[counted])
+    queries = (start + np.flatnonzero(counted[start:end]) for start, end in pairwise(train.indptr))
+    by_query = [agreement(issues.select(rows), wrong[rows]) for rows in queries]
+    values = {name: np.array([query[name] for query in by_query], dtype=np.float64) for name in means}
     chosen = {"issues": int(issues.is_label_issue.sum())}
     return Measurements(values, means, train.query_ids.tolist(), chosen)
 
@@ -116,7 +113,15 @@ def agreement(issues: LabelIssues, wrong: BoolArray) -> dict[str, float]:
     >>> values["average precision"], values["average precision within grades"], values["recall"]
     (0.8333333333333333, 0.75, 0.5)
     """
-    return {name: measure(issues, wrong) for name, measure in AGREEMENT.items()}
+    return {
+        "average precision": issues.average_precision(wrong),
+        "precision": issues.precision(wrong),
+        "recall": issues.recall(wrong),
+        "base rate": _share(wrong),
+        "issues": _share(issues.is_label_issue),
+        "average precision within grades": _within_grades(issues, wrong, average_precision),
+        "base rate within grades": _within_grades(issues, wrong, lambda doubt, is_wrong: _share(is_wrong)),
+    }
 
 
 def _detector_input(task: StudyTask, text: str) -> tuple[str, Any]:
@@ -145,16 +150,3 @@ def _within_grades(issues: LabelIssues, wrong: BoolArray, measure: Callable[...,
         for rows in [issues.given_label == grade]
     )
     return total / float(wrong.sum()) if wrong.any() else NAN
-
-
-AGREEMENT: Mapping[str, Callable[[LabelIssues, BoolArray], float]] = {
-    "average precision": lambda issues, wrong: issues.average_precision(wrong),
-    "precision": lambda issues, wrong: issues.precision(wrong),
-    "recall": lambda issues, wrong: issues.recall(wrong),
-    "base rate": lambda issues, wrong: _share(wrong),
-    "issues": lambda issues, wrong: _share(issues.is_label_issue),
-    "average precision within grades": lambda issues, wrong: _within_grades(issues, wrong, average_precision),
-    "base rate within grades": lambda issues, wrong: _within_grades(
-        issues, wrong, lambda doubt, is_wrong: _share(is_wrong)
-    ),
-}

@@ -17,7 +17,7 @@ from cleanrank.metrics.measure import Measure
 from cleanrank.noise.pair_noise import new_come_share
 from cleanrank.ragged import query_of_row, ranks, segment_sum
 from cleanrank.rankers.trees import TreeModel, TreeParams
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
 STEPS = 10
@@ -43,18 +43,15 @@ def tied_pairs(task: StudyTask) -> Measurements:
 
 def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
     """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
-    query = query_of_row(data.indptr)
-    equal = _pairs(np.stack([query, data.y]), data.n_queries)
-    tied = _pairs(np.stack([query, data.y, np.unique(scores, return_inverse=True)[1]]), data.n_queries)
+
+    def pairs(*columns: Array) -> FloatArray:
+        """Pairs of rows of a query that agree in all columns."""
+        kinds, sizes = np.unique(np.stack([query_of_row(data.indptr), *columns]), axis=1, return_counts=True)
+        return np.bincount(kinds[0], sizes * (sizes - 1) / 2, data.n_queries).astype(np.float64)
+
     with np.errstate(invalid="ignore"):
-        shares: FloatArray = tied / equal
+        shares: FloatArray = pairs(data.y, np.unique(scores, return_inverse=True)[1]) / pairs(data.y)
     return shares
-
-
-def _pairs(columns: IntArray, n_queries: int) -> FloatArray:
-    """Pairs of rows of a query, the first column, that agree in all columns."""
-    kinds, sizes = np.unique(columns, axis=1, return_counts=True)
-    return np.bincount(kinds[0], weights=sizes * (sizes - 1) / 2, minlength=n_queries).astype(np.float64)
 
 
 def outliers(task: StudyTask) -> Measurements:
@@ -113,9 +110,7 @@ def breakdown(task: StudyTask) -> Measurements:
         "queries without outliers": np.where(with_outliers, np.nan, values),
         "share with outliers": with_outliers.astype(np.float64),
     }
-    means = {
-        name: float(np.nanmean(v)) if np.isfinite(v).any() else float("nan") for name, v in parts.items()
-    }
+    means = {name: float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for name, v in parts.items()}
     return Measurements(parts, means, test.query_ids.tolist(), {"trees": model.best_iteration})
 
 
@@ -135,9 +130,8 @@ def exit_leaves(task: StudyTask) -> Measurements:
     # The first trees are the same with early stopping, which could leave too few of them.
     model = train_ranker(task.params, task.train, None, task.select, task.seed)
     most = min(max(TREES), model.booster.current_iteration())
-    leaves = np.asarray(model.booster.predict(test.X, pred_leaf=True, num_iteration=most)).reshape(
-        test.n_docs, most
-    )
+    leaves = np.asarray(model.booster.predict(test.X, pred_leaf=True, num_iteration=most))
+    leaves = leaves.reshape(test.n_docs, most)
     means: dict[str, float] = {}
     for name, rows in kinds.items():
         by_tree = [_busiest(model, tree, leaves[rows, tree]) for tree in range(most)]
