@@ -41,7 +41,7 @@ from cleanrank.experiments.noises import CLICK_NOISES, Split, add_noise, noise_p
 from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import Result, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
-from cleanrank.experiments.studies import STUDIES, Measurements, StudyTask, algorithm
+from cleanrank.experiments.studies import STUDIES, StudyTask, algorithm
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise
 from cleanrank.noise.profiles import NoiseProfile
@@ -185,26 +185,21 @@ def _computed(cell: Inputs) -> Result:
         rule = f"must have version {cell['version']}, as the driver has"
         remedy = "Install the same cleanrank everywhere."
         raise invalid(f"method {cell['algorithm']!r}", rule, version, remedy=remedy)
-    measured = (_study if cell["algorithm"] in STUDIES else _ranked)(cell, splits)
-    return Result(
-        "done",
-        values={m: measured.values[m] for m in cell["measures"]},
-        means={m: measured.means[m] for m in cell["measures"]},
-        query_ids=measured.query_ids,
-        chosen=measured.chosen,
-        versions=_versions(),
-    )
+    result = (_study if cell["algorithm"] in STUDIES else _ranked)(cell, splits)
+    values = {m: result.values[m] for m in cell["measures"]}
+    means = {m: result.means[m] for m in cell["measures"]}
+    return replace(result, values=values, means=means, versions=_versions())
 
 
-def _ranked(cell: Inputs, splits: Splits) -> Measurements:
+def _ranked(cell: Inputs, splits: Splits) -> Result:
     scored = score(cell, splits)
     evaluation = evaluate(scored.scores, splits.test, cell["measures"], n_jobs=1)
     values = {m: np.asarray(v) for m, v in evaluation.items()}
     means = {m: float(v) for m, v in evaluation.means.items()}
-    return Measurements(values, means, splits.test.query_ids.tolist(), scored.chosen)
+    return Result("done", values, means, splits.test.query_ids.tolist(), scored.chosen)
 
 
-def _study(cell: Inputs, splits: Splits) -> Measurements:
+def _study(cell: Inputs, splits: Splits) -> Result:
     """Runs the cell's study, which sees the clean labels too."""
     train, validation = noisy_data(cell, splits)
     task = StudyTask(
@@ -216,8 +211,8 @@ def _study(cell: Inputs, splits: Splits) -> Measurements:
         select=cell["select"],
         seed=cell["seed"],
     )
-    measurements: Measurements = STUDIES[cell["algorithm"]].run(task)
-    return measurements
+    result: Result = STUDIES[cell["algorithm"]].run(task)
+    return result
 
 
 def score(cell: Inputs, splits: Splits) -> MethodResult:

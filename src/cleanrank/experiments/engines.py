@@ -220,40 +220,37 @@ def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
     When a worker dies, Dask blames every cell it held. So what it gives up is tried again alone: only the
     cell that kills a worker by itself is failed.
     """
-    blamed: list[Item] = []
-    for item, result in _flight(client, items, target, 4 * max(1, sum(client.nthreads().values()))):
-        if isinstance(result, Exception):
-            blamed.append(item)
-        else:
-            yield item[0], result
-    for alone in blamed:
-        ((item, result),) = _flight(client, iter([alone]), target, 1)
-        if isinstance(result, Exception):
-            result = pack(Result("failed", error=f"{type(result).__name__}: {result}"))
-        yield item[0], result
-
-
-def _flight(
-    client: Any, items: Iterator[Item], target: str, window: int
-) -> Iterator[tuple[Item, bytes | Exception]]:
-    """(cell, its packed result or why there is none) as they come, ``window`` of them at a time."""
     distributed: Any = importlib.import_module("distributed")
     under_way: dict[Any, Item] = {}
+    blamed: list[Item] = []
+    alone = False
     flying = distributed.as_completed(loop=client.loop)
 
     def send() -> None:
-        if (item := next(items, None)) is not None:
+        nonlocal alone
+        item = next(items, None)
+        if item is None and blamed and not under_way:
+            alone, item = True, blamed.pop()
+        if item is not None:
             future = client.submit(_compute, target, item[1], pure=False)
             under_way[future.key] = item
             flying.add(future)
 
-    for _ in range(window):
+    for _ in range(4 * max(1, sum(client.nthreads().values()))):
         send()
     for future in flying:
         item = under_way.pop(future.key)
+        packed = None
+        try:
+            packed = future.result()
+        except Exception as error:  # a cell's own errors come as results: this one is the cluster's
+            if alone:
+                packed = pack(Result("failed", error=f"{type(error).__name__}: {error}"))
+            else:
+                blamed.append(item)
         send()
-        # A cell's own errors come as results: an exception is the cluster's.
-        yield item, future.exception() or future.result()
+        if packed is not None:
+            yield item[0], packed
         future.release()
 
 

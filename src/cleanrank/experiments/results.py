@@ -40,8 +40,8 @@ class Result:
     """What computing one cell gave, before it has a key; ``pack`` turns it into bytes."""
 
     status: Literal["done", "failed"]
-    values: Mapping[str, FloatArray] = field(default_factory=dict)
-    means: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, FloatArray] = field(default_factory=dict)  # measure -> one value per query
+    means: Mapping[str, float] = field(default_factory=dict)  # a measure may weigh queries in its own way
     query_ids: Sequence[int] | Sequence[str] = ()
     chosen: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""

@@ -7,6 +7,7 @@ file is not. The identity of generated data is the generator's name and version;
 import hashlib
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,11 +58,9 @@ def source_of(name: str) -> Source:
     if name in GENERATORS:
         return Source(name, GENERATORS[name].options)
     names = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind in catalogue.LOADED]
-    try:
-        entry = catalogue.entry_of(name)
-    except UnknownNameError:
-        entry = catalogue.CATALOGUE[one_of("data set", name, [*names, *GENERATORS])]
-    one_of("data set", entry.name.lower(), [*names, *GENERATORS])
+    with suppress(UnknownNameError):
+        name = catalogue.entry_of(name).name.lower()
+    entry = catalogue.entry_of(one_of("data set", name, [*names, *GENERATORS]))
     return Source(entry.name, TEXT_OPTIONS if entry.kind == "text" else FILE_OPTIONS, entry.folds or (1,))
 
 

@@ -113,12 +113,12 @@ class Store:
         ((application,),) = self._rows("PRAGMA application_id")
         ((version,),) = self._rows("PRAGMA user_version")
         if application != APPLICATION_ID:
-            words = f"another program's SQLite file {str(self.path)!r}"
-            raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
+            problem = "another program's SQLite file"
+            raise _bad_store(self.path, "must be a file of runs", problem, "Give another path.")
         if version != SCHEMA_VERSION:
             rule = f"must have schema version {SCHEMA_VERSION}"
-            words = f"version {version} in {str(self.path)!r}"
-            raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
+            remedy = "Use the cleanrank that wrote it, or another path."
+            raise _bad_store(self.path, rule, f"version {version}", remedy)
 
     def __enter__(self) -> "Store":
         return self
@@ -283,16 +283,13 @@ def _worded(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:
-        remedy = next(
-            (words for sign, words in REMEDIES.items() if sign in str(error)),
-            "Check that the folder exists and can be written.",
-        )
-        raise _bad_store(path, "must be usable", f"{error} in {str(path)!r}", remedy) from error
+        remedies = [words for sign, words in REMEDIES.items() if sign in str(error)]
+        remedies.append("Check that the folder exists and can be written.")
+        raise _bad_store(path, "must be usable", error, remedies[0]) from error
     except sqlite3.DatabaseError as error:
         remedy = "Move it away, or give another path; what was exported before stays valid."
-        rule = "must be an undamaged SQLite file"
-        raise _bad_store(path, rule, f"{error} in {str(path)!r}", remedy) from error
+        raise _bad_store(path, "must be an undamaged SQLite file", error, remedy) from error
 
 
-def _bad_store(path: Path, rule: str, words: str, remedy: str) -> BadFileError:
-    return BadFileError(error_text("store", rule, words, remedy=remedy), str(path))
+def _bad_store(path: Path, rule: str, problem: object, remedy: str) -> BadFileError:
+    return BadFileError(error_text("store", rule, f"{problem} in {str(path)!r}", remedy=remedy), str(path))

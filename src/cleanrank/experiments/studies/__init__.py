@@ -4,12 +4,12 @@ A study stands in a recipe where a method does. It sees the clean labels, which 
 brings measures of its own instead of scores; a recipe holds methods or studies, never both.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleanrank.experiments.methods import LAMBDARANK, METHODS, SOUR, Method
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.types import RankingData
 
 if TYPE_CHECKING:
     from cleanrank.data.split import Splits
@@ -27,16 +27,6 @@ class StudyTask:
     params: Mapping[str, Any]  # one value for every parameter of the study
     select: str  # the measure that validation data are judged by
     seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class Measurements:
-    """One value per query and measure, and each measure's mean, which may weigh queries in its own way."""
-
-    values: Mapping[str, FloatArray]
-    means: Mapping[str, float]
-    query_ids: Sequence[int] | Sequence[str]
-    chosen: Mapping[str, Any] = field(default_factory=dict)
 
 
 def algorithm(name: str) -> Method:

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.experiments.studies import Measurements, StudyTask
+from cleanrank.experiments.results import Result
+from cleanrank.experiments.studies import StudyTask
 from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import BoolArray, LabelIssues, average_precision
 from cleanrank.noise.gold import from_gold, sample_gold
@@ -34,7 +35,7 @@ NAN = float("nan")
 VERDICT_CODES = {"no": 0.0, "affine": 1.0, "strict": 2.0}
 
 
-def label_noise(task: StudyTask) -> Measurements:
+def label_noise(task: StudyTask) -> Result:
     """Counts dNoise and pNoise of the training labels beside their closed forms; nothing is trained."""
     clean, noisy, matrix = task.clean.train, task.train, task.profile.matrix
     counts = clean.grade_counts(len(matrix))
@@ -57,18 +58,18 @@ def label_noise(task: StudyTask) -> Measurements:
         "pnoise:expected": pooled_pnoise(matrix, *composition(counts)),
         "pnoise:overall": overall,
     }
-    return Measurements(values, means, clean.query_ids.tolist())
+    return Result("done", values, means, clean.query_ids.tolist())
 
 
-def positives(task: StudyTask) -> Measurements:
+def positives(task: StudyTask) -> Result:
     """How many training documents have a grade above 0: where labels are clicks, the click rate."""
     train = task.train
     positive = train.y > 0
     shares = {"positives": segment_sum(positive, train.indptr) / train.lengths}
-    return Measurements(shares, {"positives": float(positive.mean())}, train.query_ids.tolist())
+    return Result("done", shares, {"positives": float(positive.mean())}, train.query_ids.tolist())
 
 
-def order(task: StudyTask) -> Measurements:
+def order(task: StudyTask) -> Result:
     """Whether a loss or measure keeps the order of scorers of known quality under the noise of the cell."""
     test, params = task.clean.test, task.params
     trial = order_preservation(
@@ -84,10 +85,10 @@ def order(task: StudyTask) -> Measurements:
     means = {"slope": trial.slope, "R2": trial.r2, "tau": trial.tau, "verdict": VERDICT_CODES[trial.verdict]}
     chosen = {"verdict": trial.verdict, "signal": trial.signal, "theory": trial.expected}
     # One fit over all queries: there is no value of a single query.
-    return Measurements({m: np.array([v]) for m, v in means.items()}, means, ["all queries"], chosen)
+    return Result("done", {m: np.array([v]) for m, v in means.items()}, means, ["all queries"], chosen)
 
 
-def detection(task: StudyTask) -> Measurements:
+def detection(task: StudyTask) -> Result:
     """Runs a detector of ``find_label_issues`` on the noisy training data and compares it with the truth."""
     params, train = task.params, task.train
     inputs = dict(_detector_input(task, text) for text in params["given"])
@@ -100,7 +101,7 @@ def detection(task: StudyTask) -> Measurements:
     by_query = [agreement(issues.select(rows), wrong[rows]) for rows in queries]
     values = {name: np.array([query[name] for query in by_query], dtype=np.float64) for name in means}
     chosen = {"issues": int(issues.is_label_issue.sum())}
-    return Measurements(values, means, train.query_ids.tolist(), chosen)
+    return Result("done", values, means, train.query_ids.tolist(), chosen)
 
 
 def agreement(issues: LabelIssues, wrong: BoolArray) -> dict[str, float]:
