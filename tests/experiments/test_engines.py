@@ -12,8 +12,7 @@ import pytest
 from cleanrank.errors import InvalidInputError
 from cleanrank.experiments import engines
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
-from cleanrank.experiments.results import unpack
-from tests.experiments.toys import FIGURE, MOODY, figure, workers_of
+from tests.experiments.toys import FIGURE, MOODY, figure, unpack, workers_of
 
 ROOT = Path(__file__).parents[2]
 PATH = f"{ROOT}{os.pathsep}{ROOT / 'src'}"

@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.experiments.noises import Users, click_data, weak_ranker
+from cleanrank.experiments.noises import Users, click_data
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +29,17 @@ def test_lists_are_those_of_the_weak_ranker(whole):
 
 
 def test_only_the_seen_queries_shape_the_weak_ranker(whole):
-    ranker, seen = weak_ranker(whole, share=0.02, seed=4)
-    assert len(seen) == 6
-    rows = np.isin(np.repeat(np.arange(whole.n_queries), whole.lengths), seen)
+    clicked = click_data(whole, whole, share=0.02, seed=4)
+    assert len(clicked.seen) == 6
+    rows = np.isin(np.repeat(np.arange(whole.n_queries), whole.lengths), clicked.seen)
     other = whole.with_labels(np.where(rows, whole.y, 0))
-    again, _ = weak_ranker(other, share=0.02, seed=4)
-    assert (ranker.predict(whole.X) == again.predict(whole.X)).all()
+    again = click_data(other, other, share=0.02, seed=4)
+    assert (clicked.ranker.predict(whole.X) == again.ranker.predict(whole.X)).all()
 
 
 @pytest.mark.parametrize(("share", "fewest", "n"), [(0.001, 1, 1), (0.001, 7, 7), (0.1, 1, 30)])
 def test_how_many_are_seen(whole, share, fewest, n):
-    assert len(weak_ranker(whole, share=share, fewest=fewest)[1]) == n
+    assert len(click_data(whole, whole, share=share, fewest=fewest).seen) == n
 
 
 def test_flips_raise_the_click_rate_as_arithmetic_says(whole):
@@ -66,4 +66,4 @@ def test_users_keep_their_judgements(whole):
 @pytest.mark.parametrize("options", [{"share": 0.0}, {"share": 1.5}, {"fewest": 0}])
 def test_bad_shares_are_refused(whole, options):
     with pytest.raises(CleanrankError, match=r"share|fewest"):
-        weak_ranker(whole, **options)
+        click_data(whole, whole, **options)

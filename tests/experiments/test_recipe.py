@@ -85,7 +85,7 @@ MISTAKES = [
         'name = "mq2008"\nfolds = [1]\noptions',
         r"data\[0\]\.options: unknown key 'n_queries'. Known: relevant",
     ),
-    ("folds = [1, 2]", "folds = [0]", r"data\[0\]\.folds must be >= 1; got 0"),
+    ("folds = [1, 2]", "folds = [0]", r"data\[0\]\.folds must be an integer >= 1; got 0"),
     ("n_queries = 40", 'n_queries = "40"', r"data\[0\]\.options\.n_queries must be a whole number; got '40'"),
     ("n_queries", "queries", r"data\[0\]\.options: unknown key 'queries'\. Did you mean 'n_queries'"),
     (
@@ -120,7 +120,7 @@ MISTAKES = [
     ("rates = [0.0, 0.3]", "rates = [0, 0.0]", r"noise\[0\]\.rates must not repeat an entry; got 0\.0"),
     ("norm = true", "norm = 1", r"methods\[0\]\.params\.norm must be true or false; got 1"),
     ("rounds = 5", "round = 5", r"methods\[0\]\.params: unknown key 'round'\. Did you mean 'rounds'"),
-    ('label = "chance"', 'label = "norm on"', r"methods\[1\] must have a label of its own; got 'norm on'"),
+    ('label = "chance"', 'label = "norm on"', "labels of methods must not repeat an entry; got 'norm on'"),
     (
         'method = "random"',
         'method = "random"\n[[methods]]\nlabel = "b"\nmethod = "random"',
@@ -143,7 +143,7 @@ MISTAKES = [
     ("[quick]", published(dataset="other"), r"published\[0\]\.dataset: unknown data set of this recipe"),
     ("[quick]", published(method="SVM"), r"published\[0\]\.method: unknown method label 'SVM'"),
     ("[quick]", published(value="high"), r"published\[0\]\.value must be a number; got \'high\'"),
-    ("[quick]", published(fold=3), r"published\[0\]\.fold must be among the recipe's 1, 2; got 3"),
+    ("[quick]", published(fold=3), r"published\[0\]\.fold must be among 1, 2; got 3"),
     ("[quick]", published(rate=0.2), r"published\[0\]\.rate must be among the rates .*; got 0\.2"),
     (
         "[quick]",

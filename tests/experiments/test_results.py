@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.experiments.results import Result, failure, pack, split, to_json, unpack
+from cleanrank.experiments.results import Result, pack, split, to_json
+from tests.experiments.toys import unpack
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=False)
 
@@ -42,7 +43,7 @@ def test_values_are_compressed():
 
 
 def test_a_failure_has_no_figures():
-    header, _ = split(pack(failure("Traceback: no luck", wall_seconds=2.0)))
+    header, _ = split(pack(Result("failed", error="Traceback: no luck", wall_seconds=2.0)))
     assert (header["status"], header["means"], header["error"]) == ("failed", {}, "Traceback: no luck")
 
 

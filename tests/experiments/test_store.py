@@ -9,7 +9,7 @@ import pytest
 
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.experiments import store as module
-from cleanrank.experiments.results import Result, failure, pack
+from cleanrank.experiments.results import Result, pack
 from cleanrank.experiments.store import SCHEMA_VERSION, Store
 
 CELL = {"dataset": "d", "method": "m", "algorithm": "random", "version": 1, "fold": 1, "seed": 1}
@@ -48,14 +48,14 @@ def test_what_goes_in_comes_out(store):
 def test_the_first_figures_win(store):
     assert store.add("k", "r", CELL, done(0.5))
     assert not store.add("k", "r", CELL, done(0.9))
-    assert not store.add("k", "r", CELL, pack(failure("late")))
+    assert not store.add("k", "r", CELL, pack(Result("failed", error="late")))
     (record,) = store.records()
     assert record.means["ndcg@10"] == 0.5
 
 
 def test_a_success_stands_in_front_of_failures(store):
-    store.add("k", "r", CELL, pack(failure("one")))
-    store.add("k", "r", CELL, pack(failure("two")))
+    store.add("k", "r", CELL, pack(Result("failed", error="one")))
+    store.add("k", "r", CELL, pack(Result("failed", error="two")))
     assert [(r.status, r.error, r.means) for r in store.records()] == [("failed", "two", {})]
     assert not store.is_done("k")
     store.add("k", "r", CELL, done(0.5))
@@ -105,10 +105,10 @@ def test_the_figures_are_open_to_plain_sql(store):
 
 
 def test_clean_up_takes_superseded_and_outdated_results(store):
-    store.add("k1", "r", CELL, pack(failure("one")))
+    store.add("k1", "r", CELL, pack(Result("failed", error="one")))
     store.add("k1", "r", CELL, done(0.5))
     store.add("k2", "r", {**CELL, "version": 0}, done(0.5))
-    store.add("k3", "r", CELL, pack(failure("stands")))
+    store.add("k3", "r", CELL, pack(Result("failed", error="stands")))
     found = store.superseded({"random": 1})
     assert [why for _, why in found] == ["superseded failure", "old version of random"]
     assert [why for _, why in store.superseded({"random": 1}, failed=True)][-1] == "failure"
@@ -167,7 +167,8 @@ def test_another_programs_file_is_left_alone(tmp_path):
 
 def test_a_newer_schema_is_refused(tmp_path):
     path = tmp_path / "runs.sqlite"
-    Store(path).close()
+    with Store(path):
+        pass
     with sqlite3.connect(path) as other:
         other.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     with pytest.raises(BadFileError, match=f"schema version {SCHEMA_VERSION}"):

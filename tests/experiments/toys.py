@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cleanrank.experiments.results import Result, failure, pack
+from cleanrank.experiments.results import Result, or_nan, pack, split, unpack_values
 
 # What workers are told to import.
 FIGURE, MOODY = f"{__name__}:figure", f"{__name__}:moody"
@@ -70,6 +70,14 @@ def figure(text: str) -> bytes:
     return pack(Result("done", values, means, [1, 2, 3, 4, 5], {}, "", {}, 0.0, "2026-01-01T00:00:00"))
 
 
+def unpack(packed: bytes) -> Result:
+    """The inverse of pack."""
+    header, blob = split(packed)
+    values, query_ids = unpack_values(blob)
+    means = {m: or_nan(v) for m, v in header.pop("means").items()}
+    return Result(values=values, means=means, query_ids=query_ids, **header)
+
+
 def moody(text: str) -> bytes:
     """Does what the cell says: dies, dies once, is killed, fails, or gives a figure."""
     cell = json.loads(text)
@@ -81,7 +89,7 @@ def moody(text: str) -> bytes:
     if cell.get("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
     if cell.get("fails"):
-        return pack(failure("no luck"))
+        return pack(Result("failed", error="no luck"))
     return figure(text)
 
 

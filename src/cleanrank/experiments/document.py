@@ -9,7 +9,8 @@ from cleanrank.metrics.measure import CONVENTIONS, Measure
 from cleanrank.report.collapse import Collapse, collapse, kept, realised
 from cleanrank.report.grid_tables import collapse_table, pair_noise_table, results_table, verdict_table
 from cleanrank.report.published import Published, compare_published
-from cleanrank.report.summaries import Summary, summarise
+from cleanrank.report.summaries import Summary
+from cleanrank.report.table import Line, Table, number
 
 COLUMNS = 6
 RESAMPLES = 500
@@ -19,12 +20,7 @@ _STUDIED = {name: words for study in STUDIES.values() for name, words in study.m
 def markdown_page(run: Reproduction) -> str:
     """Figures with intervals, what is published, and how they came about."""
     recipe = run.recipe
-    summary = summarise(
-        run.records,
-        measures=recipe.measures,
-        baseline=recipe.baseline,
-        expected=[c.inputs for c in run.cells],
-    )
+    summary = run.summarise(recipe.measures)
     parts = [f"# {recipe.title}", f"    {run.command}", recipe.about, recipe.source]
     for heading, measures in _tables(recipe.measures):
         parts += [f"## {heading}", results_table(summary, measures).markdown()]
@@ -33,8 +29,7 @@ def markdown_page(run: Reproduction) -> str:
     judged = [v for v in verdicts if v.published is not None and not v.context]
     if judged:
         parts += ["## Published figures", verdict_table(judged).markdown()]
-    parts += [_context(recipe.published)]
-    parts += ["## How the figures came about", _protocol(run)]
+    parts += [_context(recipe.published), "## How the figures came about", _protocol(run)]
     return "\n\n".join(p.strip("\n") for p in parts if p) + "\n"
 
 
@@ -87,12 +82,13 @@ def _context(published: Sequence[Published]) -> str:
         return ""
     measures = list(dict.fromkeys(p.measure for p in context))
     values = {(p.dataset, p.method, p.source, p.measure): p.value for p in context}
-    lines = [["data set", "method", *measures, "source"], [":--", ":--", *["--:"] * len(measures), ":--"]]
-    for dataset, method, source in dict.fromkeys((p.dataset, p.method, p.source) for p in context):
-        row = [values.get((dataset, method, source, m)) for m in measures]
-        lines.append([dataset, method, *("–" if v is None else f"{v:.4f}" for v in row), source])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"## Published figures of other rankers, for orientation\n\n{table}"
+    rows: list[Line] = [
+        [dataset, method, *(number(values.get((dataset, method, source, m))) for m in measures), source]
+        for dataset, method, source in dict.fromkeys((p.dataset, p.method, p.source) for p in context)
+    ]
+    align = f"ll{'r' * len(measures)}l"
+    table = Table(["data set", "method", *measures, "source"], rows, align=align)
+    return f"## Published figures of other rankers, for orientation\n\n{table.markdown()}"
 
 
 def _protocol(run: Reproduction) -> str:
@@ -134,11 +130,11 @@ def _values(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tupl
     return tuple(sorted({c[name] for c in cells if all(c[k] == v for k, v in where.items())}))
 
 
-def _list(values: tuple[Any, ...]) -> str:
+def _list(values: Sequence[Any]) -> str:
     return ", ".join(v if isinstance(v, str) else f"{v:g}" for v in values)
 
 
-def _settings(values: Any) -> str:
+def _settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {_setting(value)}" for key, value in values.items() if value not in ({}, []))
 
 
@@ -147,4 +143,4 @@ def _setting(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, Mapping):
         return f"({_settings(value)})"
-    return _list(tuple(value)) if isinstance(value, list | tuple) else str(value)
+    return _list(value) if isinstance(value, list | tuple) else str(value)

@@ -3,10 +3,10 @@
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -28,23 +28,14 @@ from cleanrank.validation import check_integer, one_of
 
 @dataclass(frozen=True)
 class Tally:
-    """How far a run is.
-
-    Attributes:
-        total: cells of the run.
-        stored: cells that were there before, or that another run finished meanwhile.
-        done: cells computed now.
-        failed: cells that failed now.
-        seconds: time since the start.
-        latest: the cell that came last, in words.
-    """
+    """How far a run is, in cells."""
 
     total: int
-    stored: int = 0
+    stored: int = 0  # before this run, or by another meanwhile
     done: int = 0
     failed: int = 0
-    seconds: float = 0.0
-    latest: str = ""
+    seconds: float = 0.0  # since the start
+    latest: str = ""  # the cell that came last, in words
 
     @property
     def finished(self) -> int:
@@ -63,19 +54,11 @@ Watch: TypeAlias = Callable[[Tally], None]
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of a recipe.
-
-    Attributes:
-        recipe: what was run, reduced with ``--quick``.
-        cells: its cells.
-        records: their standing records, in the same order.
-        tally: what this run did.
-        command: what runs it again.
-    """
+    """What came of a recipe (with ``--quick`` the reduced one), and the command that runs it again."""
 
     recipe: Recipe
     cells: tuple[CellSpec, ...]
-    records: tuple[RunRecord, ...]
+    records: tuple[RunRecord, ...]  # the standing records of the cells, in the same order
     tally: Tally
     command: str = ""
 
@@ -87,12 +70,12 @@ class Reproduction:
     @cached_property
     def summary(self) -> Summary:
         """The figures of the measures that the recipe shows."""
-        return summarise(
-            self.records,
-            measures=self.recipe.show,
-            baseline=self.recipe.baseline,
-            expected=[c.inputs for c in self.cells],
-        )
+        return self.summarise(self.recipe.show)
+
+    def summarise(self, measures: Sequence[str]) -> Summary:
+        """The figures of measures."""
+        cells = [c.inputs for c in self.cells]
+        return summarise(self.records, measures=measures, baseline=self.recipe.baseline, expected=cells)
 
 
 def reproduce(
@@ -133,11 +116,7 @@ def reproduce(
 
 def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[CellSpec]:
     """The cells to compute; files are hashed once and the hashes noted in the store."""
-
-    def identity(name: str, fold: int, options: Mapping[str, Any]) -> str:
-        return identity_of(name, fold, options, hashes=store)
-
-    cells = filter_cells(expand(recipe, identity), only)
+    cells = filter_cells(expand(recipe, partial(identity_of, hashes=store)), only)
     if not cells:
         raise invalid("--only", "must leave at least one cell", "none", at=" ".join(only))
     return cells
@@ -157,16 +136,8 @@ def run_cells(
     """Computes the cells that have no figures yet; cells that failed before are tried again.
 
     Interrupted or killed at any moment, it leaves whole cells only, and the next call goes on from there.
-
-    Args:
-        cells: what to compute.
-        store: where results go.
-        recipe: the name of the recipe they belong to.
-        jobs: processes; one per core unless given.
-        engine: a key of ENGINES.
-        scheduler: address of a Dask cluster.
-        watch: called at the start and after every cell.
-        target: ``module:function`` that computes a cell.
+    ``recipe`` is the name under which the store notes the cells, ``target`` (``module:function``) computes
+    one, and the other options are those of ``reproduce``.
     """
     compute = ENGINES[one_of("engine", engine, ENGINES)]
     processes = default_jobs() if jobs is None else check_integer("jobs", jobs, least=1)

@@ -22,22 +22,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
-from cleanrank.experiments.results import failure, pack
+from cleanrank.experiments.results import Result, pack
 from cleanrank.validation import require
 
 Item: TypeAlias = tuple[str, str]
 Done: TypeAlias = tuple[str, bytes]
 
-CELL = "cleanrank.experiments.cell:run_cell"
+CELL = "cleanrank.experiments.cells:run_cell"
 START_TRIES = 3
 CONNECT_SECONDS = 10
 ORPHAN_SECONDS = 0.5
 OUTPUT_SHOWN = 4000
 THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
+    *(f"{library}_NUM_THREADS" for library in ("OMP", "NUMBA", "OPENBLAS", "MKL")),
     "VECLIB_MAXIMUM_THREADS",
 )
 
@@ -91,10 +88,10 @@ def run_local(
             if finished is None:
                 failed_starts += 1
                 if failed_starts == START_TRIES:
-                    failures = f"{START_TRIES} failures in a row"
-                    raise invalid("worker processes", "must start", failures, remedy=f"Last: {words}")
+                    tries = f"{START_TRIES} failures in a row"
+                    raise invalid("worker processes", "must start", tries, remedy=f"Last: {words}")
             elif finished[0] in tried:
-                yield finished[0], pack(failure(f"tried twice, and each time {words}"))
+                yield finished[0], pack(Result("failed", error=f"tried twice, and each time {words}"))
             else:
                 tried.add(finished[0])
                 again.append(finished)
@@ -223,41 +220,37 @@ def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
     When a worker dies, Dask blames every cell it held. So what it gives up is tried again alone: only the
     cell that kills a worker by itself is failed.
     """
-    blamed: list[Item] = []
-    for item, packed, _ in _flight(client, items, target, 4 * max(1, sum(client.nthreads().values()))):
-        if packed is None:
-            blamed.append(item)
-        else:
-            yield item[0], packed
-    for alone in blamed:
-        for item, packed, why in _flight(client, iter([alone]), target, 1):
-            yield item[0], pack(failure(why)) if packed is None else packed
-
-
-def _flight(
-    client: Any, items: Iterator[Item], target: str, window: int
-) -> Iterator[tuple[Item, bytes | None, str]]:
-    """(cell, its packed result or None, why there is none) as they come, ``window`` of them at a time."""
     distributed: Any = importlib.import_module("distributed")
     under_way: dict[Any, Item] = {}
+    blamed: list[Item] = []
+    alone = False
     flying = distributed.as_completed(loop=client.loop)
 
     def send() -> None:
-        if (item := next(items, None)) is not None:
+        nonlocal alone
+        item = next(items, None)
+        if item is None and blamed and not under_way:
+            alone, item = True, blamed.pop()
+        if item is not None:
             future = client.submit(_compute, target, item[1], pure=False)
             under_way[future.key] = item
             flying.add(future)
 
-    for _ in range(window):
+    for _ in range(4 * max(1, sum(client.nthreads().values()))):
         send()
     for future in flying:
         item = under_way.pop(future.key)
-        send()
+        packed = None
         try:
-            packed, why = future.result(), ""
+            packed = future.result()
         except Exception as error:  # a cell's own errors come as results: this one is the cluster's
-            packed, why = None, f"{type(error).__name__}: {error}"
-        yield item, packed, why
+            if alone:
+                packed = pack(Result("failed", error=f"{type(error).__name__}: {error}"))
+            else:
+                blamed.append(item)
+        send()
+        if packed is not None:
+            yield item[0], packed
         future.release()
 
 

@@ -9,8 +9,6 @@ that has seen the true labels of a few training queries orders every list, and u
   reported is counted.
 * ``pbm``, ``ccm`` and others of CLICK_NOISES: one draw of clicks, flipped, takes the place of the labels of
   training *and* validation data, so that nothing that is chosen on validation data has seen a true label.
-
-Test data keep their labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +21,7 @@ from cleanrank.clicks import make_click_model, simulate_clicks, static_clicks
 from cleanrank.clicks.models import ClickModel
 from cleanrank.clicks.simulate import Flip
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
+from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
@@ -47,17 +46,10 @@ Split: TypeAlias = tuple[RankingData, RankingData]
 
 
 def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int) -> Split:
-    """Training and validation data with the labels of a noise of NOISES.
+    """Training and validation data with the labels of a noise of NOISES on the splits ``on``.
 
     Draws depend on the seed and the split alone, so all methods of a seed learn from the same labels, and a
-    higher rate changes what a lower one changed, and more.
-
-    Args:
-        name: the noise.
-        rate: its strength; 0 leaves labels as they are.
-        clean: training and validation data.
-        on: whose labels change.
-        seed: for all draws.
+    higher rate changes what a lower one changed, and more; rate 0 changes nothing.
     """
     if not rate:
         return clean
@@ -68,15 +60,8 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
         profile = _profile(name, rate, clean[0], _top_grade(clean) + 1)
         noisy = tuple(profile.apply(data, draw).data for data, draw in zip(clean, seeds, strict=True))
     elif name in CLICK_NOISES:
-        clicks = CLICK_NOISES[name]
-        data = click_data(
-            *clean,
-            clicks.model,
-            flip=clicks.flip(rate),
-            seed=seeds[0],
-            seeds=(seeds[0], seeds[1]),
-            options=clicks.options(rate),
-        )
+        users = CLICK_NOISES[name].users(rate, clean)
+        data = click_data(*clean, users.model, flip=users.flip, seed=seeds[0], seeds=seeds)
         noisy = data.train, data.validation
     else:
         noisy = _clicked_grades(rate, clean, seeds)
@@ -117,9 +102,9 @@ def _clicked_grades(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
     from cleanrank.rankers.trees import TreeParams
 
     top = _top_grade(clean)
-    known = _sample_queries(clean[0], share=0.05, fewest=5, seeds=(seeds[0], 9051))
+    judged, _ = _judged_queries(clean[0], share=0.05, fewest=5, seeds=(seeds[0], 9051))
     settings = TreeParams(implementation="builtin", n_estimators=20, params={"num_leaves": 7}, seed=seeds[0])
-    ranker = settings.train(_select_queries(clean[0], known))
+    ranker = settings.train(judged)
 
     def clicked(data: RankingData, seed: int) -> RankingData:
         log = simulate_clicks(
@@ -135,19 +120,12 @@ def _clicked_grades(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
 
 @dataclass(frozen=True, eq=False)
 class ClickedData:
-    """Clicks in the place of labels.
-
-    Attributes:
-        train: training rows; ``y`` is 1 where a document was clicked, ``positions`` are the ranks shown.
-        validation: validation rows, likewise.
-        ranker: what ordered the lists.
-        seen: places of the training queries whose true labels it has seen.
-    """
+    """Clicks in the place of labels: ``y`` is 1 where a document was clicked; ``positions`` are ranks."""
 
     train: RankingData
     validation: RankingData
-    ranker: "NeuralRanker"
-    seen: IntArray
+    ranker: "NeuralRanker"  # what ordered the lists
+    seen: IntArray  # places of the training queries whose true labels it has seen
 
 
 def click_data(
@@ -159,7 +137,7 @@ def click_data(
     share: float = 0.01,
     fewest: int = 1,
     seed: int = 0,
-    seeds: tuple[int, int] | None = None,
+    seeds: Sequence[int] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> ClickedData:
     """Training and validation data with one draw of clicks per query in the place of labels.
@@ -167,13 +145,13 @@ def click_data(
     Args:
         train: judged rows.
         validation: judged rows.
-        model: the users, as ``simulate_clicks`` takes them.
-        flip: every click and non-click is inverted with this probability, or a pair of them.
+        model: the users; ``flip`` and ``options`` too are those of ``simulate_clicks``.
+        flip: P(a click or its absence is inverted).
         share: the part of the training queries whose true labels the ranker behind the lists sees.
         fewest: queries that it sees at the least.
         seed: for everything random.
-        seeds: seeds of the clicks on training and validation lists, where they must not follow from ``seed``.
-        options: of a named click model, such as {"way": "second"}.
+        seeds: of the clicks on training and validation lists, where they must not follow from ``seed``.
+        options: of a named click model.
 
     >>> import cleanrank as cr
     >>> whole = cr.make_ranking(60, 5, docs_per_query=10, seed=0)
@@ -181,52 +159,36 @@ def click_data(
     >>> sorted(set(clicked.train.y.tolist())), int(clicked.train.positions.min()), len(clicked.seen)
     ([0, 1], 1, 1)
     """
+    from cleanrank.rankers.neural.ranker import NeuralRanker
+
     top = _top_grade((train, validation))
-    ranker, seen = weak_ranker(train, share=share, fewest=fewest, seed=seed)
-    draws = seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)
+    judged, seen = _judged_queries(train, share=share, fewest=fewest, seeds=(seed, STREAM))
+    # On the processor with one thread: every machine then shows the same lists.
+    ranker = NeuralRanker(**SVM_RANK, random_state=seed % 2**31, device="cpu", n_jobs=1).fit_data(judged)
 
     def clicked(data: RankingData, draw: int) -> RankingData:
         scores = ranker.predict(data.X)
         return static_clicks(data, model, scores=scores, seed=draw, flip=flip, top_grade=top, options=options)
 
-    return ClickedData(clicked(train, int(draws[0])), clicked(validation, int(draws[1])), ranker, seen)
+    draws = [int(n) for n in seeds or np.random.SeedSequence([seed, STREAM, 1]).generate_state(2)]
+    return ClickedData(clicked(train, draws[0]), clicked(validation, draws[1]), ranker, seen)
 
 
-def weak_ranker(
-    train: RankingData, *, share: float = 0.01, fewest: int = 1, seed: int = 0
-) -> tuple["NeuralRanker", IntArray]:
-    """A linear ranker with the hinge loss on pairs, and the places of the queries it has seen."""
-    from cleanrank.rankers.neural.ranker import NeuralRanker
-
-    seen = np.sort(_sample_queries(train, share=share, fewest=fewest, seeds=(seed, STREAM)))
-    # On the processor with one thread: every machine then shows the same lists.
-    ranker = NeuralRanker(**SVM_RANK, random_state=seed % 2**31, device="cpu", n_jobs=1)
-    return ranker.fit_data(_select_queries(train, seen)), seen
-
-
-def _sample_queries(train: RankingData, *, share: float, fewest: int, seeds: Sequence[int]) -> IntArray:
-    """Places of the queries whose true labels a weak ranker may see."""
+def _judged_queries(
+    train: RankingData, *, share: float, fewest: int, seeds: Sequence[int]
+) -> tuple[RankingData, IntArray]:
+    """The queries whose true labels a weak ranker may see, and their places."""
     check_number("share", share, above=0, most=1)
     n = min(train.n_queries, max(check_integer("fewest", fewest, least=1), round(share * train.n_queries)))
-    return np.random.default_rng(seeds).choice(train.n_queries, size=n, replace=False)
-
-
-def _select_queries(data: RankingData, places: IntArray) -> RankingData:
-    return data.select(np.repeat(np.isin(np.arange(data.n_queries), places), data.lengths))
+    places = np.sort(np.random.default_rng(seeds).choice(train.n_queries, size=n, replace=False))
+    return train.select(np.isin(query_of_row(train.indptr), places)), places
 
 
 @dataclass(frozen=True, eq=False)
 class Users:
-    """People who can be shown any lists: what a randomised trial on a live system gives.
+    """People who can be shown any lists: what a randomised trial on a live system gives."""
 
-    Attributes:
-        data: judged rows; only clicks leave this object.
-        model: what users do.
-        flip: as in ``click_data``.
-        top_grade: the scale's highest grade.
-    """
-
-    data: RankingData
+    data: RankingData  # judged rows; only clicks leave this object
     model: ClickModel
     flip: Flip
     top_grade: int
@@ -256,29 +218,16 @@ class Users:
 
 @dataclass(frozen=True)
 class ClickNoise:
-    """Users and what is wrong with their clicks.
-
-    Attributes:
-        model: one of CLICK_MODELS.
-        lost: clicks lost, per ``rate``.
-        made_up: clicks made up, per ``rate``.
-        attraction: P(relevant | grade 0), per ``rate``.
-        about: one line for people.
-    """
+    """Users of one of CLICK_MODELS and, per unit of the rate, what is wrong with their clicks."""
 
     model: str
-    lost: float
-    made_up: float
-    attraction: float
-    about: str
+    lost: float  # P(a click is lost)
+    made_up: float  # P(a click is made up)
+    attraction: float  # P(relevant | grade 0)
 
     def flip(self, rate: float) -> tuple[float, float]:
         """(P(a click is lost), P(a click is made up))."""
         return min(1.0, self.lost * rate), min(1.0, self.made_up * rate)
-
-    def options(self, rate: float) -> dict[str, float]:
-        """Options of the click model."""
-        return {"noise": self.attraction * rate}
 
     def profile(self, rate: float) -> NoiseProfile | None:
         """The flips of clicks as a matrix, rows the click before; None for noise that flips none.
@@ -292,21 +241,20 @@ class ClickNoise:
 
     def users(self, rate: float, clean: Split) -> Users:
         """The people behind the clicks, for methods that try lists in random order on them."""
-        model = make_click_model(self.model, self.options(rate))
+        model = make_click_model(self.model, {"noise": self.attraction * rate})
         return Users(clean[0], model, self.flip(rate), _top_grade(clean))
 
 
+# The flip rates quoted for Yahoo, at rate 0.05.
 QUOTED = (0.5037 / 0.05, 0.0373 / 0.05)
 CLICK_NOISES: Mapping[str, ClickNoise] = {
-    "pbm": ClickNoise("pbm", 1.0, 1.0, 0.0, "position-based users, clicks flipped (first way)"),
-    "ccm": ClickNoise("ccm", 1.0, 1.0, 0.0, "click chain users, clicks flipped (first way)"),
-    "pbm-quoted": ClickNoise("pbm", *QUOTED, 0.0, "as pbm, with the flip rates quoted for Yahoo"),
-    "pbm-attracted": ClickNoise(
-        "pbm", 0.0, 0.0, 1.0, "position-based users, all documents attract (second way)"
-    ),
-    "ccm-attracted": ClickNoise(
-        "ccm", 0.0, 0.0, 1.0, "click chain users, all documents attract (second way)"
-    ),
+    # Position-based and click chain users whose clicks are flipped (first way).
+    "pbm": ClickNoise("pbm", 1.0, 1.0, 0.0),
+    "ccm": ClickNoise("ccm", 1.0, 1.0, 0.0),
+    "pbm-quoted": ClickNoise("pbm", *QUOTED, 0.0),
+    # All documents attract (second way).
+    "pbm-attracted": ClickNoise("pbm", 0.0, 0.0, 1.0),
+    "ccm-attracted": ClickNoise("ccm", 0.0, 0.0, 1.0),
 }
 
 NOISES = (*PROFILES, "clicks", *CLICK_NOISES)

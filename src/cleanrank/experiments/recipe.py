@@ -1,24 +1,7 @@
 """Recipes: TOML files that name data, noise, methods, measures and seeds, read strictly into frozen values.
 
-A recipe opens with a comment that holds the command that runs it::
-
-    # cleanrank reproduce recipes/noise/quick.toml
-    title = "..."
-    measures = ["ndcg@10", "map:letor"]
-    seeds = [1, 2, 3]
-    [[data]]
-    name = "mq2008"
-    folds = [1, 2]
-    [[noise]]
-    profile = "uniform"
-    rates = [0.0, 0.2]
-    [[methods]]
-    label = "norm on"
-    method = "lambdarank"
-    params = { norm = true }
-    grid = { num_leaves = [7, 31] }
-
-Keys and types are those of the classes below; an error names the file, the key, the rule and the value.
+A recipe, such as ``recipes/noise/quick.toml``, opens with a comment that holds the command that runs it. Keys
+and types are those of the classes below; an error names the file, the key, the rule and the value.
 """
 
 import math
@@ -41,20 +24,14 @@ from cleanrank.experiments.studies import STUDIES, algorithm
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, one_of
 
 COMMAND = "cleanrank reproduce"
 LAST_SEED = 2**31 - 1  # LightGBM's
 SET_BY_READER = ("name", "command")
 # The types of msgspec's messages in words.
-WORDS = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "array": "a list",
-    "object": "a table",
-}
+WORDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+WORDS |= {"array": "a list", "object": "a table"}
 
 NOT_EMPTY = Meta(min_length=1)
 LARGEST = 1.7e308
@@ -67,16 +44,13 @@ Seeds: TypeAlias = Annotated[tuple[Annotated[int, Meta(ge=0, le=LAST_SEED)], ...
 
 @dataclass(frozen=True)
 class Data:
-    """A data set of the grid: its name, the label it is shown under, its folds, options of generated data.
-
-    ``derived`` names a derived set (merged grades, sampled queries) that is made of it.
-    """
+    """A data set of the grid: its name, the label it is shown under, its folds, options of generated data."""
 
     name: str
     label: str = ""
     folds: Folds = (1,)
     options: Mapping[str, Any] = field(default_factory=dict)
-    derived: str | None = None
+    derived: str | None = None  # a set made of it: merged grades, sampled queries
 
 
 @dataclass(frozen=True)
@@ -114,56 +88,41 @@ class Quick:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Complete typed inputs of a grid.
-
-    Attributes:
-        title: one line.
-        measures: canonical texts.
-        seeds: one run of every cell for each.
-        data: data sets and folds.
-        methods: what is compared.
-        source: the paper or table behind it.
-        about: a paragraph for the report.
-        noise: none means labels as they are.
-        show: the measures a short table shows; all unless given.
-        select: the measure that validation data are judged by.
-        baseline: the label that others are tested against.
-        quick: what ``--quick`` reduces.
-        published: figures to set beside ours.
-        name: the path below ``recipes/`` without its ending.
-        command: what runs it.
-    """
+    """Complete typed inputs of a grid."""
 
     title: str
     measures: Names
-    seeds: Seeds
+    seeds: Seeds  # one run of every cell for each
     data: Annotated[tuple[Data, ...], NOT_EMPTY]
     methods: Annotated[tuple[RecipeMethod, ...], NOT_EMPTY]
-    source: str = ""
-    about: str = ""
-    noise: tuple[Noise, ...] = ()
-    show: Names = ()
-    select: str = "ndcg@10"
-    baseline: str | None = None
+    source: str = ""  # the paper or table behind it
+    about: str = ""  # a paragraph for the report
+    noise: tuple[Noise, ...] = ()  # none: labels as they are
+    show: Names = ()  # the measures of a short table; all unless given
+    select: str = "ndcg@10"  # the measure that validation data are judged by
+    baseline: str | None = None  # the label that others are tested against
     quick: Quick = field(default_factory=Quick)
     published: tuple[Published, ...] = ()
-    name: str = ""
-    command: str = ""
+    name: str = ""  # the path below ``recipes/`` without its ending
+    command: str = ""  # what runs it
 
     def reduced(self) -> "Recipe":
         """The recipe that ``--quick`` runs; what it shares with the whole is computed once."""
         quick = self.quick
+        noises = []
+        for noise in self.noise:
+            rates = _part(noise.rates, quick.rates)
+            if quick.levels is not None:
+                rates = tuple(r for r in rates if noise.level(r) in quick.levels)
+            if rates:
+                noises.append(replace(noise, rates=rates))
         return replace(
             self,
             title=f"{self.title} (quick)",
             data=tuple(replace(d, folds=_part(d.folds, quick.folds)) for d in self.data),
-            noise=tuple(n for n in map(self._reduced_noise, self.noise) if n.rates),
+            noise=tuple(noises),
             seeds=_part(self.seeds, quick.seeds),
         )
-
-    def _reduced_noise(self, noise: Noise) -> Noise:
-        levels, rates = self.quick.levels, _part(noise.rates, self.quick.rates)
-        return replace(noise, rates=tuple(r for r in rates if levels is None or noise.level(r) in levels))
 
 
 def _part(whole: tuple[Any, ...], kept: tuple[Any, ...] | None) -> tuple[Any, ...]:
@@ -208,15 +167,13 @@ def read_recipe(path: str | Path) -> Recipe:
         raise BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
     first = text.lstrip().partition("\n")[0].lstrip("# ").strip()
     if not text.lstrip().startswith("#") or not first.startswith(COMMAND):
-        raise invalid(
-            f"{path.name}: line 1",
-            "must be a comment with the command that runs the recipe",
-            repr(first[:60]),
-            remedy=f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml",
-        )
-    _check_table(values, Recipe, f"{path.name}: ")
-    recipe: Recipe = _typed(values, Recipe, f"{path.name}: ")
-    return _checked(replace(recipe, name=recipe_name(path), command=first), f"{path.name}: ")
+        rule = "must be a comment with the command that runs the recipe"
+        remedy = f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml"
+        raise invalid(f"{path.name}: line 1", rule, repr(first[:60]), remedy=remedy)
+    place = f"{path.name}: "
+    _check_table(values, Recipe, place)
+    recipe: Recipe = _typed(values, Recipe, place)
+    return _checked(replace(recipe, name=recipe_name(path), command=first), place)
 
 
 def _check_table(table: Mapping[str, Any], kind: Any, place: str) -> None:
@@ -242,7 +199,7 @@ def _check_distinct(values: Sequence[Any], place: str) -> None:
 
 
 def _typed(value: Any, kind: Any, place: str) -> Any:
-    """A TOML value as a type; an error names the key, the rule and the value."""
+    """A TOML value as a type; msgspec's error in our words."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -263,7 +220,6 @@ def _typed(value: Any, kind: Any, place: str) -> Any:
 
 @contextmanager
 def _placed(place: str) -> Iterator[None]:
-    """Puts the place in front of errors."""
     try:
         yield
     except CleanrankError as error:
@@ -284,19 +240,13 @@ def _checked(recipe: Recipe, place: str) -> Recipe:
         for split in noise.on:
             _known("split", split, SPLITS, f"{place}noise[{i}].on")
     labels = [m.label for m in methods]
-    for key, names in (
-        ("data", [d.label for d in data]),
-        ("noise", [n.profile for n in recipe.noise]),
-        ("methods", labels),
-    ):
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise invalid(f"{place}{key}[{i}]", "must have a label of its own", repr(name))
+    _check_distinct([d.label for d in data], f"{place}labels of data")
+    _check_distinct([n.profile for n in recipe.noise], f"{place}noise profiles")
+    _check_distinct(labels, f"{place}labels of methods")
     for i, method in enumerate(methods):
         for other in methods[:i]:
             if replace(method, label=other.label) == other:
-                rule = f"must differ from {other.label!r}"
-                raise invalid(f"{place}methods[{i}]", rule, f"the same under {method.label!r}")
+                raise invalid(f"{place}methods[{i}]", f"must differ from {other.label!r}")
     own = _study_measures(methods, place)
     measures = tuple(dict.fromkeys(_measure(m, f"{place}measures", own) for m in recipe.measures))
     show = tuple(_measure(m, f"{place}show", own) for m in recipe.show)
@@ -321,13 +271,18 @@ def _data(data: Data, place: str) -> Data:
     if data.options.get("relevant", 1) < 1:
         raise invalid(f"{place}.options.relevant", "must be a grade >= 1", data.options["relevant"])
     for fold in data.folds:
-        if source.folds is None and fold < 1:
-            raise invalid(f"{place}.folds", "must be >= 1", fold)
-        if source.folds is not None and fold not in source.folds:
-            raise invalid(f"{place}.folds", f"must be among {', '.join(map(str, source.folds))}", fold)
+        if source.folds is None:
+            check_integer(f"{place}.folds", fold, least=1)
+        else:
+            _check_fold(fold, source.folds, f"{place}.folds")
     if data.derived is not None:
         _known("derived set", data.derived, DERIVED, f"{place}.derived")
     return replace(data, name=source.name, label=data.label or data.derived or source.name)
+
+
+def _check_fold(fold: int | str, folds: Sequence[int], place: str) -> None:
+    if fold not in folds:
+        raise invalid(place, f"must be among {', '.join(map(str, folds))}", fold)
 
 
 def _method(entry: RecipeMethod, place: str) -> RecipeMethod:
@@ -338,8 +293,7 @@ def _method(entry: RecipeMethod, place: str) -> RecipeMethod:
     for key, values in grid.items():
         _check_distinct(values, f"{place}.grid.{key}")
         if key in params:
-            rule = "must not be given both in params and in grid"
-            raise invalid(f"{place}.grid.{key}", rule, repr(params[key]))
+            raise invalid(f"{place}.grid.{key}", "must not be given both in params and in grid")
     return replace(entry, label=entry.label or entry.method, params={**defaults, **params}, grid=grid)
 
 
@@ -356,7 +310,7 @@ def _params(
     return typed
 
 
-def _study_measures(methods: Sequence[RecipeMethod], place: str) -> tuple[str, ...] | None:
+def _study_measures(methods: Sequence[RecipeMethod], place: str) -> list[str] | None:
     """The measures that all studies of a recipe bring; None where rankings are measured."""
     studies = [STUDIES[m.method] for m in methods if m.method in STUDIES]
     if not studies:
@@ -364,10 +318,10 @@ def _study_measures(methods: Sequence[RecipeMethod], place: str) -> tuple[str, .
     if len(studies) < len(methods):
         counts = f"{len(studies)} of {len(methods)} studies"
         raise invalid(f"{place}methods", "must all rank, or all be studies", counts)
-    return tuple(m for m in studies[0].measures if all(m in s.measures for s in studies))
+    return [m for m in studies[0].measures if all(m in s.measures for s in studies)]
 
 
-def _measure(text: str, place: str, own: tuple[str, ...] | None = None) -> str:
+def _measure(text: str, place: str, own: list[str] | None = None) -> str:
     """The canonical text of a measure, which must be one of a study's ``own``."""
     with _placed(place):
         return str(Measure.parse(text)) if own is None else one_of("measure of this study", text, own)
@@ -387,7 +341,7 @@ def _check_quick(recipe: Recipe, place: str) -> None:
                 raise invalid(f"{place}.{key}", "must be a part of the whole recipe's", value)
 
 
-def _figure(figure: Published, recipe: Recipe, own: tuple[str, ...] | None, place: str) -> Published:
+def _figure(figure: Published, recipe: Recipe, own: list[str] | None, place: str) -> Published:
     """A published figure that fits the recipe; one for context may name other methods and rates."""
     measure = _measure(figure.measure, f"{place}.measure", own)
     _known("measure of this recipe", measure, recipe.measures, f"{place}.measure")
@@ -399,10 +353,8 @@ def _figure(figure: Published, recipe: Recipe, own: tuple[str, ...] | None, plac
     if figure.decimals is not None and figure.decimals < 0:
         raise invalid(f"{place}.decimals", "must not be negative", figure.decimals)
     folds = next(d.folds for d in recipe.data if d.label == figure.dataset)
-    if figure.fold is not None and figure.fold not in folds:
-        raise invalid(
-            f"{place}.fold", f"must be among the recipe's {', '.join(map(str, folds))}", figure.fold
-        )
+    if figure.fold is not None:
+        _check_fold(figure.fold, folds, f"{place}.fold")
     rates = {rate for n in recipe.noise if figure.noise in (None, n.profile) for rate in n.rates}
     if figure.rate and figure.rate not in rates and not figure.context:
         raise invalid(f"{place}.rate", "must be among the rates of the recipe's noise", figure.rate)

@@ -9,7 +9,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -40,46 +40,48 @@ class Result:
     """What computing one cell gave, before it has a key; ``pack`` turns it into bytes."""
 
     status: Literal["done", "failed"]
-    values: Mapping[str, FloatArray]
-    means: Mapping[str, float]
-    query_ids: Sequence[int] | Sequence[str]
-    chosen: Mapping[str, Any]
-    error: str
-    versions: Mapping[str, str]
-    wall_seconds: float
-    started_at: str
-
-
-def failure(error: str, *, started_at: str = "", wall_seconds: float = 0.0) -> Result:
-    """The result of a cell that gave no figures."""
-    return Result("failed", {}, {}, (), {}, error, {}, wall_seconds, started_at or now())
+    values: Mapping[str, FloatArray] = field(default_factory=dict)  # measure -> one value per query
+    means: Mapping[str, float] = field(default_factory=dict)  # a measure may weigh queries in its own way
+    query_ids: Sequence[int] | Sequence[str] = ()
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    started_at: str = ""
 
 
 def pack(result: Result) -> bytes:
-    """A result as bytes: a JSON header and the compressed values.
+    """A result as bytes: a JSON header and the compressed values, each after the length of its JSON.
 
-    >>> unpack(pack(failure("no luck"))).error
+    >>> split(pack(Result("failed", error="no luck")))[0]["error"]
     'no luck'
     """
-    header = {
-        "status": result.status,
-        "means": {m: _or_none(v) for m, v in result.means.items()},
-        "chosen": dict(result.chosen),
-        "error": result.error,
-        "versions": dict(result.versions),
-        "wall_seconds": result.wall_seconds,
-        "started_at": result.started_at,
-    }
-    text = to_json(header).encode()
-    return struct.pack("<I", len(text)) + text + _pack_values(result.values, result.query_ids)
+    header = {key: value for key, value in vars(result).items() if key not in ("values", "query_ids")}
+    header["started_at"] = result.started_at or now()
+    header["means"] = {m: _or_none(v) for m, v in result.means.items()}
+    names = list(result.values)
+    table = np.array(list(result.values.values()), dtype="<f8").reshape(len(names), len(result.query_ids))
+    columns = {"measures": names, "query_ids": list(result.query_ids)}
+    return _with_json(header, _compress(_with_json(columns, table.tobytes())))
 
 
-def unpack(packed: bytes) -> Result:
-    """The inverse of ``pack``."""
-    header, blob = split(packed)
-    values, query_ids = unpack_values(blob)
-    means = {m: or_nan(v) for m, v in header.pop("means").items()}
-    return Result(values=values, means=means, query_ids=query_ids, **header)
+def _with_json(value: Any, rest: bytes) -> bytes:
+    text = to_json(value).encode()
+    return struct.pack("<I", len(text)) + text + rest
+
+
+def split(packed: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header and the compressed values of a packed result."""
+    (size,) = struct.unpack_from("<I", packed)
+    return json.loads(packed[4 : 4 + size]), packed[4 + size :]
+
+
+def unpack_values(blob: bytes) -> tuple[dict[str, FloatArray], list[Any]]:
+    """(measure -> one value per query, query ids) from the compressed part of a packed result."""
+    columns, raw = split(_decompress(blob))
+    names, query_ids = columns["measures"], columns["query_ids"]
+    table = np.frombuffer(raw, dtype="<f8").reshape(len(names), len(query_ids))
+    return {n: table[i].astype(np.float64) for i, n in enumerate(names)}, query_ids
 
 
 def to_json(value: Any) -> str:
@@ -90,13 +92,6 @@ def to_json(value: Any) -> str:
 def now() -> str:
     """The time, ISO 8601, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _pack_values(values: Mapping[str, FloatArray], query_ids: Sequence[Any]) -> bytes:
-    names = list(values)
-    table = np.array([values[n] for n in names], dtype="<f8").reshape(len(names), len(query_ids))
-    head = to_json({"measures": names, "query_ids": list(query_ids)}).encode()
-    return _compress(struct.pack("<I", len(head)) + head + table.tobytes())
 
 
 def _compress(raw: bytes) -> bytes:
@@ -115,22 +110,6 @@ def _decompress(blob: bytes) -> bytes:
     return zstandard.ZstdDecompressor().decompress(blob)
 
 
-def unpack_values(blob: bytes) -> tuple[dict[str, FloatArray], list[Any]]:
-    """(measure -> one value per query, query ids) from the compressed part of a packed result."""
-    raw = _decompress(blob)
-    (size,) = struct.unpack_from("<I", raw)
-    head = json.loads(raw[4 : 4 + size])
-    names, query_ids = head["measures"], head["query_ids"]
-    table = np.frombuffer(raw, dtype="<f8", offset=4 + size).reshape(len(names), len(query_ids))
-    return {n: table[i].astype(np.float64) for i, n in enumerate(names)}, query_ids
-
-
-def split(packed: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header and the compressed values of a packed result."""
-    (size,) = struct.unpack_from("<I", packed)
-    return json.loads(packed[4 : 4 + size]), packed[4 + size :]
-
-
 def _or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
@@ -144,27 +123,19 @@ def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
     """One row per cell and measure; a failed cell has its measures too, without a figure."""
     rows = []
     for record in records:
-        cell = record.cell
-        inputs = {name: _plain(cell.get(name)) for name in INPUTS}
-        for measure in cell.get("measures") or list(record.means):
+        shared = vars(record) | {name: _plain(record.cell.get(name)) for name in INPUTS}
+        shared |= {name: record.chosen.get(name) for name in REALISED}
+        shared |= {name: to_json(dict(getattr(record, name))) for name in ("chosen", "versions")}
+        shared["error"] = record.error.strip().rpartition("\n")[2]
+        for measure in record.cell.get("measures") or list(record.means):
             values = record.values.get(measure)
-            rows.append(
-                {
-                    "recipe": record.recipe,
-                    "key": record.key,
-                    **inputs,
-                    "measure": measure,
-                    "status": record.status,
-                    "mean": _or_none(record.means.get(measure, np.nan)),
-                    "n_queries": None if values is None else int((~np.isnan(values)).sum()),
-                    **{name: record.chosen.get(name) for name in REALISED},
-                    "chosen": to_json(dict(record.chosen)),
-                    "error": record.error.strip().rpartition("\n")[2],
-                    "versions": to_json(dict(record.versions)),
-                    "wall_seconds": record.wall_seconds,
-                    "started_at": record.started_at,
-                }
-            )
+            row = {
+                **shared,
+                "measure": measure,
+                "mean": _or_none(record.means.get(measure, np.nan)),
+                "n_queries": None if values is None else int((~np.isnan(values)).sum()),
+            }
+            rows.append({name: row[name] for name in COLUMNS})
     return sorted(rows, key=_place)
 
 

@@ -6,7 +6,8 @@ file is not. The identity of generated data is the generator's name and version;
 
 import hashlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cleanrank.data import catalogue
+from cleanrank.data.files import file_sha256
 from cleanrank.data.split import Splits, split
 from cleanrank.data.synthetic import make_haddad, make_ranking
 from cleanrank.errors import UnknownNameError
@@ -31,13 +33,7 @@ TEXT_OPTIONS: dict[str, Any] = {"terms": 5000, "weighting": "counts", "share": 1
 
 @dataclass(frozen=True)
 class Generator:
-    """Generated data.
-
-    Attributes:
-        version: goes up when the same options give other rows.
-        make: (fold, options) -> splits.
-        options: option -> default.
-    """
+    """Generated data; the version goes up when the same options (with their defaults) give other rows."""
 
     version: int
     make: Callable[[int, Mapping[str, Any]], Splits]
@@ -62,11 +58,9 @@ def source_of(name: str) -> Source:
     if name in GENERATORS:
         return Source(name, GENERATORS[name].options)
     names = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind in catalogue.LOADED]
-    try:
-        entry = catalogue.entry_of(name)
-    except UnknownNameError:
-        entry = catalogue.CATALOGUE[one_of("data set", name, [*names, *GENERATORS])]
-    one_of("data set", entry.name.lower(), [*names, *GENERATORS])
+    with suppress(UnknownNameError):
+        name = catalogue.entry_of(name).name.lower()
+    entry = catalogue.entry_of(one_of("data set", name, [*names, *GENERATORS]))
     return Source(entry.name, TEXT_OPTIONS if entry.kind == "text" else FILE_OPTIONS, entry.folds or (1,))
 
 
@@ -115,15 +109,11 @@ def identity_of(name: str, fold: int, options: Mapping[str, Any], *, hashes: "St
     whole = hashlib.sha256()
     location = catalogue.find(name)
     for part in location.entry.files:
-        for path in _single_files(catalogue.part_files(location, part, fold)):
-            whole.update(f"{part} {_hash(path, hashes)}\n".encode())
+        for path in catalogue.part_files(location, part, fold):
+            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+                if file.is_file():
+                    whole.update(f"{part} {_hash(file, hashes)}\n".encode())
     return whole.hexdigest()
-
-
-def _single_files(paths: Sequence[Path]) -> list[Path]:
-    """Files, and of folders the files below them."""
-    below = (sorted(p.rglob("*")) if p.is_dir() else [p] for p in paths)
-    return [file for files in below for file in files if file.is_file()]
 
 
 def _hash(path: Path, hashes: "Store | None") -> str:
@@ -131,8 +121,7 @@ def _hash(path: Path, hashes: "Store | None") -> str:
     place = str(path.resolve()), stat.st_size, stat.st_mtime_ns
     if hashes is not None and (noted := hashes.file_hash(*place)):
         return noted
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = file_sha256(path)
     if hashes is not None:
         hashes.note_file(*place, sha256)
     return sha256

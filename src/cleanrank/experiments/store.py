@@ -17,7 +17,7 @@ import numpy as np
 
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.experiments.results import now, or_nan, split, to_json, unpack_values
-from cleanrank.types import FloatArray, RunRecord
+from cleanrank.types import RunRecord
 
 DEFAULT_STORE = Path(".cleanrank") / "runs.sqlite"
 APPLICATION_ID = 0x636C7273
@@ -69,13 +69,11 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
-class Store:
-    """A file of results; a context manager that closes it.
+NOTE_CELL = "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)"
 
-    Args:
-        path: the SQLite file; its folder is made when needed.
-        create: whether a file that is not there is made; else it is an error.
-    """
+
+class Store:
+    """A file of results, made with its folder unless ``create`` is off; a context manager that closes it."""
 
     def __init__(self, path: str | Path = DEFAULT_STORE, *, create: bool = True) -> None:
         self.path = Path(path)
@@ -95,55 +93,51 @@ class Store:
             )
         self._connection.row_factory = sqlite3.Row
         try:
-            with _worded(self.path):
-                self._open()
+            self._open()
         except BaseException:
             self._connection.close()
             raise
 
     def _open(self) -> None:
-        db = self._connection
-        made = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if made:
+        ((n_tables,),) = self._rows("SELECT count(*) FROM sqlite_master")
+        if n_tables:
             self._check_kind()
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        if not made:  # reading need not wait for a run that writes
-            db.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
+        self._rows("PRAGMA journal_mode = WAL")
+        self._rows("PRAGMA synchronous = NORMAL")
+        if not n_tables:  # reading need not wait for a run that writes
+            with _worded(self.path):
+                self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
             self._check_kind()
 
     def _check_kind(self) -> None:
-        ours = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if ours != APPLICATION_ID:
-            words = f"another program's SQLite file {str(self.path)!r}"
-            raise _bad_store(self.path, "must be a file of runs", words, "Give another path.")
+        ((application,),) = self._rows("PRAGMA application_id")
+        ((version,),) = self._rows("PRAGMA user_version")
+        if application != APPLICATION_ID:
+            problem = "another program's SQLite file"
+            raise _bad_store(self.path, "must be a file of runs", problem, "Give another path.")
         if version != SCHEMA_VERSION:
             rule = f"must have schema version {SCHEMA_VERSION}"
-            words = f"version {version} in {str(self.path)!r}"
-            raise _bad_store(self.path, rule, words, "Use the cleanrank that wrote it, or another path.")
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
+            remedy = "Use the cleanrank that wrote it, or another path."
+            raise _bad_store(self.path, rule, f"version {version}", remedy)
 
     def __enter__(self) -> "Store":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._connection.close()
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
+    def _write(self) -> Iterator[sqlite3.Connection]:
         """One short transaction, which takes the write lock at its start so that it cannot deadlock."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk may have ended it already
-                self._connection.execute("ROLLBACK")
-            raise
+        with _worded(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk may have ended it already
+                    self._connection.execute("ROLLBACK")
+                raise
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with _worded(self.path):
@@ -151,11 +145,8 @@ class Store:
 
     def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
         """Notes which cells (key -> cell) a recipe is made of."""
-        with _worded(self.path), self._write():
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)",
-                [(recipe, key, to_json(cell), now()) for key, cell in cells.items()],
-            )
+        with self._write() as db:
+            db.executemany(NOTE_CELL, [(recipe, key, to_json(cell), now()) for key, cell in cells.items()])
 
     def add(self, key: str, recipe: str, cell: Mapping[str, Any], packed: bytes) -> bool:
         """Adds a packed result; False when the cell is done already, and nothing is written then."""
@@ -169,14 +160,12 @@ class Store:
             "stored_at": now(),
             "query_values": blob,
         }
-        with _worded(self.path), self._write():
+        with self._write() as db:
             if self.is_done(key):
                 return False
-            self._connection.execute(
-                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)", (recipe, key, to_json(cell), now())
-            )
+            db.execute(NOTE_CELL, (recipe, key, to_json(cell), now()))
             marks = ", ".join(f":{name}" for name in row)
-            self._connection.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
+            db.execute(f"INSERT INTO results ({', '.join(row)}) VALUES ({marks})", row)
         return True
 
     def is_done(self, key: str) -> bool:
@@ -192,23 +181,19 @@ class Store:
     ) -> list[RunRecord]:
         """The standing result of every cell, by key: the one that is done, else the latest failure.
 
-        Args:
-            recipe: only the cells that this recipe asked for, under its own labels.
-            keys: only these.
-            values: False leaves the values per query out, which is faster.
+        A ``recipe`` leaves the cells that it asked for, under its own labels, and ``keys`` only these. It is
+        faster without ``values`` per query.
         """
-        columns = "l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at"
         blob = "l.query_values" if values else "NULL AS query_values"
         # Without a recipe, labels are those of the first that asked, by name, whoever computed the cell.
         by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = l.key)"
-        query = (
-            f"SELECT {columns}, {blob}, a.recipe, a.cell FROM latest l "
-            f"JOIN asked a ON a.key = l.key AND a.recipe = {by}"
-        )
-        arguments: tuple[str, ...] = () if recipe is None else (recipe,)
+        query = f"""
+            SELECT l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at,
+            {blob}, a.recipe, a.cell FROM latest l JOIN asked a ON a.key = l.key AND a.recipe = {by}"""
+        arguments = [] if recipe is None else [recipe]
         if keys is not None:
             query += " WHERE l.key IN (SELECT value FROM json_each(?))"
-            arguments += (to_json(list(keys)),)
+            arguments.append(to_json(list(keys)))
         return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
@@ -232,11 +217,10 @@ class Store:
         return records[0]
 
     def superseded(self, versions: Mapping[str, int], *, failed: bool = False) -> list[tuple[int, str]]:
-        """What a clean-up would remove: (row, why).
+        """What a clean-up would remove, as (row, why).
 
-        Args:
-            versions: method -> its present version; cells of other versions go.
-            failed: whether failures go even when no success has taken their place.
+        That is failures that were replaced (with ``failed`` all of them) and cells of other ``versions`` of
+        a method than its present one.
         """
         standing = {row for (row,) in self._rows("SELECT id FROM latest")}
         removable = []
@@ -257,19 +241,15 @@ class Store:
         Figures go only when their method has a new version: then no recipe asks for that cell any more.
         """
         listed = to_json(list(rows))
-        chosen = "SELECT value FROM json_each(?)"
-        with _worded(self.path):
-            with self._write():
-                self._connection.execute(
-                    "DELETE FROM asked WHERE key IN "
-                    f"(SELECT key FROM results WHERE status = 'done' AND id IN ({chosen}))",
-                    (listed,),
-                )
-                self._connection.execute(f"DELETE FROM results WHERE id IN ({chosen})", (listed,))
-            # Beside another run the file keeps its size until the next clean-up.
-            with suppress(sqlite3.OperationalError):
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                self._connection.execute("VACUUM")
+        removed = "results WHERE id IN (SELECT value FROM json_each(?))"
+        with self._write() as db:
+            done = f"SELECT key FROM {removed} AND status = 'done'"
+            db.execute(f"DELETE FROM asked WHERE key IN ({done})", (listed,))
+            db.execute(f"DELETE FROM {removed}", (listed,))
+        # Beside another run the file keeps its size until the next clean-up.
+        with _worded(self.path), suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._connection.execute("VACUUM")
 
     def file_hash(self, path: str, size: int, modified_ns: int) -> str | None:
         """The SHA-256 noted for a file of this size and time, if any."""
@@ -278,32 +258,19 @@ class Store:
 
     def note_file(self, path: str, size: int, modified_ns: int, sha256: str) -> None:
         """Notes the SHA-256 of a file."""
-        with _worded(self.path), self._write():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", (path, size, modified_ns, sha256)
-            )
+        with self._write() as db:
+            db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, ?, ?)", (path, size, modified_ns, sha256))
 
 
 def _record(row: sqlite3.Row) -> RunRecord:
-    values: Mapping[str, FloatArray] = {}
-    query_ids = None
-    if row["query_values"] is not None and row["status"] == "done":
-        values, ids = unpack_values(row["query_values"])
-        query_ids = np.asarray(ids)
-    return RunRecord(
-        key=row["key"],
-        recipe=row["recipe"],
-        cell=json.loads(row["cell"]),
-        status=row["status"],
-        values=values,
-        means={m: or_nan(v) for m, v in json.loads(row["means"]).items()},
-        query_ids=query_ids,
-        chosen=json.loads(row["chosen"]),
-        error=row["error"],
-        versions=json.loads(row["versions"]),
-        wall_seconds=row["wall_seconds"],
-        started_at=row["started_at"],
-    )
+    fields = dict(row)
+    blob = fields.pop("query_values")
+    fields |= {name: json.loads(fields[name]) for name in ("cell", "means", "chosen", "versions")}
+    fields["means"] = {m: or_nan(v) for m, v in fields["means"].items()}
+    if blob is not None and fields["status"] == "done":
+        fields["values"], ids = unpack_values(blob)
+        fields["query_ids"] = np.asarray(ids)
+    return RunRecord(**fields)
 
 
 def _is_frozen(path: Path) -> bool:
@@ -324,16 +291,13 @@ def _worded(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:
-        remedy = next(
-            (words for sign, words in REMEDIES.items() if sign in str(error)),
-            "Check that the folder exists and can be written.",
-        )
-        raise _bad_store(path, "must be usable", f"{error} in {str(path)!r}", remedy) from error
+        remedies = [words for sign, words in REMEDIES.items() if sign in str(error)]
+        remedies.append("Check that the folder exists and can be written.")
+        raise _bad_store(path, "must be usable", error, remedies[0]) from error
     except sqlite3.DatabaseError as error:
         remedy = "Move it away, or give another path; what was exported before stays valid."
-        rule = "must be an undamaged SQLite file"
-        raise _bad_store(path, rule, f"{error} in {str(path)!r}", remedy) from error
+        raise _bad_store(path, "must be an undamaged SQLite file", error, remedy) from error
 
 
-def _bad_store(path: Path, rule: str, words: str, remedy: str) -> BadFileError:
-    return BadFileError(error_text("store", rule, words, remedy=remedy), str(path))
+def _bad_store(path: Path, rule: str, problem: object, remedy: str) -> BadFileError:
+    return BadFileError(error_text("store", rule, f"{problem} in {str(path)!r}", remedy=remedy), str(path))

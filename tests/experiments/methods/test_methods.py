@@ -36,7 +36,6 @@ def test_every_method_has_a_version_and_typed_parameters(name):
     method = METHODS[name]
     assert isinstance(method.version, int)
     assert method.version >= 1
-    assert method.about
     assert all(type(v) in (bool, int, float, str, dict, list) for v in method.params.values())
 
 

@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.split import Splits
 from cleanrank.errors import CleanrankError
-from cleanrank.experiments.cell import score
+from cleanrank.experiments.cells import score
 from cleanrank.experiments.methods import METHODS, NEURAL
 
 SMALL = {"epochs": 2, "hidden": [8], "batch_queries": 16}

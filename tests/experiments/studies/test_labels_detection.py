@@ -39,7 +39,9 @@ def planted(monkeypatch, doubt, issues=None):
 
 
 def test_the_measures_of_the_study_are_those_that_are_computed():
-    assert list(STUDIES["detection"].measures) == list(labels.AGREEMENT)
+    nothing = np.zeros(made(1).n_docs)
+    issues = LabelIssues.of(made(1), doubt=nothing, is_label_issue=nothing > 0)
+    assert list(STUDIES["detection"].measures) == list(labels.agreement(issues, nothing > 0))
 
 
 def test_a_perfect_detector_has_precision_and_recall_1(asked, monkeypatch):

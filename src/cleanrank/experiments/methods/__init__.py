@@ -71,33 +71,19 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class MethodTask:
-    """What a method gets.
-
-    Attributes:
-        train: rows to learn from.
-        validation: rows to choose by.
-        test: rows to score.
-        params: one value for every parameter of the method.
-        grid: parameter -> values among which validation data choose.
-        select: the measure of that choice.
-        seed: for everything random.
-        n_jobs: threads.
-        judge: gives true grades of training rows; its budget is the parameter ``gold``.
-        profile: the noise of the labels, for methods that may know it (``noise = "true"``).
-        users: where labels are clicks, the people who can be shown lists in random order.
-    """
+    """What a method gets: rows to learn from, rows to choose by, rows to score, and how."""
 
     train: RankingData
     validation: RankingData
     test: Unjudged
-    params: Mapping[str, Any]
-    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    select: str = "ndcg@10"
+    params: Mapping[str, Any]  # one value for every parameter of the method
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # values that validation data choose from
+    select: str = "ndcg@10"  # the measure of that choice
     seed: int = 0
     n_jobs: int = 1
-    judge: Judge = field(default_factory=lambda: Judge((), 0))
-    profile: "NoiseProfile | None" = None
-    users: "Users | None" = None
+    judge: Judge = field(default_factory=lambda: Judge((), 0))  # its budget is the parameter ``gold``
+    profile: "NoiseProfile | None" = None  # the noise of the labels, where ``noise = "true"``
+    users: "Users | None" = None  # where labels are clicks: who can be shown lists in random order
 
     def choices(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid, in its order; one empty one without a grid."""
@@ -115,25 +101,16 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the registry.
+    """A method of the registry, or a study, with the function from its task to its result."""
 
-    Attributes:
-        version: goes up by one whenever the figures it gives may change; stored cells of older versions are
-            computed anew.
-        function: ``module:function`` from MethodTask to MethodResult.
-        params: parameter -> default; the default's type is the parameter's.
-        about: one line for people.
-    """
+    version: int  # goes up whenever figures may change; stored cells of older versions are computed anew
+    function: str  # ``module:function`` below ``cleanrank.experiments``
+    params: Mapping[str, Any]  # parameter -> default, whose type is the parameter's
+    measures: Mapping[str, str] = field(default_factory=dict)  # what a study measures -> in words
 
-    version: int
-    function: str
-    params: Mapping[str, Any]
-    about: str
-
-    def run(self, task: MethodTask) -> MethodResult:
+    def run(self, task: Any) -> Any:
         """Imports the function and calls it."""
-        result: MethodResult = pkgutil.resolve_name(self.function)(task)
-        return result
+        return pkgutil.resolve_name(f"cleanrank.experiments.{self.function}")(task)
 
 
 TREES: dict[str, Any] = {
@@ -167,7 +144,11 @@ SOUR: dict[str, Any] = {
     **LAMBDARANK,
 }
 
+PEER: dict[str, Any] = {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK}
 BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
+CLEANED: dict[str, Any] = {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT}
+CLEANED |= LAMBDARANK
+LINEAR: dict[str, Any] = {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False}
 
 NEURAL: dict[str, Any] = {
     "loss": "ranknet",
@@ -196,61 +177,19 @@ NEURAL: dict[str, Any] = {
 }
 
 
-def _method(version: int, function: str, params: Mapping[str, Any], about: str) -> Method:
-    return Method(version, f"{__name__}.{function}", params, about)
-
-
 METHODS: dict[str, Method] = {
-    "lambdarank": _method(1, "trees:lambdarank", LAMBDARANK, "LightGBM's lambdarank"),
-    "gbdt": _method(1, "trees:gbdt", TREES, "LightGBM's least-squares trees on the grade"),
-    "linear": _method(
-        1,
-        "linear:linear",
-        {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False},
-        "linear scores by one loss; step and decay by the same loss on validation data",
-    ),
-    "one_feature": _method(1, "trees:one_feature", {}, "the feature that ranks validation data best"),
-    "random": _method(1, "trees:random_order", {}, "random order"),
-    "sour": _method(
-        1,
-        "cleaning:sour",
-        SOUR,
-        "lambdarank without the consistent outliers of a base model (end 0: as many trees as rounds)",
-    ),
-    "isolation": _method(
-        1,
-        "cleaning:isolation",
-        {"kind": "all", "contamination": 0.0, **LAMBDARANK},
-        "lambdarank without documents that an isolation forest isolates (contamination 0: by score)",
-    ),
-    "peer": _method(
-        1,
-        "cleaning:peer",
-        {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK},
-        "lambdarank minus the gradients of permuted labels",
-    ),
-    "corrected": _method(
-        1,
-        "cleaning:corrected",
-        BOUGHT | LAMBDARANK,
-        "lambdarank after true grades of some training rows were bought (gold; -1: of all)",
-    ),
-    "cleaned": _method(
-        1,
-        "cleaning:cleaned",
-        {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT, **LAMBDARANK},
-        "lambdarank on what a detector and a cleaner leave; noise: true, or gold to estimate it",
-    ),
-    "robust": _method(
-        1,
-        "cleaning:robust",
-        {NOISE: "", **BOUGHT, **LAMBDARANK},
-        "RobustRanker with bought true grades (gold), the true noise (noise = true), or the data alone",
-    ),
-    "neural": _method(
-        1,
-        "neural:neural",
-        NEURAL,
-        "NeuralRanker: any loss, robust form, co-teaching (forget), reweighting (bins) or debiasing",
-    ),
+    "lambdarank": Method(1, "methods.trees:lambdarank", LAMBDARANK),
+    "gbdt": Method(1, "methods.trees:gbdt", TREES),
+    "linear": Method(1, "methods.linear:linear", LINEAR),
+    "one_feature": Method(1, "methods.trees:one_feature", {}),
+    "random": Method(1, "methods.trees:random", {}),
+    # end 0: as many trees as rounds
+    "sour": Method(1, "methods.trees:sour", SOUR),
+    # contamination 0: by score
+    "isolation": Method(1, "methods.trees:isolation", {"kind": "all", "contamination": 0.0, **LAMBDARANK}),
+    "peer": Method(1, "methods.trees:peer", PEER),
+    "corrected": Method(1, "methods.trees:corrected", BOUGHT | LAMBDARANK),
+    "cleaned": Method(1, "methods.trees:cleaned", CLEANED),
+    "robust": Method(1, "methods.trees:robust", {NOISE: "", **BOUGHT, **LAMBDARANK}),
+    "neural": Method(1, "methods.neural:neural", NEURAL),
 }

@@ -30,19 +30,12 @@ BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a linear risk is a sum over.
+    """What a linear risk is a sum over; target (1 or 0) and weight per logit."""
 
-    Attributes:
-        r: rows; documents where there are ``pairs``.
-        target: 1 or 0 per logit.
-        weight: per logit.
-        pairs: (pairs, documents), +1 and -1 in a row; None where rows give the logits themselves.
-    """
-
-    r: Any
+    r: Any  # rows; documents where there are ``pairs``
     target: Array
     weight: Array
-    pairs: Any = None
+    pairs: Any = None  # (pairs, documents), +1 and -1 in a row; None where rows give the logits themselves
 
     def logits(self, W: Array) -> Array:
         """Of all logits under each column of W."""
@@ -67,17 +60,14 @@ def linear(task: MethodTask) -> MethodResult:
     if not params["per_query"]:
         return MethodResult(*_fitted(risk, parts, task.train, task.validation, params, task.seed))
     cuts = [list(pairwise(d.indptr)) for d in (task.train, task.validation, task.test)]
-    if len({len(c) for c in cuts}) > 1:
-        raise invalid(
-            "queries", "must be the same in all splits for one model a query", [len(c) for c in cuts]
-        )
+    sizes = [len(c) for c in cuts]
+    if len(set(sizes)) > 1:
+        raise invalid("queries", "must be the same in all splits for one model a query", sizes)
     scores = np.zeros(task.test.n_docs)
     for q, spans in enumerate(zip(*cuts, strict=True)):
         mine = [x[a:b] for x, (a, b) in zip(parts, spans, strict=True)]
-        train, validation = (
-            d.select(np.arange(*span))
-            for d, span in zip((task.train, task.validation), spans[:2], strict=True)
-        )
+        train = task.train.select(np.arange(*spans[0]))
+        validation = task.validation.select(np.arange(*spans[1]))
         scores[slice(*spans[2])] = _fitted(risk, mine, train, validation, params, task.seed + q)[0]
     return MethodResult(scores)
 

@@ -80,10 +80,8 @@ def _ranker(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
 
 def _true_matrix(task: MethodTask) -> FloatArray:
     if task.profile is None:
-        raise invalid(
-            "noise = 'true'", "needs noise that a matrix describes", "none",
-            remedy="Flips of clicks do; attraction of irrelevant documents does not.",
-        )  # fmt: skip
+        remedy = "Flips of clicks do; attraction of irrelevant documents does not."
+        raise invalid("noise = 'true'", "needs noise that a matrix describes", "none", remedy=remedy)
     return task.profile.matrix
 
 

@@ -4,13 +4,12 @@ A study stands in a recipe where a method does. It sees the clean labels, which 
 brings measures of its own instead of scores; a recipe holds methods or studies, never both.
 """
 
-import pkgutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleanrank.experiments.methods import LAMBDARANK, METHODS, SOUR, Method
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.types import RankingData
 
 if TYPE_CHECKING:
     from cleanrank.data.split import Splits
@@ -19,62 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StudyTask:
-    """What a study gets.
-
-    Attributes:
-        clean: the data before noise.
-        train: training data with the labels of the cell.
-        validation: validation data with the labels of the cell.
-        profile: the noise between them.
-        params: one value for every parameter of the study.
-        select: the measure that validation data are judged by.
-        seed: for everything random.
-    """
+    """What a study gets: the data before noise, training and validation data with the labels of the cell."""
 
     clean: "Splits"
     train: RankingData
     validation: RankingData
-    profile: "NoiseProfile"
-    params: Mapping[str, Any]
-    select: str
+    profile: "NoiseProfile"  # the noise between them
+    params: Mapping[str, Any]  # one value for every parameter of the study
+    select: str  # the measure that validation data are judged by
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class Measurements:
-    """One value per query and measure, and each measure's mean, which may weigh queries in its own way."""
-
-    values: Mapping[str, FloatArray]
-    means: Mapping[str, float]
-    query_ids: Sequence[int] | Sequence[str]
-    chosen: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study of the registry.
-
-    Attributes:
-        version: as of a method.
-        function: ``module:function`` from StudyTask to Measurements.
-        params: parameter -> default.
-        measures: what it measures -> in words.
-        about: one line for people.
-    """
-
-    version: int
-    function: str
-    params: Mapping[str, Any]
-    measures: Mapping[str, str]
-    about: str
-
-    def run(self, task: StudyTask) -> Measurements:
-        """Imports the function and calls it."""
-        result: Measurements = pkgutil.resolve_name(self.function)(task)
-        return result
-
-
-def algorithm(name: str) -> Method | Study:
+def algorithm(name: str) -> Method:
     """The method or study of a name."""
     return METHODS[name] if name in METHODS else STUDIES[name]
 
@@ -86,24 +41,23 @@ KINDS_OF_LEAVES = {
     "N": "other non-relevant documents",
 }
 
-STUDIES: dict[str, Study] = {
-    "order": Study(
-        version=1,
-        function=f"{__name__}.labels:order",
-        params={"loss": "zero_one", "scorers": "even", "n_scorers": 100, "draws": 1000},
-        measures={
+STUDIES: dict[str, Method] = {
+    "order": Method(
+        1,
+        "studies.labels:order",
+        {"loss": "zero_one", "scorers": "even", "n_scorers": 100, "draws": 1000},
+        {
             "slope": "of the line noisy = slope x clean + constant through the scorers",
             "R2": "how much of the noisy values the line explains",
             "tau": "Kendall's tau between clean and noisy values",
             "verdict": "2 strict (order preserving), 1 affine with another slope, 0 not affine",
         },
-        about="whether a loss or measure keeps the order of simulated scorers under noise; trains nothing",
     ),
-    "label_noise": Study(
-        version=1,
-        function=f"{__name__}.labels:label_noise",
-        params={},
-        measures={
+    "label_noise": Method(
+        1,
+        "studies.labels:label_noise",
+        {},
+        {
             "dnoise": "the share of training documents whose grade changed",
             "pnoise": "pNoise of the training labels, counted; sums over queries, new-come pairs count 1/2",
             "pnoise:new=1": "the same with new-come pairs counted as wrong",
@@ -111,76 +65,68 @@ STUDIES: dict[str, Study] = {
             "pnoise:expected": "pNoise in closed form for the queries as they are",
             "pnoise:overall": "pNoise in closed form for the overall shares of grades and long lists",
         },
-        about="noise of the training labels; trains nothing",
     ),
-    "positives": Study(
-        version=1,
-        function=f"{__name__}.labels:positives",
-        params={},
-        measures={"positives": "the share of training documents with a grade above 0; of clicks, their rate"},
-        about="how many labels are positive; trains nothing but the ranker behind clicks",
+    "positives": Method(
+        1,
+        "studies.labels:positives",
+        {},
+        {"positives": "the share of training documents with a grade above 0; of clicks, their rate"},
     ),
-    "tied_pairs": Study(
-        version=1,
-        function=f"{__name__}.trees:tied_pairs",
-        params={"ranker": "lambdarank", "split": "test", "pairs": 10_000, **LAMBDARANK},
-        measures={
+    "tied_pairs": Method(
+        1,
+        "studies.trees:tied_pairs",
+        {"ranker": "lambdarank", "split": "test", "pairs": 10_000, **LAMBDARANK},
+        {
             "positive": "among sampled pairs of equal grade, the share whose first document scores higher",
             "tied scores": "among all pairs of equal grade of a query, the share with equal scores",
         },
-        about="a ranker's opinion on pairs of equal grade",
     ),
-    "outliers": Study(
-        version=2,
-        function=f"{__name__}.trees:outliers",
-        params=SOUR,
-        measures={
+    "outliers": Method(
+        2,
+        "studies.trees:outliers",
+        SOUR,
+        {
             "removed": "consistent outliers as a share of all training documents",
             "removed of kind": "consistent outliers as a share of the documents whose label allows it",
             "ever flagged": "documents that some prefix of the trees flags",
             "flagged by half": "documents that at least half of the prefixes flag",
             **{f"flagged at {p}%": f"documents that the first {p} % of the trees flag" for p in TENTHS},
         },
-        about="outliers of a base model among the training documents, as it grows",
     ),
-    "breakdown": Study(
-        version=1,
-        function=f"{__name__}.trees:breakdown",
-        params={"ranker": "lambdarank", "ranker_start": -1, "best_round": False, **SOUR},
-        measures={
+    # ranker_start: of SOUR, -1 as start; best_round: only outliers of the best round, as in last-SOUR
+    "breakdown": Method(
+        1,
+        "studies.trees:breakdown",
+        {"ranker": "lambdarank", "ranker_start": -1, "best_round": False, **SOUR},
+        {
             "all queries": "the measure of the choice, over all test queries",
             "queries with outliers": "over test queries in which the base model has outliers",
             "queries without outliers": "over the other test queries",
             "share with outliers": "the share of test queries with outliers",
         },
-        about="a ranker over test queries with and without outliers; ranker_start: of SOUR, -1 as start; "
-        "best_round: outliers of the best round on validation data alone, as in last-SOUR",
     ),
-    "exit_leaves": Study(
-        version=1,
-        function=f"{__name__}.trees:exit_leaves",
-        params={"ranker": "lambdarank", **SOUR},
-        measures={
+    "exit_leaves": Method(
+        1,
+        "studies.trees:exit_leaves",
+        {"ranker": "lambdarank", **SOUR},
+        {
             f"{kind}, {trees}": f"mean value of the 30 leaves most reached by {words}, {trees}"
             for kind, words in KINDS_OF_LEAVES.items()
             for trees in (*(f"tree {t}" for t in (1, 10, 20, 30, 40, 50)), "trees 1-50")
         },
-        about="what a model's leaves say about three kinds of test documents",
     ),
-    "curve": Study(
-        version=1,
-        function=f"{__name__}.trees:curve",
-        params={"ranker": "lambdarank", **SOUR},
-        measures={
-            f"validation at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS
-        },
-        about="a ranker on validation data as it grows",
+    "curve": Method(
+        1,
+        "studies.trees:curve",
+        {"ranker": "lambdarank", **SOUR},
+        {f"validation at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS},
     ),
-    "detection": Study(
-        version=1,
-        function=f"{__name__}.labels:detection",
-        params={"detector": "sour", "options": {}, "given": [], "grade": -1},
-        measures={
+    # given: validation, noise; grade: only rows with that given grade, -1 all
+    "detection": Method(
+        1,
+        "studies.labels:detection",
+        {"detector": "sour", "options": {}, "given": [], "grade": -1},
+        {
             "average precision": "average precision of the rows by descending doubt; ties share a threshold",
             "precision": "the share of issues whose grade was changed",
             "recall": "the share of changed grades that are issues",
@@ -190,7 +136,5 @@ STUDIES: dict[str, Study] = {
             "the rows of that grade, each grade weighing its changed rows",
             "base rate within grades": "the same mean of the grades' base rates",
         },
-        about="a detector of label issues with its options against known noise in the training labels; "
-        "given: validation, noise; grade: only rows with that given grade, -1 all",
     ),
 }

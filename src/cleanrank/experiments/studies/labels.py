@@ -3,9 +3,8 @@
 In ``detection`` a *wrong* row is a training row whose grade is not the clean one. Over the rows that count
 (all, or those with one given grade), by descending doubt:
 
-* precision, recall and average precision as in ``issues/table.py``; ties in doubt share one threshold;
-* the base rate, the share of wrong rows, is the precision of a random choice and about the average precision
-  of a random order;
+* precision, recall and average precision are those of ``issues/table.py``; the base rate is the share of
+  wrong rows;
 * average precision within grades is sum_g w_g AP_g / sum_g w_g, AP_g over the rows with the given grade g and
   w_g the wrong rows among them; the base rate within grades weighs the grades' base rates in the same way. A
   detector that only knows which grades are rare gains nothing here.
@@ -14,17 +13,20 @@ Means pool the rows of all queries; values are those of each query's own rows, N
 to count.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.experiments.studies import Measurements, StudyTask
+from cleanrank.experiments.results import Result
+from cleanrank.experiments.studies import StudyTask
 from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import BoolArray, LabelIssues, average_precision
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise, query_pnoise
+from cleanrank.ragged import segment_sum
 from cleanrank.theory.order_preservation import order_preservation
 from cleanrank.types import FloatArray
 from cleanrank.validation import one_of
@@ -33,12 +35,12 @@ NAN = float("nan")
 VERDICT_CODES = {"no": 0.0, "affine": 1.0, "strict": 2.0}
 
 
-def label_noise(task: StudyTask) -> Measurements:
+def label_noise(task: StudyTask) -> Result:
     """Counts dNoise and pNoise of the training labels beside their closed forms; nothing is trained."""
     clean, noisy, matrix = task.clean.train, task.train, task.profile.matrix
     counts = clean.grade_counts(len(matrix))
     half, whole = (pnoise(clean.y, noisy.y, clean.indptr, new_weight=w, n_jobs=1) for w in (0.5, 1.0))
-    changed = np.add.reduceat((clean.y != noisy.y).astype(np.float64), clean.indptr[:-1])
+    changed = segment_sum(clean.y != noisy.y, clean.indptr)
     overall = pnoise_expected(task.profile, counts.sum(axis=0))
     values = {
         "dnoise": changed / clean.lengths,
@@ -56,20 +58,18 @@ def label_noise(task: StudyTask) -> Measurements:
         "pnoise:expected": pooled_pnoise(matrix, *composition(counts)),
         "pnoise:overall": overall,
     }
-    return Measurements(values, means, clean.query_ids.tolist())
+    return Result("done", values, means, clean.query_ids.tolist())
 
 
-def positives(task: StudyTask) -> Measurements:
+def positives(task: StudyTask) -> Result:
     """How many training documents have a grade above 0: where labels are clicks, the click rate."""
     train = task.train
-    positive = (train.y > 0).astype(np.float64)
-    shares = np.add.reduceat(positive, train.indptr[:-1]) / train.lengths
-    return Measurements(
-        {"positives": shares}, {"positives": float(positive.mean())}, train.query_ids.tolist()
-    )
+    positive = train.y > 0
+    shares = {"positives": segment_sum(positive, train.indptr) / train.lengths}
+    return Result("done", shares, {"positives": float(positive.mean())}, train.query_ids.tolist())
 
 
-def order(task: StudyTask) -> Measurements:
+def order(task: StudyTask) -> Result:
     """Whether a loss or measure keeps the order of scorers of known quality under the noise of the cell."""
     test, params = task.clean.test, task.params
     trial = order_preservation(
@@ -85,10 +85,10 @@ def order(task: StudyTask) -> Measurements:
     means = {"slope": trial.slope, "R2": trial.r2, "tau": trial.tau, "verdict": VERDICT_CODES[trial.verdict]}
     chosen = {"verdict": trial.verdict, "signal": trial.signal, "theory": trial.expected}
     # One fit over all queries: there is no value of a single query.
-    return Measurements({m: np.array([v]) for m, v in means.items()}, means, ["all queries"], chosen)
+    return Result("done", {m: np.array([v]) for m, v in means.items()}, means, ["all queries"], chosen)
 
 
-def detection(task: StudyTask) -> Measurements:
+def detection(task: StudyTask) -> Result:
     """Runs a detector of ``find_label_issues`` on the noisy training data and compares it with the truth."""
     params, train = task.params, task.train
     inputs = dict(_detector_input(task, text) for text in params["given"])
@@ -96,15 +96,12 @@ def detection(task: StudyTask) -> Measurements:
     issues = issues.aligned(train)
     wrong = task.clean.train.y != train.y
     counted = train.y == params["grade"] if params["grade"] >= 0 else np.ones(train.n_docs, dtype=np.bool_)
-    values = {name: np.full(train.n_queries, NAN) for name in AGREEMENT}
-    for query in range(train.n_queries):
-        rows = np.arange(train.indptr[query], train.indptr[query + 1])
-        rows = rows[counted[rows]]
-        for name, value in agreement(issues.select(rows), wrong[rows]).items():
-            values[name][query] = value
     means = agreement(issues.select(counted), wrong[counted])
+    queries = (start + np.flatnonzero(counted[start:end]) for start, end in pairwise(train.indptr))
+    by_query = [agreement(issues.select(rows), wrong[rows]) for rows in queries]
+    values = {name: np.array([query[name] for query in by_query], dtype=np.float64) for name in means}
     chosen = {"issues": int(issues.is_label_issue.sum())}
-    return Measurements(values, means, train.query_ids.tolist(), chosen)
+    return Result("done", values, means, train.query_ids.tolist(), chosen)
 
 
 def agreement(issues: LabelIssues, wrong: BoolArray) -> dict[str, float]:
@@ -117,7 +114,15 @@ def agreement(issues: LabelIssues, wrong: BoolArray) -> dict[str, float]:
     >>> values["average precision"], values["average precision within grades"], values["recall"]
     (0.8333333333333333, 0.75, 0.5)
     """
-    return {name: measure(issues, wrong) for name, measure in AGREEMENT.items()}
+    return {
+        "average precision": issues.average_precision(wrong),
+        "precision": issues.precision(wrong),
+        "recall": issues.recall(wrong),
+        "base rate": _share(wrong),
+        "issues": _share(issues.is_label_issue),
+        "average precision within grades": _within_grades(issues, wrong, average_precision),
+        "base rate within grades": _within_grades(issues, wrong, lambda doubt, is_wrong: _share(is_wrong)),
+    }
 
 
 def _detector_input(task: StudyTask, text: str) -> tuple[str, Any]:
@@ -146,16 +151,3 @@ def _within_grades(issues: LabelIssues, wrong: BoolArray, measure: Callable[...,
         for rows in [issues.given_label == grade]
     )
     return total / float(wrong.sum()) if wrong.any() else NAN
-
-
-AGREEMENT: Mapping[str, Callable[[LabelIssues, BoolArray], float]] = {
-    "average precision": lambda issues, wrong: issues.average_precision(wrong),
-    "precision": lambda issues, wrong: issues.precision(wrong),
-    "recall": lambda issues, wrong: issues.recall(wrong),
-    "base rate": lambda issues, wrong: _share(wrong),
-    "issues": lambda issues, wrong: _share(issues.is_label_issue),
-    "average precision within grades": lambda issues, wrong: _within_grades(issues, wrong, average_precision),
-    "base rate within grades": lambda issues, wrong: _within_grades(
-        issues, wrong, lambda doubt, is_wrong: _share(is_wrong)
-    ),
-}

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cleanrank.experiments.methods import METHODS, MethodTask, Unjudged
-from cleanrank.experiments.methods.cleaning import train_ranker
-from cleanrank.experiments.methods.trees import OBJECTIVES, best_trees, fit_trees, tree_params
-from cleanrank.experiments.studies import Measurements, StudyTask
+from cleanrank.experiments.methods.trees import OBJECTIVES, best_trees, fit_trees, train_ranker, tree_params
+from cleanrank.experiments.results import Result
+from cleanrank.experiments.studies import StudyTask
 from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.sour import outlier_history, watch_last, watch_model
 from cleanrank.metrics.evaluation import evaluate_arrays
@@ -18,7 +18,7 @@ from cleanrank.metrics.measure import Measure
 from cleanrank.noise.pair_noise import new_come_share
 from cleanrank.ragged import query_of_row, ranks, segment_sum
 from cleanrank.rankers.trees import TreeModel, TreeParams
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
 STEPS = 10
@@ -26,7 +26,7 @@ TREES = (1, 10, 20, 30, 40, 50)
 LEAVES = 30
 
 
-def tied_pairs(task: StudyTask) -> Measurements:
+def tied_pairs(task: StudyTask) -> Result:
     """A ranker's order of documents of equal grade: how often the first of a random pair wins."""
     name = one_of("ranker", task.params["ranker"], OBJECTIVES)
     params = {key: task.params[key] for key in METHODS[name].params}
@@ -39,26 +39,23 @@ def tied_pairs(task: StudyTask) -> Measurements:
     share = new_come_share(scores, data.y, data.indptr, pairs=task.params["pairs"], seed=task.seed)
     values = {"positive": (1 - ties) / 2, "tied scores": ties}
     means = {"positive": share, "tied scores": float(np.nanmean(ties))}
-    return Measurements(values, means, data.query_ids.tolist(), chosen)
+    return Result("done", values, means, data.query_ids.tolist(), chosen)
 
 
 def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
     """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
-    query = query_of_row(data.indptr)
-    equal = _pairs(np.stack([query, data.y]), data.n_queries)
-    tied = _pairs(np.stack([query, data.y, np.unique(scores, return_inverse=True)[1]]), data.n_queries)
+
+    def pairs(*columns: Array) -> FloatArray:
+        """Pairs of rows of a query that agree in all columns."""
+        kinds, sizes = np.unique(np.stack([query_of_row(data.indptr), *columns]), axis=1, return_counts=True)
+        return np.bincount(kinds[0], sizes * (sizes - 1) / 2, data.n_queries).astype(np.float64)
+
     with np.errstate(invalid="ignore"):
-        shares: FloatArray = tied / equal
+        shares: FloatArray = pairs(data.y, np.unique(scores, return_inverse=True)[1]) / pairs(data.y)
     return shares
 
 
-def _pairs(columns: IntArray, n_queries: int) -> FloatArray:
-    """Pairs of rows of a query, the first column, that agree in all columns."""
-    kinds, sizes = np.unique(columns, axis=1, return_counts=True)
-    return np.bincount(kinds[0], weights=sizes * (sizes - 1) / 2, minlength=n_queries).astype(np.float64)
-
-
-def outliers(task: StudyTask) -> Measurements:
+def outliers(task: StudyTask) -> Result:
     """How many training documents are outliers: of all prefixes, and after each tenth of the trees."""
     window, settings, n_trees = _base_settings(task)
     train = task.train
@@ -80,7 +77,7 @@ def outliers(task: StudyTask) -> Measurements:
     with np.errstate(invalid="ignore", divide="ignore"):
         values["removed of kind"] = per_query["removed"] / _per_query(of_kind, train)
     chosen = {"removed": int(detector.outliers().sum()), "history": _history(detector, model, train)}
-    return Measurements(values, means, train.query_ids.tolist(), chosen)
+    return Result("done", values, means, train.query_ids.tolist(), chosen)
 
 
 def _history(detector: SOUR, model: TreeModel, train: RankingData) -> dict[str, Any]:
@@ -92,7 +89,7 @@ def _history(detector: SOUR, model: TreeModel, train: RankingData) -> dict[str, 
     return {"shares": rows, "sizes": sizes.tolist(), "first": window.first, "last": last}
 
 
-def breakdown(task: StudyTask) -> Measurements:
+def breakdown(task: StudyTask) -> Result:
     """NDCG of a ranker over test queries with outliers of the base model, and over those without.
 
     With ``best_round`` the base model stops on validation data, and the one prefix that they like best says
@@ -114,13 +111,11 @@ def breakdown(task: StudyTask) -> Measurements:
         "queries without outliers": np.where(with_outliers, np.nan, values),
         "share with outliers": with_outliers.astype(np.float64),
     }
-    means = {
-        name: float(np.nanmean(v)) if np.isfinite(v).any() else float("nan") for name, v in parts.items()
-    }
-    return Measurements(parts, means, test.query_ids.tolist(), {"trees": model.best_iteration})
+    means = {name: float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for name, v in parts.items()}
+    return Result("done", parts, means, test.query_ids.tolist(), {"trees": model.best_iteration})
 
 
-def exit_leaves(task: StudyTask) -> Measurements:
+def exit_leaves(task: StudyTask) -> Result:
     """The mean value of the leaves that most documents of a kind reach, tree by tree.
 
     Kinds by the base model on test data: P_k relevant documents within the top k, O- its negative outliers,
@@ -136,9 +131,8 @@ def exit_leaves(task: StudyTask) -> Measurements:
     # The first trees are the same with early stopping, which could leave too few of them.
     model = train_ranker(task.params, task.train, None, task.select, task.seed)
     most = min(max(TREES), model.booster.current_iteration())
-    leaves = np.asarray(model.booster.predict(test.X, pred_leaf=True, num_iteration=most)).reshape(
-        test.n_docs, most
-    )
+    leaves = np.asarray(model.booster.predict(test.X, pred_leaf=True, num_iteration=most))
+    leaves = leaves.reshape(test.n_docs, most)
     means: dict[str, float] = {}
     for name, rows in kinds.items():
         by_tree = [_busiest(model, tree, leaves[rows, tree]) for tree in range(most)]
@@ -146,7 +140,7 @@ def exit_leaves(task: StudyTask) -> Measurements:
             means[f"{name}, tree {tree}"] = by_tree[tree - 1] if tree <= most else float("nan")
         means[f"{name}, trees 1-50"] = float(np.mean(by_tree))
     values = {name: np.full(test.n_queries, value) for name, value in means.items()}
-    return Measurements(values, means, test.query_ids.tolist(), {"trees": model.best_iteration})
+    return Result("done", values, means, test.query_ids.tolist(), {"trees": model.best_iteration})
 
 
 def _busiest(model: TreeModel, tree: int, leaves: Array) -> float:
@@ -157,7 +151,7 @@ def _busiest(model: TreeModel, tree: int, leaves: Array) -> float:
     return float(np.mean(values)) if values else float("nan")
 
 
-def curve(task: StudyTask) -> Measurements:
+def curve(task: StudyTask) -> Result:
     """The validation measure of a ranker after each tenth of its trees; NaN beyond the last."""
     model = train_ranker(task.params, task.train, None, task.select, task.seed)
     validation = task.validation
@@ -167,7 +161,7 @@ def curve(task: StudyTask) -> Measurements:
         if trees in percent:
             values[f"validation at {percent[trees]}%"] = _measured(task, validation, scores)
     means = {name: float(v.mean()) for name, v in values.items()}
-    return Measurements(values, means, validation.query_ids.tolist(), {"trees": model.best_iteration})
+    return Result("done", values, means, validation.query_ids.tolist(), {"trees": model.best_iteration})
 
 
 def _base_settings(task: StudyTask) -> tuple[Window, TreeParams, int]:

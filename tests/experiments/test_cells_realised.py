@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.experiments.cell import realised_noise
+from cleanrank.experiments.cells import realised_noise
 from cleanrank.experiments.results import REALISED
 from cleanrank.noise.profiles import NoiseProfile, uniform
 

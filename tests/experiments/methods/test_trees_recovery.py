@@ -117,10 +117,10 @@ def test_the_posterior_is_told_the_matrix_or_estimates_it_from_bought_rows(made)
 
 
 def test_rows_that_were_judged_again_are_never_dropped(made, monkeypatch):
-    from cleanrank.experiments.methods import cleaning
+    from cleanrank.experiments.methods import trees
 
     seen = []
-    monkeypatch.setattr(cleaning, "_lambdarank_on", lambda train, task, **facts: seen.append(train))
+    monkeypatch.setattr(trees, "_lambdarank_on", lambda train, task, **facts: seen.append(train))
     METHODS["cleaned"].run(task(made, "cleaned", gold=50))
     noisy, _, _ = made
     sheet = sample_gold(noisy.data, 50, seed=3)

@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.split import Splits
 from cleanrank.errors import CleanrankError
-from cleanrank.experiments.cell import SAMPLES, derived_splits, needed_counts
+from cleanrank.experiments.cells import SAMPLES, derived_splits, needed_counts
 from cleanrank.noise.scales import DERIVED
 from tests.oracles import same_data
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.experiments import cell as module
-from cleanrank.experiments.cell import noisy_data, run_cell, score
-from cleanrank.experiments.methods import METHODS, MethodResult, MethodTask, Unjudged
-from cleanrank.experiments.results import unpack
+from cleanrank.experiments import cells as module
+from cleanrank.experiments.cells import noisy_data, run_cell, score
+from cleanrank.experiments.methods import METHODS, MethodResult, MethodTask, Unjudged, trees
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import pnoise
-from tests.experiments.toys import cell_of
+from tests.experiments.toys import cell_of, unpack
 
 
 def for_method(cells, name):
@@ -138,7 +137,7 @@ def odd(task):
 
 
 def test_a_method_whose_choice_cannot_be_stored_fails_the_cell(cells, monkeypatch):
-    monkeypatch.setitem(METHODS, "random", dataclasses.replace(METHODS["random"], function=f"{__name__}:odd"))
+    monkeypatch.setattr(trees, "random", odd)
     found = unpack(run_cell(cell_of(cells, method="chance").text))
     assert found.status == "failed"
     assert "JSON compliant" in found.error
