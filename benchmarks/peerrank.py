@@ -1,4 +1,4 @@
-"""Runs the cells of a recipe on a machine that has only NumPy, torch, msgspec and joblib; on a GPU if it has one.
+"""Runs the cells of a recipe where only NumPy, torch, msgspec and joblib are installed; on a GPU if any.
 
     PYTHONPATH=src python benchmarks/peerrank.py --recipe recipes/peerrank/here.toml --workers 16 --out DIR
 

@@ -57,6 +57,8 @@ def naive_outliers(score, y, k, rule, floor=0):
     above = {i: k + 1 if paper else rank[i] for i in relevant}
     pos = {i for i in relevant if rank[i] > k and any(rank[j] < above[i] for j in others)}
     return neg, pos
+
+
 def walk_numpy(r, indptr, look, leave, a1, a2, a3):
     """Clicks of users who go down a list one by one: all lists at once, rank by rank."""
     clicks = np.zeros(len(r), dtype=np.bool_)

@@ -3,8 +3,8 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
+from cleanrank.issues.by_grade import find_by_grade
 from cleanrank.issues.confident import find_confident
-from cleanrank.issues.model_free import find_by_grade
 from cleanrank.issues.posterior import LEAST, MISSED, assumed_noise, find_auto
 from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import from_data

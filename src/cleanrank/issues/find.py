@@ -9,14 +9,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from cleanrank.errors import invalid
+from cleanrank.issues.by_grade import find_by_grade
+from cleanrank.issues.clicks import find_against_clicks
 from cleanrank.issues.confident import find_confident
+from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
-from cleanrank.issues.model_free import (
-    find_against_clicks,
-    find_by_grade,
-    find_contradictions,
-    find_isolated,
-)
+from cleanrank.issues.isolation import find_isolated
 from cleanrank.issues.posterior import find_auto, find_posterior
 from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues

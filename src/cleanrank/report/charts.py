@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
-from cleanrank.errors import MissingExtraError, invalid
 from cleanrank.report.panels import Panel, Point
-from cleanrank.validation import one_of
 
 Spec = dict[str, Any]
 

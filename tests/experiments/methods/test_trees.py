@@ -5,7 +5,7 @@ from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.methods.trees import RANKERS, train_ranker
-from cleanrank.issues.model_free import find_isolated
+from cleanrank.issues.isolation import find_isolated
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.trees import TreeParams
 from tests.experiments.methods.test_methods import made, task

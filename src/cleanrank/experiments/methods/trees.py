@@ -29,7 +29,7 @@ from cleanrank.experiments.methods import (
     Unjudged,
 )
 from cleanrank.issues.find import find_label_issues, options_of
-from cleanrank.issues.model_free import find_isolated
+from cleanrank.issues.isolation import find_isolated
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold

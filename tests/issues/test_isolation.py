@@ -6,7 +6,7 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.model_free import find_isolated
+from cleanrank.issues.isolation import find_isolated
 
 
 @pytest.fixture(scope="module")

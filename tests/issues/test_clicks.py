@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.clicks.evidence import click_evidence
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.model_free import find_against_clicks
+from cleanrank.issues.clicks import find_against_clicks
 
 
 @pytest.fixture(scope="module")

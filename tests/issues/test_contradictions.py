@@ -6,7 +6,7 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.model_free import find_contradictions
+from cleanrank.issues.contradictions import find_contradictions
 
 
 def repeated(seed, n=200, queries=10):

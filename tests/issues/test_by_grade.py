@@ -3,7 +3,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.model_free import expected_wrong, find_by_grade
+from cleanrank.issues.by_grade import expected_wrong, find_by_grade
 from cleanrank.noise.profiles import uniform
 
 
