@@ -170,6 +170,9 @@ def clean(
         by: who decides, for the audit trail.
         at: when, for the audit trail; now unless given.
 
+    Returns:
+        A Cleaned: the data, what was changed and why, and ``undo``.
+
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 0], qid=["a", "a", "b"])
     >>> issues = LabelIssues.of(data, doubt=[0, 0.2, 1], is_label_issue=[False, False, True])

@@ -78,6 +78,7 @@ def demo(
         ),
         Table.of(record["detectors"], [("detector", "name"), ("issues", "issues", ","), *columns]),
         comparison_table(run.comparison, long=True),
+        "Intervals: bootstrap over queries.",
         *recovered,
         f"Report: {html}",
     )

@@ -56,6 +56,9 @@ def from_frame(
         weight: the column of row weights.
         position: the column of shown ranks (from 1).
 
+    Returns:
+        The rows, grouped by query.
+
     >>> import pandas as pd
     >>> df = pd.DataFrame({"q": ["a", "b", "a"], "grade": [1, 0, 2], "bm25": [0.5, None, 2.0]})
     >>> data = from_frame(df, label="grade", qid="q")
@@ -198,6 +201,9 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
         path: a file; or several LETOR files, whose rows follow each other.
         options: for LETOR those of ``read_letor``; else ``label``, ``qid`` (columns of these names by
             default), ``features``, ``gains``, ``doc_id``, ``weight`` and ``position`` as in ``from_frame``.
+
+    Returns:
+        The rows, grouped by query.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -78,6 +78,9 @@ def read_letor(
     Raises:
         BadFileError: a line breaks the grammar above; ``path`` and ``line`` say where.
 
+    Returns:
+        The rows, grouped by query; ``row_ids`` are their places in the input.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "a.txt"
@@ -220,6 +223,9 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     digits that read back the same. A name ending in ``.gz``, ``.xz`` or ``.zst`` compresses. Weights and
     positions go to ``PATH.weight`` and ``PATH.position``. The format has no feature names; gains, infinite
     values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
+
+    Returns:
+        The path of the file.
 
     >>> import tempfile
     >>> from cleanrank.ragged import from_arrays

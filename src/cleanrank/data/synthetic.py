@@ -98,6 +98,9 @@ def make_ranking(
         seed: same seed, same data.
         n_jobs: threads; -1 or None means all. The result is the same for any number.
 
+    Returns:
+        The data; the same for any number of threads.
+
     >>> make_ranking(20, 8, docs_per_query=30, seed=1)
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
     """

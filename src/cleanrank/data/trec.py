@@ -97,6 +97,9 @@ class JudgedRun:
 def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     r"""Judgements of a qrels file (.gz is unpacked); a pair of topic and document may come once only.
 
+    Returns:
+        The judgements.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "qrels.txt"
@@ -117,7 +120,11 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
-    """Scores of a run file (.gz is unpacked); a pair of topic and document may come once only."""
+    """Scores of a run file (.gz is unpacked); a pair of topic and document may come once only.
+
+    Returns:
+        The scores.
+    """
     file, fields, lines = _fields(path, RUN, (0, 2, 4, 5))
     scores = _numbers(file, fields[2], lines, pa.float64(), "a score", "must be a number")
     wrong = ~np.isfinite(scores)

@@ -138,6 +138,9 @@ def diagnose(
         turning_point: the pNoise at which the knee is placed.
         name: what to call the data in the report.
 
+    Returns:
+        A Diagnosis, which prints as text; ``to_json`` and ``to_html`` give the same.
+
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[0.1], [0.4], [0.9], [0.9]], [0, 0, 1, 0], qid=[1, 1, 1, 1])
     >>> diagnosis = diagnose(data)

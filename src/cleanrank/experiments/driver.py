@@ -100,6 +100,9 @@ def reproduce(
         engine: ``local`` or ``dask``.
         scheduler: address of a Dask cluster; a local one unless given.
         watch: called after every cell.
+
+    Returns:
+        A Reproduction: all cells with their results, the failed ones, and their summary.
     """
     recipe = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)))
     recipe = recipe.reduced() if quick else recipe

@@ -108,6 +108,9 @@ def evaluate(
         measures: one or several, as text or Measure.
         n_jobs: threads; results do not depend on it.
 
+    Returns:
+        An Evaluation: measure -> one value per query, with ``means`` and ``intervals()``.
+
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 2], qid=[1, 1, 2, 2])
     >>> evaluate([0.1, 0.2, 0.3, 0.4], data, ["ndcg@10", "mrr"]).means

@@ -88,15 +88,24 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """NDCG of one ranking, taken apart."""
+    """NDCG of one ranking, taken apart.
 
-    k: int  # the cut-off
-    documents: tuple[RankedDocument, ...]  # the ranked list (ties in the order of the rows)
-    ideal: Mapping[str, float]  # convention -> DCG of the ideal ranking
-    values: Mapping[str, float]  # convention -> NDCG; NaN where the query is left out
-    tools: Mapping[str, float]  # tool -> NDCG
-    readings: Mapping[str, Reading]  # convention or tool -> its parts
-    # Convention or tool -> what leads to it from the ``lightgbm`` convention.
+    Attributes:
+        k: the cut-off.
+        documents: the ranked list (ties in the order of the rows).
+        ideal: convention -> DCG of the ideal ranking.
+        values: convention -> NDCG; NaN where the query is left out.
+        tools: tool -> NDCG.
+        readings: convention or tool -> its parts.
+        steps: convention or tool -> what leads to it from the ``lightgbm`` convention.
+    """
+
+    k: int
+    documents: tuple[RankedDocument, ...]
+    ideal: Mapping[str, float]
+    values: Mapping[str, float]
+    tools: Mapping[str, float]
+    readings: Mapping[str, Reading]
     steps: Mapping[str, tuple[Step, ...]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,6 +133,9 @@ def explain_ndcg(
         scores: one per document.
         k: the cut-off.
         doc_ids: names of the documents, which trec_eval breaks ties by; without them they rise with the rows.
+
+    Returns:
+        An Explanation: the value by every convention and tool, and the steps between them.
 
     >>> explanation = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3)
     >>> {name: round(value, 3) for name, value in explanation.values.items()}

@@ -62,15 +62,25 @@ REFUSED: dict[str, str] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corrected:
-    """Corrected means with intervals, beside what the noisy labels say."""
+    """Corrected means with intervals, beside what the noisy labels say.
 
-    measures: tuple[Measure, ...]  # what was measured
-    means: FloatArray  # (M,) corrected
-    low: FloatArray  # (M,) lower ends of the intervals
-    high: FloatArray  # (M,) upper ends
-    noisy: FloatArray  # (M,) the means on the labels as they are
-    by_query: FloatArray  # (M, Q) corrected values; their mean is ``means`` except for pooled measures
-    level: float  # of the intervals
+    Attributes:
+        measures: what was measured.
+        means: (M,) corrected.
+        low: (M,) lower ends of the intervals.
+        high: (M,) upper ends.
+        noisy: (M,) the means on the labels as they are.
+        by_query: (M, Q) corrected values; their mean is ``means`` except for pooled measures.
+        level: of the intervals.
+    """
+
+    measures: tuple[Measure, ...]
+    means: FloatArray
+    low: FloatArray
+    high: FloatArray
+    noisy: FloatArray
+    by_query: FloatArray
+    level: float
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain record per measure."""

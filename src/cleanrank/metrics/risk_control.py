@@ -49,17 +49,29 @@ class RiskKind:
 
 @dataclass(frozen=True, repr=False)
 class Cutoff:
-    """Where to cut, and what is guaranteed."""
+    """Where to cut, and what is guaranteed.
 
-    at: float  # the least score shown (cut "score") or how many documents (cut "rank")
-    cut: str  # "score" or "rank"
-    risk: str  # one of RISKS
-    alpha: float  # the limit of the risk
-    delta: float  # the probability that the limit is broken
-    n_queries: int  # queries that the guarantee rests on
-    empirical: float  # the mean risk of these queries at the cut
-    upper: float  # the upper confidence bound of the risk at the cut
-    trivial: bool  # whether only showing everything (or nothing) could be guaranteed
+    Attributes:
+        at: the least score shown (cut "score") or how many documents (cut "rank").
+        cut: "score" or "rank".
+        risk: one of RISKS.
+        alpha: the limit of the risk.
+        delta: the probability that the limit is broken.
+        n_queries: queries that the guarantee rests on.
+        empirical: the mean risk of these queries at the cut.
+        upper: the upper confidence bound of the risk at the cut.
+        trivial: whether only showing everything (or nothing) could be guaranteed.
+    """
+
+    at: float
+    cut: str
+    risk: str
+    alpha: float
+    delta: float
+    n_queries: int
+    empirical: float
+    upper: float
+    trivial: bool
 
     @property
     def statement(self) -> str:
@@ -111,6 +123,9 @@ def calibrate_cutoff(
             Must be given for false_discovery of scores, which is not monotone; for the rest the scores
             themselves serve.
         relevant: the lowest grade that counts as relevant.
+
+    Returns:
+        A Cutoff: where to cut, the guarantee in words, and ``keep`` to apply it.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(200, 5, seed=0)

@@ -37,19 +37,29 @@ AUTO = "auto"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
-    """What was chosen, and how far to trust it."""
+    """What was chosen, and how far to trust it.
 
-    winner: str  # the system that ``criterion`` prefers
-    criterion: str  # what decided
-    target: str  # what is wanted of true labels
-    systems: tuple[str, ...]  # names, in order
-    values: Mapping[str, FloatArray]  # criterion -> (S,) values on the labels as they are
-    # Criterion -> share of resamples of the queries in which its winner stays the winner.
+    Attributes:
+        winner: the system that ``criterion`` prefers.
+        criterion: what decided.
+        target: what is wanted of true labels.
+        systems: names, in order.
+        values: criterion -> (S,) values on the labels as they are.
+        stability: criterion -> share of resamples of the queries in which its winner stays the
+            winner.
+        agreement: criterion -> share of repetitions in which it picks the winner by ``target`` on the
+            labels before they were noised again; None without a noise matrix.
+        regret: criterion -> what its pick lacks in ``target`` then, on average; None without a noise
+            matrix.
+    """
+
+    winner: str
+    criterion: str
+    target: str
+    systems: tuple[str, ...]
+    values: Mapping[str, FloatArray]
     stability: Mapping[str, float]
-    # Criterion -> share of repetitions in which it picks the winner by ``target`` on the labels before they
-    # were noised again; None without a noise matrix.
     agreement: Mapping[str, float] | None
-    # Criterion -> what its pick lacks in ``target`` then, on average; None without a noise matrix.
     regret: Mapping[str, float] | None
 
     @property
@@ -92,6 +102,9 @@ def select_model(
         criteria: those compared.
         repetitions: B, of the noise and of the resampling of queries.
         seed: of both.
+
+    Returns:
+        A Selection: the winner, and how far to trust it.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(60, 5, seed=0)

@@ -47,6 +47,9 @@ def fisher_test(
     Differences are rounded to 2^-40 of the largest one and added as whole numbers; sums that differ by less
     than the rounding of their terms tie. So ties do not hang on the last bits of the values.
 
+    Returns:
+        The p-value.
+
     >>> a = np.array([1, 1, 1, 1, 1, 1, 1, 0, 0, 0])
     >>> fisher_test(a, 1 - a, permutations="exact")
     0.34375

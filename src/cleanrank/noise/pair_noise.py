@@ -218,6 +218,9 @@ def pnoise_curve(
         new_weight: what a new-come pair counts.
         options: further arguments of the family; with ``row_weights`` the proportions are these.
 
+    Returns:
+        pNoise at each rate.
+
     >>> pnoise_curve([0.5, 0.5], [0.0, 0.1, 0.2]).round(12).tolist()
     [0.0, 0.1, 0.2]
     """

@@ -141,6 +141,9 @@ def plan_labels(
         queries: the most queries there are.
         seed: of the simulated top-k judging.
 
+    Returns:
+        A Plan: the ways by their expected pNoise, the recommended one and why.
+
     >>> plan_labels(5000, cost=0.1, documents=50, error=0.1).recommended
     '3 grades, natural, judged once'
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 ABSENT = "–"
-_MARKDOWN = {"\\": r"\\", "|": r"\|", "<": "&lt;", "\n": " "}
+_MARKDOWN = {"\\": r"\\", "|": r"\|", "\n": " "}
 _LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
           "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}  # fmt: skip
 
@@ -158,9 +158,9 @@ class Table:
         rule = [":--" if a == "l" else "--:" for a in self.align]
         head, *rows = ([_replaced(t, _MARKDOWN) for t in line] for line in (self.head, *self.texts))
         table = "".join(f"| {' | '.join(line)} |\n" for line in (head, rule, *rows))
-        notes = [re.sub(r"<(?=[A-Za-z/!])", "&lt;", note) for note in self.notes]  # no markup
-        bullet = "- " if len(notes) > 1 else ""
-        return table + "\n" * bool(notes) + "".join(f"{bullet}{note}\n" for note in notes)
+        bullet = "- " if len(self.notes) > 1 else ""
+        text = table + "\n" * bool(self.notes) + "".join(f"{bullet}{note}\n" for note in self.notes)
+        return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)  # no markup
 
     def latex(self) -> str:
         """A LaTeX table for the package booktabs; notes become comments."""

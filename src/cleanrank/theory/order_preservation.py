@@ -26,8 +26,8 @@ from cleanrank.metrics.measure import ALIASES as MEASURE_ALIASES
 from cleanrank.metrics.measure import MEASURES, Measure, MeasureLike, as_measures
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.theory import simulation
-from cleanrank.theory.closed_forms import auc_slope
 from cleanrank.theory.simulation import WEIGHTINGS, Trial, make_labels, make_trial
+from cleanrank.theory.symmetry import auc_slope
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_integer, check_number, check_seed, one_of
 
@@ -71,17 +71,30 @@ RiskLike: TypeAlias = "str | Risk | Measure | BinaryLoss"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OrderPreservation:
-    """How the noisy values of one loss or measure depend on the clean ones."""
+    """How the noisy values of one loss or measure depend on the clean ones.
 
-    name: str  # what was tried
-    verdict: str  # "strict", "affine" or "no"; see the module
-    slope: float  # of the fit over scorers
-    r2: float  # of the fit
-    tau: float  # Kendall's, between clean and noisy values
-    signal: float  # gamma0 + gamma1 - 1, what Def. 3.1 asks of the slope; for grades (trace(T) - 1) / (C - 1)
-    expected: float | None  # the slope that theory gives for this trial, None where it gives none
-    clean: FloatArray  # (S,) values on true labels
-    noisy: FloatArray  # (S,) means over the draws of the noise
+    Attributes:
+        name: what was tried.
+        verdict: "strict", "affine" or "no"; see the module.
+        slope: of the fit over scorers.
+        r2: of the fit.
+        tau: kendall's, between clean and noisy values.
+        signal: gamma0 + gamma1 - 1, what Def. 3.1 asks of the slope; for grades (trace(T) - 1) / (C -
+            1).
+        expected: the slope that theory gives for this trial, None where it gives none.
+        clean: (S,) values on true labels.
+        noisy: (S,) means over the draws of the noise.
+    """
+
+    name: str
+    verdict: str
+    slope: float
+    r2: float
+    tau: float
+    signal: float
+    expected: float | None
+    clean: FloatArray
+    noisy: FloatArray
 
     def row(self) -> tuple[str, ...]:
         """The line of a table."""

@@ -19,7 +19,7 @@ from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss
 from cleanrank.noise.pair_noise import order_probabilities
 from cleanrank.noise.profiles import NoiseProfile
-from cleanrank.theory.closed_forms import Bound
+from cleanrank.theory.bounds import Bound
 from cleanrank.types import FloatArray
 from cleanrank.validation import check_integer, check_number, one_of
 

@@ -6,7 +6,7 @@ import pytest
 
 from cleanrank.errors import CleanrankError
 from cleanrank.theory import deviation_bound, excess_risk_bound, samples_needed
-from cleanrank.theory.closed_forms import log_shatter
+from cleanrank.theory.bounds import log_shatter
 
 
 @pytest.mark.parametrize(("gamma", "bound"), [(1.0, 2.77), (0.9, 3.47), (0.6, 13.9)])

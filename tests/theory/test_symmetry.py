@@ -6,7 +6,7 @@ import pytest
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.losses.binary import LOSSES, gce, margin_loss
 from cleanrank.losses.robust import peer, symmetrize
-from cleanrank.theory.closed_forms import is_label_symmetric
+from cleanrank.theory.symmetry import is_label_symmetric
 
 SYMMETRIC = {"zero_one", "ramp", "unhinged", "sigmoid"}
 
