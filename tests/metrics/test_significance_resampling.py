@@ -41,9 +41,9 @@ def test_numpy_counts_the_same_draws(side, n, without_numba):
     d = np.random.default_rng(n).integers(-900, 1000, n) * 1000
     key = significance.stream_key(7)
     plain = significance.count_extreme(d, 5000, side, key)
-    from cleanrank.metrics import _loops
+    from cleanrank.metrics import _rank_kernels
 
-    compiled = _loops.count_extreme_blocks(
+    compiled = _rank_kernels.count_extreme_blocks(
         significance.subset_tables(d), 5000, int(d.sum()), n, side, key, False
     )
     assert plain == compiled.sum()
@@ -64,9 +64,9 @@ def test_signs_are_fair_and_independent():
 def test_numpy_draws_the_same_resamples(n, without_numba):
     columns = np.random.default_rng(n).normal(size=(n, 3))
     plain = significance.resampled_sums(columns, 50, seed=4)
-    from cleanrank.metrics import _loops
+    from cleanrank.metrics import _rank_kernels
 
-    compiled = _loops.sum_resamples(columns, 50, significance.stream_key(4))
+    compiled = _rank_kernels.sum_resamples(columns, 50, significance.stream_key(4))
     np.testing.assert_allclose(plain, compiled, rtol=0, atol=1e-12)
 
 

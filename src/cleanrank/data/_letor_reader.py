@@ -98,7 +98,7 @@ def parse_texts(
             tally = run(parts[:-1], rows, no_cells(), options.rules(kernels.COUNT, layout.base), work, None)
             layout = options.layout(tally)
         while True:
-            cells = make_cells(n, layout, rows)
+            cells = allocate_features(n, layout, rows)
             mode = kernels.DENSE if layout.dense else kernels.SPARSE
             tally = run(parts[:-1], rows, cells, options.rules(mode, layout.base), work, progress)
             if options.layout(tally) == layout:
@@ -150,7 +150,8 @@ def no_cells() -> Cells:
     return Cells(nothing.reshape(0, 0), np.zeros(1, np.int64), np.empty(0, np.int32), nothing)
 
 
-def make_cells(n: int, layout: Layout, rows: Rows) -> Cells:
+def allocate_features(n: int, layout: Layout, rows: Rows) -> Cells:
+    """Unfilled arrays for the features of n rows, dense or CSR."""
     if not layout.dense:
         indptr = indptr_of(rows.stored)
         size = int(indptr[-1])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.jit import kernel, prange, query_chunks
-from cleanrank.metrics._loops import (
+from cleanrank.metrics._rank_kernels import (
     AVERAGE,
     STABLE,
     WORST,

@@ -262,7 +262,7 @@ def count_extreme(d: IntArray, draws: int, side: int, key: np.uint64 | None) -> 
     tables = subset_tables(d)
     total, slack = int(d.sum()), len(d)
     if has_numba():
-        from cleanrank.metrics._loops import count_extreme_blocks
+        from cleanrank.metrics._rank_kernels import count_extreme_blocks
 
         return int(count_extreme_blocks(tables, draws, total, slack, side, stream, listed).sum())
     count = 0
@@ -290,7 +290,7 @@ def resampled_sums(columns: FloatArray, resamples: int, seed: int) -> FloatArray
     rows = np.ascontiguousarray(columns, dtype=np.float64)
     key = stream_key(seed)
     if has_numba():
-        from cleanrank.metrics._loops import sum_resamples
+        from cleanrank.metrics._rank_kernels import sum_resamples
 
         return sum_resamples(rows, resamples, key)
     n, per_draw = len(rows), -(-len(rows) // 2)

@@ -130,10 +130,10 @@ def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
 
 def _text(template: str, **values: Any) -> str:
     text = templates(escaped=False).get_template(template)
-    return text.render(values, item=item, some=some, spark=spark).rstrip("\n")
+    return text.render(values, item=_list_item, some=some, spark=spark).rstrip("\n")
 
 
-def item(text: str, mark: str = "-") -> str:
+def _list_item(text: str, mark: str = "-") -> str:
     """A paragraph of a list, for a terminal."""
     return textwrap.fill(text, WIDTH, initial_indent=f"{mark} ", subsequent_indent="  ")
 

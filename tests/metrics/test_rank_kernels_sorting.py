@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cleanrank.metrics import _loops
+from cleanrank.metrics import _rank_kernels
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -13,7 +13,9 @@ def rank_all(score):
     n = len(score)
     score = score + 0.0
     rank = np.empty(n, np.int64)
-    _loops.rank_all(score, score.view(np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64), rank, n)
+    _rank_kernels.rank_all(
+        score, score.view(np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64), rank, n
+    )
     return rank
 
 
@@ -31,7 +33,7 @@ def test_neighbours_in_the_last_bits_are_told_apart(score):
 def test_the_top_is_the_head_of_the_ranking(score, data):
     k = data.draw(st.integers(1, len(score)))
     best, rank = np.empty(k), np.empty(k, np.int64)
-    _loops.rank_top(score, best, rank, len(score), k)
+    _rank_kernels.rank_top(score, best, rank, len(score), k)
     np.testing.assert_array_equal(rank, np.argsort(-score, kind="stable")[:k])
 
 
@@ -39,15 +41,15 @@ def test_the_top_is_the_head_of_the_ranking(score, data):
 def test_keys_are_sorted(n):
     keys = np.random.default_rng(n).integers(0, 2**63, n).astype(np.uint64)
     expected = np.sort(keys)
-    _loops.sort_keys(keys, np.empty(n, np.uint64), n)
+    _rank_kernels.sort_keys(keys, np.empty(n, np.uint64), n)
     np.testing.assert_array_equal(keys, expected)
 
 
 def test_ties_end_where_scores_change():
     score = np.array([3.0, 2.0, 2.0, 1.0])
     end = np.empty(4, np.int64)
-    assert _loops.tie_ends(score, np.arange(4), end, 4)
+    assert _rank_kernels.tie_ends(score, np.arange(4), end, 4)
     assert end.tolist() == [1, 3, 3, 4]
     out = np.empty(4, np.int64)
-    _loops.worst_order(np.arange(4), end, np.array([0.0, 5.0, 1.0, 9.0]), out, 4)
+    _rank_kernels.worst_order(np.arange(4), end, np.array([0.0, 5.0, 1.0, 9.0]), out, 4)
     assert out.tolist() == [0, 2, 1, 3]
