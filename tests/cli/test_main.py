@@ -33,7 +33,7 @@ def test_an_error_of_the_system_gets_a_sentence(cli, monkeypatch, tmp_path):
     def refuse(*_args, **_options):
         raise PermissionError(13, "Permission denied", "a.txt")
 
-    monkeypatch.setattr("cleanrank.data.trec.read_judged_and_scores", refuse)
+    monkeypatch.setattr("cleanrank.data.scores.read_judged_and_scores", refuse)
     done = cli("evaluate", tmp_path / "a.txt", tmp_path / "b.txt")
     assert done.code == 2
     assert "Permission denied at 'a.txt'" in done.err

@@ -109,7 +109,7 @@ def train(
     record = configure.training_record(model, ranker, data, validation) | {"file": str(out)}
     reasons = [f"{record['strategy']}: {reason}" for reason in record.get("reasons", ())]
     alpha = [f"alpha: {ranker.alpha_}"] if model == "neural" and ranker.alpha_ is not None else []
-    shown = {name: value for name, value in record.items() if name != "reasons"}
+    shown = {name: value for name, value in record.items() if name not in ("model", "reasons")}
     screen.show(record, as_json, repr(data), screen.facts(shown, model), *reasons, *alpha, f"wrote {out}")
 
 
