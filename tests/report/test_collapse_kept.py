@@ -84,6 +84,9 @@ def test_over_pnoise_the_lines_fall_together_and_over_dnoise_apart():
     assert not all(p.mean == pytest.approx(1 - 0.75 * p.x) for p in apart.points)
     assert "hard: 1.000 at 0, 0.700 at 0.4." in panel.words
     assert panel.measure == "map, share of clean"
+    (above,) = kept_panels(grid(), "map", "pnoise", floor="random")
+    assert above.measure == "map, share of clean above random"
+    assert [p.mean for p in above.points] != [p.mean for p in panel.points]
 
 
 def test_every_kind_of_noise_has_a_line_that_starts_clean():

@@ -220,15 +220,18 @@ def _strengths(summary: Summary, measure: str) -> Callable[[Row], float | None]:
     return lambda row: None if (own := size(row)) is None else (own - low) / span if span > 0 else 0.0
 
 
-def kept_panels(summary: Summary, measure: str, axis: str = "pnoise") -> tuple[Panel, ...]:
+def kept_panels(
+    summary: Summary, measure: str, axis: str = "pnoise", *, floor: str | None = None
+) -> tuple[Panel, ...]:
     """A panel per method that loses: what it keeps against dNoise or pNoise, a line per data set and kind.
 
-    A clean point starts every line.
+    A clean point starts every line; shares are those of the clean figure, or of what it has above ``floor``.
     """
     one_of("axis", axis, AXES)
+    of = "share of clean" if floor is None else f"share of clean above {floor}"
     panels = []
     for method in summary.methods:
-        shares = kept(summary, measure, method)
+        shares = kept(summary, measure, method, floor=floor) if method != floor else ()
         kinds = {k.level.noise for k in shares if not k.level.clean}
         points = []
         for dataset, kind in dict.fromkeys((k.dataset, k.level.noise) for k in shares if not k.level.clean):
@@ -240,7 +243,7 @@ def kept_panels(summary: Summary, measure: str, axis: str = "pnoise") -> tuple[P
                 points.append(Point(line, float(k.pnoise if axis == "pnoise" else k.dnoise), k.share))
         # a method that learns nothing keeps everything, which is no picture
         if any(not k.level.clean and k.share != 1 for k in shares):
-            panels.append(_traces(method, f"{measure}, share of clean", AXES[axis], points))
+            panels.append(_traces(method, f"{measure}, {of}", AXES[axis], points))
     return tuple(panels)
 
 
