@@ -63,9 +63,10 @@ def run_local(
         """Starts a process if a cell is left, which then takes the cell once it is ready."""
         if (item := take()) is not None:
             again.append(item)
-            worker = _Worker(target)
-            workers.callback(worker.end)
-            under_way[worker.future] = worker
+            with _interrupts_deferred():
+                worker = _Worker(target)
+                workers.callback(worker.end)
+                under_way[worker.future] = worker
 
     with ExitStack() as workers:
         for _ in range(jobs):
@@ -113,8 +114,7 @@ class _Worker:
             env=dict.fromkeys(THREAD_VARIABLES, "1"),
         )
         self.item: Item | None = None  # the cell it computes; none while it starts
-        with _interrupts_blocked():
-            self.future: Future[Any] = self.pool.submit(os.getpid)
+        self.future: Future[Any] = self.pool.submit(os.getpid)
 
     def compute(self, item: Item) -> None:
         """Sends a cell; ``future`` will have its packed result."""
@@ -136,17 +136,28 @@ class _Worker:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Processes start with SIGINT blocked: Ctrl-C is for the driver, which then ends them."""
+def _interrupts_deferred() -> Iterator[None]:
+    """Ctrl-C is for the driver, once it knows the process that it starts, which begins with SIGINT blocked.
+
+    A mask alone does not do: the kernel may hand the signal to a thread of another library.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     resource_tracker.ensure_running()  # its start would unblock the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    interrupts: list[int] = []
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread:
+        handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _exit_words(error: BaseException) -> str:
