@@ -2,7 +2,9 @@ from typing import NamedTuple
 
 import pytest
 
+import cleanrank as cr
 from cleanrank.cli.main import main
+from cleanrank.data.split import split
 
 
 class Done(NamedTuple):
@@ -26,3 +28,14 @@ def cli(monkeypatch, capsys):
         return Done(code, seen.out, seen.err)
 
     return run
+
+
+@pytest.fixture
+def files(toy, tmp_path, monkeypatch):
+    """A folder with train.txt and valid.txt, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    train, valid = split(toy, (0.7, 0.3), seed=0)
+    cr.write_letor(train, tmp_path / "train.txt")
+    cr.write_letor(valid, tmp_path / "valid.txt")
+    return tmp_path

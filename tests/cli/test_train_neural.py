@@ -4,20 +4,9 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.data.split import split
 from cleanrank.rankers.neural.model import load_network
 
 FEW = ("--model", "neural", "--epochs", "2", "--option", "hidden=8,4")
-
-
-@pytest.fixture
-def files(toy, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    train, valid = split(toy, (0.7, 0.3), seed=0)
-    cr.write_letor(train, tmp_path / "train.txt")
-    cr.write_letor(valid, tmp_path / "valid.txt")
-    return tmp_path
 
 
 def test_train_saves_the_network_and_predict_scores_rows(cli, files):

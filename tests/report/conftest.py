@@ -6,7 +6,7 @@ import pytest
 
 from cleanrank.report.summaries import summarise
 
-from .grids import grid
+from .grids import grid, record
 
 FLAGS = (
     "--headless",
@@ -83,3 +83,20 @@ def visit(browser):
     yield go
     for each in opened:
         each.context.close()
+
+
+@pytest.fixture
+def noted():
+    """Two data sets whose cells note the noise of their training labels."""
+    made = []
+    for dataset, factor in (("d1", 1.0), ("d2", 2.0)):
+        for rate in (0.0, 0.1, 0.2):
+            chosen = {
+                "train_dnoise": rate,
+                "train_pnoise": rate * factor,
+                "expected_pnoise": rate * factor + 0.01,
+            }
+            values = {"map": [0.8 - rate * factor, 0.8]}
+            noise = "uniform" if rate else "none"
+            made.append(record(dataset, 1, noise, rate, values=values, chosen=chosen if rate else {}))
+    return summarise(made, resamples=50, permutations=50)

@@ -92,23 +92,6 @@ def test_what_cannot_be_drawn_is_refused(summary, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture
-def noted():
-    """Two data sets whose cells note the noise of their training labels."""
-    made = []
-    for dataset, factor in (("d1", 1.0), ("d2", 2.0)):
-        for rate in (0.0, 0.1, 0.2):
-            chosen = {
-                "train_dnoise": rate,
-                "train_pnoise": rate * factor,
-                "expected_pnoise": rate * factor + 0.01,
-            }
-            values = {"map": [0.8 - rate * factor, 0.8]}
-            noise = "uniform" if rate else "none"
-            made.append(record(dataset, 1, noise, rate, values=values, chosen=chosen if rate else {}))
-    return summarise(made, resamples=50, permutations=50)
-
-
 @pytest.mark.parametrize("axis", ["pnoise", "dnoise"])
 def test_what_is_kept_is_drawn_at_the_panels_places(noted, axis):
     (panel,) = drawn = panels.kept_panels(noted, "map", axis)

@@ -172,7 +172,7 @@ def run_cell(text: str) -> bytes:
 
         try:
             return timed(_computed(json.loads(text)))
-        except Exception:
+        except Exception:  # of a method: the grid goes on, and the record holds the traceback
             return timed(Result("failed", error=traceback.format_exc()))
 
 

@@ -128,6 +128,7 @@ class BaseRanker(Estimator):
         self._fitted().save(path)
 
     def _fit(self, *args: Any, **options: Any) -> None:
+        """How a subclass trains: sets ``model_``."""
         raise NotImplementedError
 
     def _measure(self) -> str:
