@@ -48,7 +48,7 @@ def demo(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 means all.")] = -1,
     as_json: screen.Json = False,
 ) -> None:
-    """Show the whole job on made-up data whose truth is known.
+    """Show everything on synthetic data whose truth is known.
 
     A tenth of the labels of a data set of web-search shape is changed at random. The demo diagnoses the
     data, finds the wrong labels (with precision and recall, since they are known), cleans them, trains
