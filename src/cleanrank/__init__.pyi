@@ -7,13 +7,13 @@ from cleanrank.clicks.simulate import simulate_clicks as simulate_clicks
 from cleanrank.data.catalogue import list_datasets as list_datasets
 from cleanrank.data.catalogue import load_dataset as load_dataset
 from cleanrank.data.frames import from_frame as from_frame
-from cleanrank.data.frames import read_data as read_data
-from cleanrank.data.frames import write_data as write_data
 from cleanrank.data.letor import read_letor as read_letor
 from cleanrank.data.letor import write_letor as write_letor
 from cleanrank.data.split import folds as folds
 from cleanrank.data.split import split as split
 from cleanrank.data.synthetic import make_ranking as make_ranking
+from cleanrank.data.tables import read_data as read_data
+from cleanrank.data.tables import write_data as write_data
 from cleanrank.data.trec import read_qrels as read_qrels
 from cleanrank.data.trec import read_run as read_run
 from cleanrank.diagnosis.diagnose import diagnose as diagnose

@@ -103,7 +103,7 @@ def test_a_failed_write_leaves_nothing(toy, tmp_path, monkeypatch):
     def broken(data, path):
         raise OSError("disk full")
 
-    monkeypatch.setattr("cleanrank.data.frames.write_data", broken)
+    monkeypatch.setattr("cleanrank.data.tables.write_data", broken)
     with pytest.raises(OSError, match="disk full"):
         write_corruption(corrupt(toy, rate=0.3), tmp_path / "noisy.csv")
     assert not list(tmp_path.iterdir())

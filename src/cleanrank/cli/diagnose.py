@@ -31,7 +31,7 @@ def diagnose(
     as_json: screen.Json = False,
 ) -> None:
     """Report on one data set: balance, contradictions, how many label errors it bears, what to do."""
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.tables import read_data
     from cleanrank.diagnosis.diagnose import diagnose as diagnose_data
     from cleanrank.diagnosis.fragility import DEFAULT_PROFILES
 
@@ -85,7 +85,7 @@ def plan(
     as_json: screen.Json = False,
 ) -> None:
     """Compare ways to buy labels: grades, sampling, repeated judging, top-k pairs."""
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.tables import read_data
     from cleanrank.planning.plan import plan_labels, shape_of
 
     shares = None if proportions is None else screen.parse_numbers("--proportions", proportions, ":")

@@ -84,7 +84,7 @@ def find_issues(
     """
     from cleanrank.clicks.logs import clicks_from_log
     from cleanrank.data.files import refuse_overwriting
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.noise.corrupt import read_changed
     from cleanrank.rankers.configure import read_rows
@@ -195,7 +195,7 @@ def clean(
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import refuse_overwriting, written_whole
-    from cleanrank.data.frames import read_data, write_data
+    from cleanrank.data.tables import read_data, write_data
     from cleanrank.issues.table import read_issues
 
     audit = out.with_name(f"{out.name}.audit.json")

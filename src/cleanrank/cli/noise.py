@@ -46,7 +46,7 @@ def corrupt(
     (true and given grade of every row).
     """
     from cleanrank.data.files import refuse_overwriting
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.tables import read_data
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
@@ -118,8 +118,8 @@ def clicks(
     from cleanrank.clicks.logs import session_record, write_sessions
     from cleanrank.clicks.simulate import click_sessions
     from cleanrank.data.files import refuse_overwriting
-    from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
+    from cleanrank.data.tables import read_data
 
     refuse_overwriting(out, session_record(out), force=force)
     data = read_data(file)
@@ -184,8 +184,8 @@ def sample(
 ) -> None:
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
     from cleanrank.data.files import refuse_overwriting
-    from cleanrank.data.frames import read_data
     from cleanrank.data.scores import read_scores
+    from cleanrank.data.tables import read_data
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
@@ -218,7 +218,7 @@ def read(
     as_json: screen.Json = False,
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
-    from cleanrank.data.frames import read_data
+    from cleanrank.data.tables import read_data
     from cleanrank.noise.gold_sheet import read_sheet
 
     judged = read_data(data)

@@ -1,4 +1,4 @@
-"""Frames and files of tables: pandas, polars, pyarrow, CSV, Parquet; any data file by its suffix.
+"""Frames: tables of pandas, polars and pyarrow.
 
 All of them go through an Arrow table, which pandas and polars hand over without copying numbers. A missing
 feature becomes NaN; a missing label or query id is an error that names its row. Rows count from 0.
@@ -6,28 +6,20 @@ feature becomes NaN; a missing label or query id is an error that names its row.
 
 import contextlib
 import difflib
-import os
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
 
-from cleanrank.data.files import existing_file, first_bytes, written_whole
-from cleanrank.errors import BadFileError, InvalidInputError, MissingExtraError, UnknownNameError, invalid
+from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import one_of
 
-PathLike = str | os.PathLike[str]
 BLOCK_ROWS = 1024
-COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 KINDS = ("pandas", "polars", "arrow")
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
@@ -124,139 +116,6 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     return polars.from_arrow(table)
 
 
-def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **columns: Any) -> RankingData:
-    """Ranking data from a Parquet file; ``columns`` are the other arguments of ``from_frame``.
-
-    The columns gain, doc_id, weight and position are read as such when they exist and are not named.
-    """
-    file = existing_file(path)
-    try:
-        table = pyarrow.parquet.read_table(file, partitioning=None)
-    except (pa.ArrowException, OSError) as error:
-        raise BadFileError(f"{str(file)!r} cannot be read as Parquet: {_short(error)}.", str(file)) from error
-    return _from_file(table, file, label, qid, columns)
-
-
-def read_csv(
-    path: PathLike, *, label: str = "label", qid: str = "qid", delimiter: str | None = None, **columns: Any
-) -> RankingData:
-    """Ranking data from a CSV file with a header (.gz, .bz2 and .zst are unpacked; .tsv is cut at tabs).
-
-    Query ids in quotes stay strings. ``columns`` as in ``read_parquet``.
-    """
-    file = existing_file(path)
-    if delimiter is None:
-        delimiter = "\t" if ".tsv" in file.suffixes else ","
-    if len(delimiter) != 1:
-        raise invalid("delimiter", "must be one character", repr(delimiter))
-    header, first = _first_lines(file, delimiter)
-    quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
-    texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
-    if qid not in quoted:
-        texts.pop(qid, None)
-    options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
-        "convert_options": pyarrow.csv.ConvertOptions(column_types=texts),
-    }
-    try:
-        table = pyarrow.csv.read_csv(file, **options)
-    except (pa.ArrowException, OSError):
-        table = _read_csv_slowly(file, options)
-    if not table.num_rows:
-        words = "must hold at least one row below its header; it has none"
-        raise BadFileError(f"{str(file)!r} {words}.", str(file))
-    return _from_file(table, file, label, qid, columns)
-
-
-def _read_csv_slowly(file: Path, options: dict[str, Any]) -> Any:
-    """Reads with one thread, because only then does an error know its line."""
-    try:
-        return pyarrow.csv.read_csv(file, read_options=pyarrow.csv.ReadOptions(use_threads=False), **options)
-    except (pa.ArrowException, OSError) as error:
-        row = re.search(r"[Rr]ow #?(\d+)", str(error))
-        line = int(row.group(1)) if row else None
-        where = f"{str(file)!r}" + (f", line {line}," if line else "")
-        raise BadFileError(f"{where} cannot be read as CSV: {_short(error)}.", str(file), line) from error
-
-
-def write_parquet(data: RankingData, path: PathLike) -> None:
-    """Writes what ``to_frame`` gives as Parquet; query id type, names and float32 values are kept."""
-    with written_whole(path) as part:
-        pyarrow.parquet.write_table(_to_table(data), part)
-
-
-def write_csv(data: RankingData, path: PathLike) -> None:
-    """Writes what ``to_frame`` gives as CSV (.gz is packed); strings are quoted, numbers are not."""
-    if Path(path).suffix == ".xz":
-        raise invalid("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
-    codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(path).suffix)
-    with written_whole(path) as part, pa.output_stream(str(part), compression=codec) as stream:
-        pyarrow.csv.write_csv(_to_table(data), stream)
-
-
-def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
-    r"""Reads Parquet, CSV/TSV or LETOR, whichever the suffix or else the content says.
-
-    Args:
-        path: a file; or several LETOR files, whose rows follow each other.
-        options: for LETOR those of ``read_letor``; else ``label``, ``qid`` (columns of these names by
-            default), ``features``, ``gains``, ``doc_id``, ``weight`` and ``position`` as in ``from_frame``.
-
-    Returns:
-        The rows, grouped by query.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(f"{folder}/a.csv").write_text("qid,label,bm25\n1,2,0.5\n1,0,0.25\n")
-    ...     read_data(f"{folder}/a.csv")
-    RankingData(1 queries, 2 documents, 1 features (dense), grades {0: 1, 2: 1})
-    """
-    if isinstance(path, str | os.PathLike) and (kind := kind_of_file(path)) != "letor":
-        return (read_parquet if kind == "parquet" else read_csv)(path, **options)
-    from cleanrank.data.letor import read_letor
-
-    return read_letor(path, **options)
-
-
-def write_data(data: RankingData, path: PathLike) -> None:
-    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; .gz, .xz, .zst after it compress the text.
-
-    >>> import tempfile
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays([[0.5], [2.0]], [0, 1], qid=[7, 7])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_data(data, f"{folder}/small.csv")
-    ...     print(Path(f"{folder}/small.csv").read_text().strip())
-    "label","qid","feature_1"
-    0,7,0.5
-    1,7,2
-    """
-    suffix = next((s for s in reversed(Path(path).suffixes) if s not in COMPRESSED), "")
-    if suffix in (".parquet", ".pq"):
-        write_parquet(data, path)
-    elif suffix == ".csv":
-        write_csv(data, path)
-    else:
-        from cleanrank.data.letor import write_letor
-
-        write_letor(data, path)
-
-
-def kind_of_file(path: PathLike) -> str:
-    """What a file holds by its suffix or else its content: "parquet", "csv" or "letor"."""
-    file = existing_file(path)
-    suffixes = set(file.suffixes[-2:])
-    if suffixes & {".parquet", ".pq"}:
-        return "parquet"
-    if suffixes & {".csv", ".tsv"}:
-        return "csv"
-    start = first_bytes(file, 4096)
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    line = start.split(b"\n", 1)[0].split(b"#", 1)[0]
-    return "csv" if b"," in line and b":" not in line else "letor"
-
-
 def _table(df: Any, names: Sequence[str]) -> Any:
     """An Arrow table of ``df``; levels of a pandas index that are among ``names`` become columns."""
     if isinstance(df, pa.Table):
@@ -272,7 +131,7 @@ def _table(df: Any, names: Sequence[str]) -> Any:
             return pa.Table.from_pandas(df, preserve_index=False)
         except (pa.ArrowException, TypeError) as error:
             rule, remedy = "must hold values of one kind", "Convert or drop it first."
-            raise invalid("every column", rule, _short(error), remedy=remedy) from error
+            raise invalid("every column", rule, short_text(error), remedy=remedy) from error
     if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
         # A stream may hold a single column, which is no table.
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
@@ -375,7 +234,7 @@ def _strings(table: Any, name: str) -> Array:
         return np.asarray(column.cast(pa.large_string()).to_pylist(), dtype=str)
     except pa.ArrowException as error:
         subject = f"document ids (column {name!r})"
-        raise invalid(subject, "must be strings or numbers", _short(error)) from error
+        raise invalid(subject, "must be strings or numbers", short_text(error)) from error
 
 
 def _to_table(data: RankingData) -> Any:
@@ -400,35 +259,6 @@ def _qid_column(data: RankingData) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(data.query_ids)).cast(pa.string())
 
 
-def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, Any]) -> RankingData:
-    for argument in columns:
-        one_of("argument", argument, ("features", *OPTIONAL))
-    used = {label, qid, *(str(c) for c in columns.values() if isinstance(c, str))}
-    used |= set(columns.get("features") or ())
-    for role, name in OPTIONAL.items():
-        if role not in columns and name in table.column_names and name not in used:
-            columns[role] = name
-    try:
-        return from_frame(table, label=label, qid=qid, **columns)
-    except (InvalidInputError, UnknownNameError) as error:
-        raise BadFileError(f"{str(file)!r}: {error}", str(file)) from error
-
-
-def _first_lines(file: Path, delimiter: str) -> tuple[list[str], list[str]]:
-    """The header's names and the raw fields (quotes kept) of the first row."""
-    try:
-        with pa.input_stream(str(file)) as stream:
-            start = stream.read(1 << 20).decode("utf-8", errors="replace")
-    except (pa.ArrowException, OSError) as error:
-        raise BadFileError(f"{str(file)!r} cannot be unpacked: {_short(error)}.", str(file)) from error
-    cut = re.compile(rf'(?:^|{re.escape(delimiter)})("(?:[^"]|"")*"|[^{re.escape(delimiter)}]*)')
-    lines = [line for line in start.removeprefix("\ufeff").splitlines() if line.strip()][:2]
-    if not lines:
-        raise BadFileError(f"{str(file)!r} must have a header line; it is empty.", str(file))
-    fields = [[match.group(1) for match in cut.finditer(line)] for line in lines]
-    header = [name.strip('"').replace('""', '"') for name in fields[0]]
-    return header, fields[1] if len(fields) > 1 else []
-
-
-def _short(error: BaseException) -> str:
+def short_text(error: BaseException) -> str:
+    """The first line of what another library said, without its full stop."""
     return str(error).split("\n", 1)[0].rstrip(".")[:300]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cleanrank.data.files import existing_file, first_bytes, read_unpacked, written_whole
-from cleanrank.data.frames import kind_of_file, read_data
+from cleanrank.data.tables import kind_of_file, read_data
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import FloatArray, RankingData

@@ -131,7 +131,7 @@ def write_corruption(
         truth: "csv" or "parquet".
         force: overwrite existing files; the source is never overwritten.
     """
-    from cleanrank.data.frames import write_data
+    from cleanrank.data.tables import write_data
 
     out = Path(path)
     record_file, truth_file = side_files(out, truth)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.frames import kind_of_file, read_data
+from cleanrank.data.tables import kind_of_file, read_data
 from cleanrank.errors import invalid
 from cleanrank.rankers import RANKERS, load_ranker, make_ranker
 from cleanrank.rankers.base import widened
