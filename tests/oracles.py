@@ -25,7 +25,9 @@ def same_data(a, b):
             same = _same_sparse(left, right)
         elif left is None or right is None:
             same = left is right
-        elif each.name == "feature_names":
+        elif each.name == "extra":
+            same = left.keys() == right.keys() and all(np.array_equal(left[k], right[k]) for k in left)
+        elif each.name in ("feature_names", "categories"):
             same = left == right
         else:
             left, right = np.asarray(left), np.asarray(right)

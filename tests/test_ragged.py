@@ -20,7 +20,7 @@ from cleanrank.ragged import (
 
 ids = st.one_of(
     st.lists(st.integers(-3, 6), max_size=40),
-    st.lists(st.sampled_from(["a", "b", "aa", "", "é", "10", "9"]), max_size=40),
+    st.lists(st.sampled_from(["a", "b", "aa", " b", "é", "10", "9"]), max_size=40),
 )
 sizes = st.lists(st.integers(0, 6), max_size=10)
 
@@ -134,6 +134,8 @@ def test_negative_zero_and_infinite_scores_are_ranked():
         (np.array([1j, 2]), "dtype complex128"),
         (pd.Series(["a", pd.NA], dtype="string"), "got <NA> at row 1"),
         (np.array(["a", pd.NaT], dtype=object), "got NaT at row 1"),
+        (["a", "a", "", "b"], "qid must not be blank; got '' at row 2"),
+        (["b", "  ", "a"], "qid must not be blank; got '  ' at row 1"),
     ],
 )
 def test_ids_that_would_change_or_run_together_are_refused(qid, complaint):

@@ -1,5 +1,7 @@
+import copy
 import dataclasses
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -236,9 +238,50 @@ def test_new_labels_leave_the_old_data_alone_and_drop_old_gains():
         data.with_labels([1])
 
 
+def test_extra_columns_and_categories_stay_with_their_rows():
+    titles = np.array(["s", "t", None, "v", "w"], dtype=object)
+    X = np.array([[0.5, 0], [1, 1], [2, np.nan], [3, 1], [4, 0]])
+    data = ranking(
+        X=X, feature_names=("bm25", "site"), extra={"title": titles}, categories={"site": ["us", "uk"]}
+    )
+    titles[0] = "changed"
+    assert data.extra["title"].tolist() == ["s", "t", None, "v", "w"]
+    for other in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data), data.with_labels(data.y)):
+        assert other.extra["title"].tolist() == ["s", "t", None, "v", "w"]
+        assert other.categories == {"site": ("us", "uk")}
+    part = data.drop([0, 3])
+    assert part.extra["title"].tolist() == ["t", None, "w"]
+    assert part.categories == data.categories
+    with pytest.raises(TypeError):
+        data.extra["more"] = titles
+    with pytest.raises(ValueError, match="read-only"):
+        data.extra["title"][0] = "x"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            {"extra": {"title": ["a"]}},
+            "extra column 'title' must have one value per row of X (5); got shape (1,)",
+        ),
+        ({"extra": {"a": ["t"] * 5}}, "extra columns must not be named like a feature; got 'a'"),
+        ({"categories": {"site": ("us",)}}, "categories must belong to features by name; got 'site'"),
+        (
+            {"categories": {"a": ("us",)}},
+            "the categorical feature 'a' must hold codes from 0 to 0, or NaN; got 2.0",
+        ),
+    ],
+)
+def test_wrong_extra_columns_and_categories_are_refused(change, complaint):
+    X = np.array([[0, 1], [0, 1], [2, 1], [0, 1], [0, 1]])
+    with pytest.raises(InvalidInputError, match=re.escape(complaint)):
+        ranking(**{"X": X, "feature_names": ("a", "b"), **change})
+
+
 def test_same_data_sees_every_difference():
-    data = ranking(X=np.array([[np.nan, 1]] * 5, dtype=np.float32))
-    assert same_data(data, ranking(X=np.array([[np.nan, 1]] * 5, dtype=np.float32)))
+    data = ranking(X=np.array([[np.nan, 1]] * 5, dtype=np.float32), feature_names=("a", "b"))
+    assert same_data(data, ranking(X=np.array([[np.nan, 1]] * 5, dtype=np.float32), feature_names=("a", "b")))
     other = {
         "X": np.zeros((5, 2), dtype=np.float32),
         "y": [1, 1, 1, 1, 1],
@@ -250,6 +293,8 @@ def test_same_data_sees_every_difference():
         "weights": [1, 1, 1, 1, 1],
         "positions": None,
         "feature_names": ("x", "y"),
+        "extra": {"title": np.array(["t"] * 5)},
+        "categories": {"a": ("us", "uk")},
     }
     assert set(other) == {f.name for f in dataclasses.fields(RankingData)}
     for name, value in other.items():

@@ -4,6 +4,7 @@ Rows may come in any order; ``group_rows`` and ``from_arrays`` bring those of a 
 the stable order by descending score: ties keep the order of the rows.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ def from_arrays(
     weights: npt.ArrayLike | None = None,
     positions: npt.ArrayLike | None = None,
     feature_names: tuple[str, ...] | None = None,
+    extra: Mapping[str, npt.ArrayLike] | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
 ) -> RankingData:
     """Groups rows by query and checks them.
 
@@ -37,6 +40,8 @@ def from_arrays(
         weights: a weight >= 0 per row.
         positions: the rank (from 1) at which a row was shown.
         feature_names: one per column.
+        extra: name -> values per row, carried along but no feature.
+        categories: feature name -> its categories, whose codes (0, 1, ...; NaN for missing) X holds.
 
     Returns:
         The rows query by query, queries in order of appearance; ``row_ids`` say where they stood.
@@ -80,6 +85,8 @@ def from_arrays(
         weights=sort("weights", weights),
         positions=sort("positions", positions),
         feature_names=feature_names,
+        extra=None if not extra else {name: sort(f"extra column {name!r}", v) for name, v in extra.items()},
+        categories=None if not categories else {name: tuple(values) for name, values in categories.items()},
     )
 
 
@@ -121,6 +128,10 @@ def group_rows(qid: npt.ArrayLike) -> tuple[IntArray, IntArray, Array]:
     starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if n else np.zeros(0, np.int64)
     runs = ids[starts]
     unique, first, inverse = np.unique(runs, return_index=True, return_inverse=True)
+    blank = next((k for k, i in enumerate(unique.tolist()) if isinstance(i, str) and not i.strip()), None)
+    if blank is not None:
+        value, at = repr(str(unique[blank])), f"row {int(starts[first[blank]])}"
+        raise invalid("qid", "must not be blank", value, at=at, remedy="Drop such rows first.")
     if len(unique) == len(runs):
         return np.arange(n), np.append(starts, n).astype(np.int64), runs
     rank_of_id = np.empty(len(unique), dtype=np.int64)

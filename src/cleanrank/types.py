@@ -6,6 +6,7 @@ the rows ``indptr[q]:indptr[q + 1]``. ``y`` holds integer grades >= 0.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -44,6 +45,8 @@ class RankingData:
         weights: float32 >= 0 per row.
         positions: int32 per row, the rank (from 1) at which the document was shown; 0 if it was not.
         feature_names: one per column.
+        extra: name -> values per row, carried along but no feature (titles, addresses, dates).
+        categories: feature name -> its categories; X holds their codes (0, 1, ...), NaN where missing.
     """
 
     X: Features
@@ -56,6 +59,8 @@ class RankingData:
     weights: npt.NDArray[np.float32] | None = None
     positions: npt.NDArray[np.int32] | None = None
     feature_names: tuple[str, ...] | None = None
+    extra: Mapping[str, Array] | None = None
+    categories: Mapping[str, tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -83,6 +88,10 @@ class RankingData:
             if len(self.feature_names) != self.n_features:
                 rule = f"must name each of the {self.n_features} columns of X"
                 raise invalid("feature_names", rule, f"{len(self.feature_names)} names")
+        if self.extra is not None:
+            put(self, "extra", _extra(self.extra, self))
+        if self.categories is not None:
+            put(self, "categories", _categories(self.categories, self))
 
     @property
     def n_docs(self) -> int:
@@ -129,7 +138,8 @@ class RankingData:
         return self.n_docs
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, each.name) for each in fields(self))
+        values = (getattr(self, each.name) for each in fields(self))
+        return type(self), tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
     def __repr__(self) -> str:
         counts = np.bincount(np.minimum(self.y, 8), minlength=9)
@@ -158,6 +168,8 @@ class RankingData:
         kept = sizes > 0
         columns: dict[str, Any] = {name: getattr(self, name) for name in ("X", *PER_ROW)}
         changed = {name: column[keep] for name, column in columns.items() if column is not None}
+        if self.extra is not None:
+            changed["extra"] = {name: column[keep] for name, column in self.extra.items()}
         indptr = np.concatenate(([0], np.cumsum(sizes[kept])))
         return replace(self, indptr=indptr, query_ids=self.query_ids[kept], **changed)
 
@@ -310,6 +322,32 @@ def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
             rule, remedy = f"must be at most {most}", ""
         raise invalid("labels", rule, value, at=at, remedy=remedy)
     return np.ascontiguousarray(y, dtype=np.int32)
+
+
+def _extra(columns: Mapping[str, npt.ArrayLike], data: RankingData) -> Mapping[str, Array]:
+    extra = {str(name): np.asarray(column) for name, column in columns.items()}
+    for name, column in extra.items():
+        if column.shape != (data.n_docs,):
+            rule = f"must have one value per row of X ({data.n_docs})"
+            raise invalid(f"extra column {name!r}", rule, f"shape {column.shape}")
+        if name in (data.feature_names or ()):
+            raise invalid("extra columns", "must not be named like a feature", repr(name))
+    return MappingProxyType({name: _owned(column) for name, column in extra.items()})
+
+
+def _categories(categories: Mapping[str, Sequence[Any]], data: RankingData) -> Mapping[str, tuple[Any, ...]]:
+    names = data.feature_names or ()
+    for name, values in categories.items():
+        if name not in names:
+            raise invalid("categories", "must belong to features by name", repr(name))
+        column: Any = data.X[:, [names.index(name)]]
+        codes = np.asarray(column if isinstance(column, np.ndarray) else column.toarray())[:, 0]
+        bad = ~(np.isnan(codes) | ((codes >= 0) & (codes < len(values)) & (codes == np.floor(codes))))
+        if bad.any():
+            row = int(np.argmax(bad))
+            rule = f"must hold codes from 0 to {len(values) - 1}, or NaN"
+            raise invalid(f"the categorical feature {name!r}", rule, codes[row], at=data.place(row))
+    return MappingProxyType({str(name): tuple(values) for name, values in categories.items()})
 
 
 def _as_mask(name: str, choice: RowChoice, n: int) -> npt.NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.frames import from_frame, to_frame
+from cleanrank.data.tables import read_parquet, write_parquet
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from tests.oracles import same_data
 
@@ -78,7 +79,8 @@ def test_polars_and_pandas_types_that_are_numbers_in_disguise_are_read():
     )
     data = from_frame(table, label="label", qid="qid")
     assert data.y.tolist() == [1, 0]
-    expected = [[1, 1.25, 0.5, 3.5, np.nan, -3], [np.nan, np.nan, 2, 4.5, np.nan, 200]]
+    expected = [[1, 1.25, 0.5, 0, np.nan, -3], [np.nan, np.nan, 2, 1, np.nan, 200]]
+    assert data.categories == {"category": (3.5, 4.5)}
     np.testing.assert_array_equal(data.X, np.array(expected, dtype=np.float32))
     categories = pd.DataFrame({"y": [0, 1], "q": pd.Categorical(["u", "v"]), "f": [1.0, 2.0]})
     assert from_frame(categories, label="y", qid="q").query_ids.tolist() == ["u", "v"]
@@ -86,26 +88,87 @@ def test_polars_and_pandas_types_that_are_numbers_in_disguise_are_read():
     assert from_frame(levels, label="y", qid="q").query_ids.tolist() == ["u", "v"]
 
 
-@pytest.mark.parametrize(
-    ("column", "found"),
-    [
-        (["1.5", "2", "three", "4"], "column 'odd' must hold numbers; got 'three' at row 2"),
-        ([datetime.date(2020, 1, 1)] * 4, "column 'odd' must hold numbers; got type date32"),
-        ([[1.0], [2.0], [3.0], [4.0]], "column 'odd' must hold numbers; got type list"),
-    ],
-)
-def test_other_columns_are_refused_by_name_with_the_remedy(column, found):
-    table = pa.table({**COLUMNS, "odd": column})
+@pytest.mark.parametrize("kind", FRAMES)
+def test_columns_that_are_no_features_are_carried_along(kind):
+    days = [datetime.date(2020, 1, day) for day in (1, 2, 3, 4)]
+    frame = FRAMES[kind]({**COLUMNS, "title": ["t1", None, "t3", "t4"], "day": days})
+    data = from_frame(frame, label="grade", qid="q", doc_id="doc")
+    assert data.feature_names == ("x", "n")
+    assert data.extra["title"].tolist() == ["t1", "t3", None, "t4"]
+    assert [str(day)[:10] for day in data.extra["day"]] == [str(days[row]) for row in (0, 2, 1, 3)]
+    back = to_frame(data.drop([0]), "arrow")
+    assert back.column_names == ["label", "qid", "doc_id", "x", "n", "title", "day"]
+    assert back["title"].to_pylist() == ["t3", None, "t4"]
+    chosen = from_frame(frame, label="grade", qid="q", features=["n"])
+    assert chosen.feature_names == ("n",)
+    assert list(chosen.extra) == ["x", "doc", "title", "day"]
+    assert chosen.extra["x"].tolist() == [0.5, -2.0, 1.5, 3.25]
+
+
+def test_a_typing_error_in_a_column_of_numbers_is_no_text():
+    table = pa.table({**COLUMNS, "odd": ["1.5", "2", "three", None]})
     with pytest.raises(InvalidInputError) as caught:
         from_frame(table, label="grade", qid="q", doc_id="doc")
-    assert found in str(caught.value)
+    assert "column 'odd' must hold numbers; got 'three' at row 2" in str(caught.value)
     assert "features=[...]" in str(caught.value)
+    codes = pa.table({**COLUMNS, "zip": ["01", "02", "03", "04"]})
+    assert from_frame(codes, label="grade", qid="q").extra["zip"].tolist() == ["01", "03", "02", "04"]
+    with pytest.raises(InvalidInputError, match="column 'zip' must hold numbers; got '01' at row 0"):
+        from_frame(codes, label="grade", qid="q", features=["x", "zip"])
 
 
-def test_categories_of_words_are_refused():
-    frame = pd.DataFrame({**COLUMNS, "site": pd.Categorical(["a", "b", "a", "b"])})
-    with pytest.raises(InvalidInputError, match="column 'site' must hold numbers; got 'a' at row 0"):
-        from_frame(frame, label="grade", qid="q", doc_id="doc")
+@pytest.mark.parametrize("kind", FRAMES)
+def test_categories_become_codes(kind, tmp_path):
+    values = ["us", "uk", None, "us"]
+    site = {
+        "pandas": pd.Categorical(values, categories=["uk", "us", "unused"]),
+        "polars": pl.Series(values, dtype=pl.Categorical),
+        "arrow": pa.array(values).dictionary_encode(),
+    }[kind]
+    data = from_frame(FRAMES[kind]({**COLUMNS, "site": site}), label="grade", qid="q", doc_id="doc")
+    assert data.feature_names == ("x", "n", "site")
+    codes, known = data.X[:, 2], data.categories["site"]
+    assert [None if np.isnan(code) else known[int(code)] for code in codes] == ["us", None, "uk", "us"]
+    write_parquet(data, tmp_path / "a.parquet")
+    again = read_parquet(tmp_path / "a.parquet")
+    assert again.categories == data.categories
+    np.testing.assert_array_equal(again.X, data.X)
+    assert to_frame(data)["site"].dtype == "category"
+    assert to_frame(data, "polars")["site"].to_list() == ["us", None, "uk", "us"]
+
+
+def test_categories_of_several_chunks_and_with_a_null_among_them_are_unified():
+    chunks = [pa.array(["b", "a"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
+    data = from_frame(pa.table({**COLUMNS, "site": pa.chunked_array(chunks)}), label="grade", qid="q")
+    known = data.categories["site"]
+    assert [known[int(code)] for code in data.X[:, 2]] == ["b", "c", "a", "a"]
+    holes = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None]), pa.array(["a", None, "b"]))
+    data = from_frame(pa.table({**COLUMNS, "site": holes}), label="grade", qid="q")
+    assert data.categories["site"] == ("a", "b")
+    np.testing.assert_array_equal(data.X[:, 2], np.float32([0, 1, np.nan, np.nan]))
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_a_saved_pandas_index_is_no_feature(name):
+    frame = pd.DataFrame({name: [10, 12, 5, 7], **COLUMNS})
+    with pytest.warns(UserWarning, match="numbers the rows, as a saved pandas index does"):
+        data = from_frame(frame, label="grade", qid="q", doc_id="doc")
+    assert data.feature_names == ("x", "n")
+    assert data.extra is None
+    repeated = frame.assign(**{name: [1, 1, 2, 2]})
+    assert from_frame(repeated, label="grade", qid="q", doc_id="doc").feature_names == (name, "x", "n")
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_infinite_features_are_refused_as_in_letor_files(kind):
+    with pytest.raises(InvalidInputError, match="column 'x' must be finite or missing; got -inf at row 2"):
+        from_frame(FRAMES[kind]({**COLUMNS, "x": [1.0, None, -np.inf, 2.0]}), label="grade", qid="q")
+
+
+def test_the_usual_names_of_columns_need_not_be_said():
+    frame = pd.DataFrame({"label": [1, 0], "qid": [7, 7], "doc_id": ["a", "b"], "x": [0.5, 1.0]})
+    data = from_frame(frame)
+    assert (data.y.tolist(), data.query_ids.tolist(), data.doc_ids.tolist()) == ([1, 0], [7], ["a", "b"])
 
 
 def test_a_wrong_column_name_lists_the_columns_and_the_closest():

@@ -135,3 +135,48 @@ def test_a_packing_that_is_not_known_is_refused(tmp_path):
     (tmp_path / "b.csv").write_text("label;;qid\n")
     with pytest.raises(InvalidInputError, match="one character"):
         read_csv(tmp_path / "b.csv", delimiter=";;")
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["007", "7", "7"], ["007", "7"]),
+        (["+7", "7", "7"], ["+7", "7"]),
+        (["7", "7", "-12"], [7, -12]),
+        (["7.0", "8.0", "7.0"], [7, 8]),
+        (["7.0", "7", "7"], ["7.0", "7"]),
+        (["0", "00", "0"], ["0", "00"]),
+        (["1e3", "1000", "a"], ["1e3", "1000", "a"]),
+        (["12345678901234567890", "1", "1"], ["12345678901234567890", "1"]),
+        (['"7"', '"8"', '"7"'], ["7", "8"]),
+    ],
+)
+def test_query_ids_of_csv_files_stay_apart(tmp_path, ids, expected):
+    file = tmp_path / "a.csv"
+    file.write_text("label,qid,x\n" + "".join(f"{k},{i},0.5\n" for k, i in enumerate(ids)))
+    assert read_csv(file).query_ids.tolist() == expected
+
+
+@pytest.mark.parametrize("blank", ["", "  ", '""'])
+def test_blank_query_ids_of_csv_files_are_refused(tmp_path, blank):
+    file = tmp_path / "a.csv"
+    file.write_text(f"label,qid,x\n0,a,1\n1,{blank},2\n")
+    with pytest.raises(BadFileError, match=r"qid must not be blank; got '\s*' at row 1"):
+        read_csv(file)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "1e400"])
+def test_infinite_features_of_csv_files_are_refused(tmp_path, value):
+    file = tmp_path / "a.csv"
+    file.write_text(f"label,qid,x\n0,a,1\n1,a,{value}\n")
+    with pytest.raises(BadFileError, match=r"column 'x' must be finite or missing; got -?inf at row 1"):
+        read_csv(file)
+
+
+def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"label": [0, 1, 0], "qid": [1, 1, 2], "x": [0.5, 1, 2], "title": ["a", "b", "c"]})
+    frame.iloc[[2, 0, 1]].to_csv(tmp_path / "a.csv")
+    with pytest.warns(UserWarning, match="the column '' numbers the rows"):
+        data = read_csv(tmp_path / "a.csv")
+    assert data.feature_names == ("x",)
+    assert data.extra["title"].tolist() == ["c", "a", "b"]

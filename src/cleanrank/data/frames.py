@@ -6,6 +6,7 @@ feature becomes NaN; a missing label or query id is an error that names its row.
 
 import contextlib
 import difflib
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
+from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import one_of
@@ -22,14 +23,16 @@ from cleanrank.validation import one_of
 BLOCK_ROWS = 1024
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 KINDS = ("pandas", "polars", "arrow")
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+FEATURE_REMEDY = "Convert it first, or leave it out with features=[...]: other columns are carried along."
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def from_frame(
     df: Any,
     *,
-    label: str,
-    qid: str,
+    label: str = "label",
+    qid: str = "qid",
     features: Sequence[str] | None = None,
     gains: str | None = None,
     doc_id: str | None = None,
@@ -42,11 +45,15 @@ def from_frame(
         df: one row per document, in any order.
         label: the column of grades.
         qid: the column of query ids, whole numbers or strings.
-        features: the columns of features; all that are not named otherwise when not given.
+        features: the columns of features; when not given, all columns of numbers and of categories that are
+            not named otherwise, without a pandas index that was saved as a column.
         gains: the column of real-valued gains.
-        doc_id: the column of document ids.
+        doc_id: the column of document ids; ``doc_id`` if there is one and it is not named otherwise.
         weight: the column of row weights.
         position: the column of shown ranks (from 1).
+
+    Columns that are no features (text, dates) are carried along in ``extra``. A category becomes its code in
+    X, and ``categories`` has its values.
 
     Returns:
         The rows, grouped by query.
@@ -64,34 +71,49 @@ def from_frame(
     roles = {role: str(name) for role, name in named.items() if name is not None}
     table = _table(df, [*roles.values(), *(features or ())])
     names = table.column_names
+    if "doc_id" in names and "doc_id" not in roles and "doc_id" not in {*roles.values(), *(features or ())}:
+        roles["doc_id"] = "doc_id"
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise invalid("columns", "must have different names", f"{twice!r} twice")
     for role, name in roles.items():
         _existing_column(names, name, f"{role}=")
-    if features is None:
-        features = [name for name in names if name not in roles.values()]
-    else:
-        features = [_existing_column(names, str(name), "features=") for name in features]
 
     def numbers(role: str) -> Array | None:
         return _numbers(table, roles[role]) if role in roles else None
 
     _refuse_null(table.column(roles["label"]), roles["label"], "labels")
     return from_arrays(
-        _matrix(table, features),
-        _numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."),
+        y=_numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."),
         qid=_ids(table, roles["qid"]),
         gains=numbers("gains"),
         doc_ids=_strings(table, roles["doc_id"]) if "doc_id" in roles else None,
         weights=numbers("weight"),
         positions=numbers("position"),
-        feature_names=tuple(features),
+        **feature_columns(table.drop_columns(list(set(roles.values()))), features),
     )
 
 
+def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str, Any]:
+    """X, feature_names, extra and categories, as ``from_arrays`` takes them, of a frame of features."""
+    table = _table(df, features or ())
+    names = table.column_names
+    if features is None:
+        index = next((name for name in names if name in INDEX_NAMES and _counts(table.column(name))), None)
+        if index is not None:
+            names = [name for name in names if name != index]
+            words = f"the column {index!r} numbers the rows, as a saved pandas index does: it is left out"
+            warnings.warn(f"{words}. Name it in features=[...] to use it.", stacklevel=3)
+        used = [name for name in names if _is_feature(table.column(name), name)]
+    else:
+        used = [_existing_column(names, str(name), "features=") for name in features]
+    X, categories = _matrix(table, used)
+    extra = {name: _objects(table.column(name)) for name in names if name not in used}
+    return {"X": X, "feature_names": tuple(used), "extra": extra, "categories": categories}
+
+
 def to_frame(data: RankingData, kind: str = "pandas") -> Any:
-    """One row per document: label, qid, what else there is (gain, doc_id, weight, position), features.
+    """One row per document: label, qid, gain, doc_id, weight, position (where there are), features, extra.
 
     Args:
         data: the data; rows come query by query.
@@ -174,12 +196,7 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
     """A column as NumPy numbers, without a copy where there are no nulls; null becomes NaN."""
     column = _plain(table.column(name))
     if not _is_number(column.type):
-        value, at = f"type {column.type}", ""
-        if _is_text(column.type):
-            bad = pc.invert(pc.fill_null(pc.match_substring_regex(column, NUMBER), True))
-            row = max(int(pc.index(bad, True).as_py()), 0)
-            value, at = f"{column[row].as_py()!r}", f"row {row}"
-        raise invalid(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
+        raise _no_number(column, name, remedy)
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     elif not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
@@ -187,10 +204,57 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
     return np.asarray(column.to_numpy())
 
 
-def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
+def _no_number(column: Any, name: str, remedy: str) -> InvalidInputError:
+    value, at = f"type {column.type}", ""
+    if _is_text(column.type):
+        bad = pc.invert(pc.fill_null(pc.match_substring_regex(column, NUMBER), True))
+        row = max(int(pc.index(bad, True).as_py()), 0)
+        value, at = f"{column[row].as_py()!r}", f"row {row}"
+    return invalid(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
+
+
+def _is_feature(column: Any, name: str) -> bool:
+    """Whether a column holds numbers or categories; text that is mostly numbers is refused as an error."""
+    if _is_text(column.type) and len(column):
+        is_number = pc.match_substring_regex(column.cast(pa.large_string()), NUMBER)
+        if 0.5 < (pc.mean(is_number).as_py() or 0.0) < 1:
+            raise _no_number(column, name, FEATURE_REMEDY)
+    return _is_number(column.type) or pa.types.is_dictionary(column.type)
+
+
+def _counts(column: Any) -> bool:
+    """Whether a column holds whole numbers that differ from row to row, as an index does."""
+    whole = pa.types.is_integer(column.type) and not column.null_count
+    return bool(whole) and pc.count_distinct(column).as_py() == len(column)
+
+
+def _objects(column: Any) -> Array:
+    """A column that is carried along: dates and numbers as such, everything else as objects."""
+    values = np.asarray(_plain(column).to_numpy())
+    return values.astype(object) if values.dtype.kind in "US" else values
+
+
+def _codes(column: Any) -> tuple[Array, tuple[Any, ...]]:
+    """The codes of a column of categories, NaN where missing, and the categories."""
+    coded = pa.chunked_array(column.unify_dictionaries().chunks, type=column.type).combine_chunks()
+    values = coded.dictionary.to_pylist()
+    kept = [value for value in values if value is not None]
+    codes = np.asarray(coded.indices.to_numpy(zero_copy_only=False), dtype=np.float64)
+    if len(kept) < len(values):
+        new = np.array([np.nan if value is None else kept.index(value) for value in values])
+        codes = np.where(np.isnan(codes), np.nan, new[np.nan_to_num(codes).astype(np.int64)])
+    return codes, tuple(kept)
+
+
+def _matrix(table: Any, names: Sequence[str]) -> tuple[npt.NDArray[np.float32], dict[str, tuple[Any, ...]]]:
     """The features, filled block by block of rows so that the writes stay in the processor's cache."""
-    remedy = "Encode it as numbers first or leave it out with features=[...]."
-    columns = [_numbers(table, name, remedy) for name in names]
+    columns, categories = [], {}
+    for name in names:
+        if pa.types.is_dictionary(table.column(name).type):
+            codes, categories[name] = _codes(table.column(name))
+            columns.append(codes)
+        else:
+            columns.append(_numbers(table, name, FEATURE_REMEDY))
     X = np.empty((table.num_rows, len(names)), dtype=np.float32)
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
@@ -204,7 +268,14 @@ def _matrix(table: Any, names: Sequence[str]) -> npt.NDArray[np.float32]:
                 value, at = column[start + row], f"row {start + row}"
                 name, rule = f"column {names[j]!r}", "must fit into float32"
                 raise invalid(name, rule, value, at=at, remedy="Rescale it.") from None
-    return X
+        infinite = np.isinf(block)
+        if infinite.any():
+            row, j = np.argwhere(infinite)[0]
+            name, remedy = f"column {names[j]!r}", "Replace it by a number, or by nan for missing."
+            raise invalid(
+                name, "must be finite or missing", block[row, j], at=f"row {start + row}", remedy=remedy
+            )
+    return X, categories
 
 
 def _refuse_null(column: Any, name: str, what: str) -> None:
@@ -245,11 +316,25 @@ def _to_table(data: RankingData) -> Any:
     for name, values in zip(OPTIONAL.values(), optional, strict=True):
         if values is not None:
             columns[name] = pa.array(values)
-    clash = next((name for name in names if name in columns), None)
+    extra, categories = data.extra or {}, data.categories or {}
+    clash = next((name for name in (*names, *extra) if name in columns), None)
     if clash is not None:
-        raise invalid("feature_names", "must differ from the other columns", clash, remedy="Rename it first.")
-    features = [pa.array(np.ascontiguousarray(X[:, j])) for j in range(data.n_features)]
-    return pa.table([*columns.values(), *features], names=[*columns, *names])
+        subject = "names of features and extra columns"
+        raise invalid(subject, "must differ from the other columns", repr(clash), remedy="Rename it first.")
+    for j, name in enumerate(names):
+        values = np.ascontiguousarray(X[:, j])
+        columns[name] = pa.array(values)
+        if name in categories:
+            codes = pa.array(values, mask=np.isnan(values)).cast(pa.int32())
+            columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(categories[name]))
+    for name, values in extra.items():
+        try:
+            columns[name] = pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError) as error:
+            raise invalid(
+                f"extra column {name!r}", "must hold values of one kind", short_text(error)
+            ) from error
+    return pa.table(columns)
 
 
 def _qid_column(data: RankingData) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -20,6 +21,8 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 PathLike = str | os.PathLike[str]
+# Whole numbers in their one usual spelling; as a column of floats, pandas writes 7 as 7.0.
+WHOLE_IDS = (r"^(0|-?[1-9][0-9]{0,17})$", r"^(0|-?[1-9][0-9]{0,14})[.]0$")
 COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
 
 
@@ -91,7 +94,8 @@ def read_csv(
 ) -> RankingData:
     """Ranking data from a CSV file with a header (.gz, .bz2 and .zst are unpacked; .tsv is cut at tabs).
 
-    Query ids in quotes stay strings. ``columns`` as in ``read_parquet``.
+    Query ids are whole numbers if all are written as such (7, not 007 or +7) and not in quotes, else
+    strings. ``columns`` as in ``read_parquet``.
     """
     file = existing_file(path)
     if delimiter is None:
@@ -101,8 +105,6 @@ def read_csv(
     header, first = _first_lines(file, delimiter)
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
-    if qid not in quoted:
-        texts.pop(qid, None)
     options = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(column_types=texts),
@@ -114,7 +116,19 @@ def read_csv(
     if not table.num_rows:
         words = "must hold at least one row below its header; it has none"
         raise BadFileError(f"{str(file)!r} {words}.", str(file))
+    if qid in texts and qid not in quoted:
+        place = table.column_names.index(qid)
+        table = table.set_column(place, qid, _plain_ids(table.column(qid)))
     return _from_file(table, file, label, qid, columns)
+
+
+def _plain_ids(column: Any) -> Any:
+    """Ids as whole numbers if that loses nothing of how they are written, else as they are."""
+    ids = column.combine_chunks().dictionary_encode().dictionary
+    for whole in WHOLE_IDS:
+        if pc.all(pc.match_substring_regex(ids, whole)).as_py():
+            return column.cast(pa.float64()).cast(pa.int64()) if "." in whole else column.cast(pa.int64())
+    return column
 
 
 def _read_csv_slowly(file: Path, options: dict[str, Any]) -> Any:

@@ -1,0 +1,123 @@
+"""What a caller passes as data: a RankingData, a frame, or arrays; and scores in the order of either."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import InvalidInputError, invalid
+from cleanrank.ragged import from_arrays
+from cleanrank.types import Array, RankingData
+from cleanrank.validation import one_of
+
+RULE = "must be a RankingData, a frame with the columns label= and qid=, or X with y= and qid= or group="
+ORDERS = ("input", "data")
+
+
+def as_data(
+    data: Any,
+    y: Any = None,
+    *,
+    label: str | None = None,
+    qid: Any = None,
+    group: Any = None,
+    features: Sequence[str] | None = None,
+) -> RankingData:
+    """Ranking data from whatever a caller has.
+
+    Args:
+        data: a RankingData; or a frame (pandas, polars, pyarrow) with a column of grades and one of query
+            ids; or the features X of every row.
+        y: with X, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given); with X, the query of every row.
+        group: with X, instead of ``qid``: documents per query, as in LightGBM.
+        features: with a frame, its columns of features.
+
+    Returns:
+        The rows, grouped by query; a RankingData as it is.
+
+    >>> as_data([[0.5], [1.0]], [0, 1], qid=["a", "a"])
+    RankingData(1 queries, 2 documents, 1 features (dense), grades {0: 1, 1: 1})
+    """
+    settings = {"y": y, "label": label, "qid": qid, "group": group, "features": features}
+    named = [name for name, value in settings.items() if value is not None]
+    if isinstance(data, RankingData):
+        if named:
+            words = "go with a frame or X; a RankingData has its own"
+            raise invalid(" and ".join(f"{name}=" for name in named), words)
+        return data
+    if is_frame(data):
+        from cleanrank.data.frames import feature_columns, from_frame
+
+        if y is None and group is None and (qid is None or isinstance(qid, str)):
+            return from_frame(data, label=label or "label", qid=qid or "qid", features=features)
+        if y is None or label is not None or isinstance(qid, str):
+            rule = "must name its columns (label=, qid=) or come with arrays (y=, and qid= or group=)"
+            raise invalid("a frame", rule, " and ".join(f"{name}=" for name in named))
+        return from_arrays(y=y, qid=qid, group=group, **feature_columns(data, features))
+    if y is None or label is not None or not _is_matrix(data):
+        raise wrong_data(data)
+    return from_arrays(data, y, qid=qid, group=group)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a table of named columns, as of pandas, polars or pyarrow."""
+    return any(hasattr(value, name) for name in ("columns", "column_names")) and not isinstance(value, type)
+
+
+def wrong_data(value: Any, argument: str = "data") -> InvalidInputError:
+    """The error of a value that stands where data belong, with the call that was probably meant."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        return invalid(argument, RULE, f"{path!r}", remedy=f"Read a file first: cr.read_data({path!r}).")
+    if isinstance(getattr(value, "data", None), RankingData):
+        kind = type(value).__name__
+        return invalid(argument, RULE, f"a {kind}", remedy=f"The data of a {kind} are its .data.")
+    if type(value).__name__ == "LabelIssues":
+        return invalid(argument, RULE, "a LabelIssues", remedy="The data come first: cr.clean(data, issues).")
+    if _is_matrix(value):
+        remedy = "Give the grades and the query of every row too: X, y, qid=..."
+        return invalid(argument, RULE, f"an array of shape {np.shape(value)}", remedy=remedy)
+    remedy = "Make one with cr.read_data, cr.from_frame or cr.from_arrays."
+    return invalid(argument, RULE, "None" if value is None else f"a {type(value).__name__}", remedy=remedy)
+
+
+def _is_matrix(value: Any) -> bool:
+    if hasattr(value, "tocsr"):
+        return True
+    return isinstance(value, list | tuple) or (hasattr(value, "__array__") and not np.isscalar(value))
+
+
+def scores_by_row(scores: npt.ArrayLike, data: RankingData, order: str | None = None) -> npt.ArrayLike:
+    """Scores in the order of the rows of ``data``.
+
+    Args:
+        scores: one per row.
+        data: what they belong to.
+        order: "data" for scores of ``data.X``, row by row; "input" for scores of the rows as they stood in
+            the input, before those of a query were brought together; None where both are the same.
+
+    >>> data = from_arrays([[0.5], [1.0], [1.5]], [0, 1, 2], qid=["b", "a", "b"])
+    >>> scores_by_row([1.0, 2.0, 3.0], data, order="input").tolist()
+    [1.0, 3.0, 2.0]
+    """
+    if order is not None:
+        one_of("order", order, ORDERS)
+    if order == "data" or bool((data.row_ids[1:] > data.row_ids[:-1]).all()):
+        return scores
+    if order is None:
+        place = int(np.argmax(data.row_ids[1:] < data.row_ids[:-1])) + 1
+        rows = f"row {place} of data is row {int(data.row_ids[place])} of the input"
+        remedy = (
+            "Say order='input' if they are in the order of the input (as predict gives them for your frame), "
+            "order='data' if in that of data.X."
+        )
+        rule = "must say their order, because the rows of data were brought together by query"
+        raise invalid("scores", f"{rule} ({rows})", remedy=remedy)
+    values: Array = np.asarray(scores)
+    if values.shape[:1] != (data.n_docs,):
+        return values
+    return values[np.argsort(np.argsort(data.row_ids))]
