@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cleanrank.data.files import write_frame, written_whole
+from cleanrank.data.files import FRAMES, written_whole
+from cleanrank.data.spreadsheet import write_frame
 from cleanrank.errors import invalid
 from cleanrank.issues.table import BoolArray, LabelIssues, expected_gains
 from cleanrank.types import Array, FloatArray, RankingData
@@ -112,8 +113,8 @@ class Cleaned:
         }
 
     def save_audit(self, path: str | Path) -> None:
-        """Writes the audit trail: JSON with a summary, or its rows alone as .parquet or .csv."""
-        if str(path).endswith((".parquet", ".csv")):
+        """Writes the audit trail: JSON with a summary, or its rows alone as .csv, .tsv, .xlsx or .parquet."""
+        if str(path).lower().endswith(FRAMES):
             write_frame(self.removed, path)
             return
         with written_whole(path) as part:

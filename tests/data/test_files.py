@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.files import DATA, FRAMES, PAGES, SCORES, check_outputs, existing_file, written_whole
 from cleanrank.errors import InvalidInputError, MissingDataError
 
 
@@ -56,3 +56,48 @@ def test_a_folder_is_not_overwritten(tmp_path):
     for folder in (tmp_path, Path(".")):
         with pytest.raises(InvalidInputError, match="is a folder"), written_whole(folder):
             pass
+
+
+def test_outputs_are_checked_before_the_work(tmp_path, monkeypatch):
+    data, out = tmp_path / "data.csv", tmp_path / "new.csv"
+    data.write_text("a")
+    (tmp_path / "link.csv").symlink_to(data)
+    (tmp_path / "hard.csv").hardlink_to(data)
+    check_outputs(out, None, inputs=[data, None, tmp_path / "absent"], suffixes=FRAMES)
+    refused = {
+        "must not exist yet": [data],
+        "folder .*nowhere.* does not exist": [tmp_path / "nowhere" / "a.csv"],
+        "is a folder": [tmp_path],
+        "different files": [out, tmp_path / "new.csv"],
+        "must be a file": [Path("/dev/null")],
+    }
+    for message, paths in refused.items():
+        with pytest.raises((InvalidInputError, MissingDataError), match=message):
+            check_outputs(*paths)
+    check_outputs(data, force=True)
+    for name in ("data.csv", "link.csv", "hard.csv", "../" + tmp_path.name + "/data.csv"):
+        with pytest.raises(InvalidInputError, match="must differ from every input"):
+            check_outputs(tmp_path / name, inputs=[tmp_path / "other", data], force=True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(InvalidInputError, match="must be writable"):
+        check_outputs(out)
+
+
+@pytest.mark.parametrize(
+    ("name", "suffixes", "allowed"),
+    [
+        ("a.csv", FRAMES, True), ("a.XLSX", FRAMES, True), ("a.txt", FRAMES, False),
+        ("a.csv.gz", FRAMES, False),
+        ("a", DATA, True), ("a.fold1", DATA, True), ("a.csv.gz", DATA, True), ("a.txt.zst", DATA, True),
+        ("a.xlsx", DATA, False), ("a.json", DATA, False), ("a.xlsx.gz", DATA, False),
+        ("a.npy", SCORES, True), ("a.txt", SCORES, True), ("a.parquet", SCORES, False),
+        ("a.gz", SCORES, False),
+        ("a.html", PAGES, True), ("a.txt", PAGES, False),
+    ],
+)  # fmt: skip
+def test_a_suffix_says_what_is_written(tmp_path, name, suffixes, allowed):
+    if allowed:
+        check_outputs(tmp_path / name, suffixes=suffixes)
+        return
+    with pytest.raises(InvalidInputError, match=rf"output must be .*; got .*{name}'. Change its ending"):
+        check_outputs(tmp_path / name, suffixes=suffixes)

@@ -56,7 +56,7 @@ def evaluate(
     as_json: screen.Json = False,
 ) -> None:
     """Measure a ranking, with intervals and the convention of every number."""
-    from cleanrank.data.files import write_frame
+    from cleanrank.data.spreadsheet import write_frame
     from cleanrank.metrics.evaluation import evaluate as evaluate_scores
     from cleanrank.metrics.noisy_labels import corrected
     from cleanrank.noise.profiles import read_noise

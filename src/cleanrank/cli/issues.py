@@ -83,7 +83,7 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.noise.corrupt import read_changed
@@ -91,7 +91,7 @@ def find_issues(
     from cleanrank.rankers.trees import TreeModel
 
     known = options_of(one_of("detector", method, DETECTORS))
-    refuse_overwriting(out, *([] if picture is None else [picture]), force=force)
+    check_outputs(out, *([] if picture is None else [picture]), force=force)
     if picture is not None and (model is None or method != "sour"):
         raise invalid("--picture", "goes with --method sour and a saved model (--model)", str(picture))
     if model is not None and "model" not in known:
@@ -194,12 +194,12 @@ def clean(
 ) -> None:
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
-    from cleanrank.data.files import refuse_overwriting, written_whole
+    from cleanrank.data.files import check_outputs, written_whole
     from cleanrank.data.tables import read_data, write_data
     from cleanrank.issues.table import read_issues
 
     audit = out.with_name(f"{out.name}.audit.json")
-    refuse_overwriting(out, audit, force=force)
+    check_outputs(out, audit, force=force)
     if out.resolve() == data.resolve():
         raise invalid("output", "must differ from the data", repr(str(out)))
     judged = read_data(data)

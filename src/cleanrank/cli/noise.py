@@ -45,13 +45,13 @@ def corrupt(
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
-    refuse_overwriting(out, *side_files(out, truth), force=force)
+    check_outputs(out, *side_files(out, truth), force=force)
     data = read_data(file)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
@@ -117,11 +117,11 @@ def clicks(
     """
     from cleanrank.clicks.logs import session_record, write_sessions
     from cleanrank.clicks.simulate import click_sessions
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import read_scores
     from cleanrank.data.tables import read_data
 
-    refuse_overwriting(out, session_record(out), force=force)
+    check_outputs(out, session_record(out), force=force)
     data = read_data(file)
     logs = click_sessions(
         data,
@@ -183,13 +183,13 @@ def sample(
     force: screen.Force = False,
 ) -> None:
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import read_scores
     from cleanrank.data.tables import read_data
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
-    refuse_overwriting(out, force=force)
+    check_outputs(out, force=force)
     judged = read_data(data)
     scores = None if doubt is None else read_scores(doubt, judged)
     sheet = sample_gold(judged, n, strategy, seed, doubt=scores)

@@ -68,7 +68,7 @@ def train(
     batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural).
     robust chooses leaves and documents per leaf itself, and says which strategy it took and why.
     """
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.noise.estimate import load_noise
     from cleanrank.noise.gold_sheet import read_sheet
     from cleanrank.rankers import configure
@@ -80,7 +80,7 @@ def train(
     ):
         if value is not None and model not in readers:
             raise invalid(name, f"goes with --model {' or '.join(readers)}", model)
-    refuse_overwriting(out, force=force)
+    check_outputs(out, force=force)
     data, validation = configure.read_training(file, valid)
     options = screen.parse_options(option)
     if noise is not None:
@@ -123,11 +123,11 @@ def predict(
     as_json: screen.Json = False,
 ) -> None:
     """Score rows with a saved model; scores follow the rows of the input file."""
-    from cleanrank.data.files import refuse_overwriting
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import write_scores
     from cleanrank.rankers.configure import score_file, size_of
 
-    refuse_overwriting(out, force=force)
+    check_outputs(out, force=force)
     scores, data, fitted = score_file(model, file, jobs)
     write_scores(scores, out)
     unit, size = size_of(fitted)

@@ -8,21 +8,23 @@ import os
 import secrets
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
-from cleanrank.validation import one_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from cleanrank.errors import (
+    BadFileError,
+    InvalidInputError,
+    MissingDataError,
+    error_text,
+    invalid,
+)
 
 
 @contextmanager
@@ -64,33 +66,88 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     raise MissingDataError(f"there is no file {str(file)!r}. Its folder holds: {listed}.")
 
 
-def refuse_overwriting(*paths: Path, force: bool = False) -> None:
-    """Raises when one of the files exists, unless forced."""
-    existing = next((path for path in paths if path.exists() and not force), None)
-    if existing is not None:
-        raise invalid("output", "must not exist yet", repr(str(existing)), remedy="Overwrite with --force.")
+def check_outputs(
+    *paths: str | os.PathLike[str] | None,
+    inputs: Sequence[str | os.PathLike[str] | None] = (),
+    force: bool = False,
+    suffixes: Sequence[str] | None = None,
+) -> None:
+    """Raises unless every output can be written, before any work is done for it.
+
+    Args:
+        paths: the files to write; None is left out. Each needs a folder that can be written to.
+        inputs: what is read; no output may be one of them, by whichever name, not even when forced.
+        force: overwrite files that exist.
+        suffixes: those the writer knows, such as FRAMES; with "" among them also any suffix that promises no
+            format of its own. None allows all.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_outputs(f"{folder}/issues.csv", suffixes=FRAMES)
+    """
+    outputs = [Path(path) for path in paths if path is not None]
+    for number, out in enumerate(outputs):
+        same = next((other for other in outputs[:number] if other.absolute() == out.absolute()), None)
+        if same is not None:
+            raise invalid("outputs", "must be different files", f"{str(out)!r} twice")
+        _check_suffix(out, suffixes)
+        source = next((path for path in inputs if path is not None and _same_file(out, Path(path))), None)
+        if source is not None:
+            raise invalid(
+                "output", "must differ from every input", repr(str(out)), remedy="Name another file."
+            )
+        _check_place(out)
+        if out.exists() and not force:
+            raise invalid("output", "must not exist yet", repr(str(out)), remedy="Overwrite with --force.")
+
+
+FRAMES = (".csv", ".tsv", ".parquet", ".xlsx")
+PAGES = (".html", ".htm")
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+DATA = ("", ".csv", ".tsv", ".parquet", ".pq", *PACKED)
+SCORES = ("", ".npy")
+# A text by another name than these surprises nobody.
+FORMATS = {
+    *FRAMES, *PAGES, *PACKED, ".pq", ".xls", ".ods", ".json", ".npy", ".npz", ".png", ".svg", ".md", ".pdf",
+}  # fmt: skip
+
+
+def _check_suffix(out: Path, suffixes: Sequence[str] | None) -> None:
+    if suffixes is None:
+        return
+    endings = [ending.lower() for ending in out.suffixes[-2:]]
+    inner = endings[:-1] if endings and endings[-1] in PACKED and endings[-1] in suffixes else endings
+    suffix = inner[-1] if inner else ""
+    if suffix in suffixes or ("" in suffixes and suffix not in FORMATS):
+        return
+    known = ", ".join(known for known in suffixes if known) + (" or a text file" if "" in suffixes else "")
+    raise invalid(
+        "output", f"must be {known.removeprefix(' or ')}", repr(str(out)), remedy="Change its ending."
+    )
+
+
+def _check_place(out: Path) -> None:
+    if out.is_dir():
+        raise InvalidInputError(f"{str(out)!r} is a folder, not a file. Name a file in it.")
+    if not out.parent.is_dir():
+        raise MissingDataError(f"the folder {str(out.parent)!r} does not exist. Make it first.")
+    if out.exists() and not out.is_file():
+        raise invalid("output", "must be a file", repr(str(out)), remedy="Name a file.")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        remedy = "Write to another folder."
+        raise invalid(f"the folder {str(out.parent)!r}", "must be writable", "read-only", remedy=remedy)
+
+
+def _same_file(out: Path, source: Path) -> bool:
+    if out.exists() and source.exists():
+        return out.samefile(source)
+    return out.resolve() == source.resolve()
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
     """SHA-256 of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_frame(frame: "pd.DataFrame", path: str | os.PathLike[str]) -> None:
-    """Writes a data frame without its index, as the suffix says (.csv or .parquet), whole or not at all."""
-    target = Path(path)
-    kind = one_of("file ending", target.suffix.lower(), (".csv", ".parquet"))
-    with written_whole(target) as part:
-        frame.to_parquet(part, index=False) if kind == ".parquet" else frame.to_csv(part, index=False)
-
-
-def read_frame(path: str | os.PathLike[str]) -> "pd.DataFrame":
-    """The data frame of a .parquet file, or of a CSV file with any other suffix."""
-    import pandas as pd
-
-    file = existing_file(path)
-    return pd.read_parquet(file) if file.suffix.lower() == ".parquet" else pd.read_csv(file)
 
 
 SMALL = 1 << 20

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cleanrank.data.files import write_frame
+from cleanrank.data.spreadsheet import write_frame
 from cleanrank.types import FloatArray, RunRecord
 
 ZSTD = b"\x28\xb5\x2f\xfd"  # how every zstd frame begins; no zlib stream does

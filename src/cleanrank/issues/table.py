@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.files import existing_file, read_frame, write_frame
+from cleanrank.data.files import existing_file
+from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
 from cleanrank.ragged import match_rows
@@ -233,7 +234,7 @@ class LabelIssues:
         return pd.DataFrame({**columns, **self.reasons}, index=pd.Index(self.row_id, name="row_id"))
 
     def save(self, path: str | Path) -> None:
-        """Writes a .csv or .parquet file; ``read_issues`` reads it."""
+        """Writes a .csv, .tsv, .xlsx or .parquet file; ``read_issues`` reads it."""
         write_frame(self.to_frame().reset_index(), path)
 
     def _wrong(self, truth: "Corruption | BoolArray") -> BoolArray:
@@ -282,13 +283,9 @@ def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
 
 
 def read_issues(path: str | Path) -> LabelIssues:
-    """Reads what ``LabelIssues.save`` wrote, or any CSV or Parquet file with those columns."""
+    """Reads what ``LabelIssues.save`` wrote, or any CSV, Excel or Parquet file with those columns."""
     file = existing_file(path)
-    try:
-        frame = read_frame(file)
-    except (ValueError, OSError) as error:
-        text = str(error).strip().rstrip(".")
-        raise BadFileError(f"{file.name} must be a table; got {text}.", str(file)) from error
+    frame = read_frame(file)
     for name in COLUMNS:
         if name not in frame.columns:
             columns = ", ".join(map(str, frame.columns))
@@ -336,4 +333,7 @@ KINDS: dict[str, tuple[str, Any, str]] = {
     "doubt": ("iufb", np.float64, "must be numbers"),
     "is_label_issue": ("b", np.bool_, "must be True or False"),
 }
-FLAGS = {"true": 1, "false": 0, "1": 1, "0": 0, "1.0": 1, "0.0": 0}
+FLAGS = {
+    **dict.fromkeys(("true", "1", "1.0", "yes", "wahr", "ja", "vrai", "oui", "verdadero"), 1),
+    **dict.fromkeys(("false", "0", "0.0", "no", "falsch", "nein", "faux", "non", "falso"), 0),
+}

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 import cleanrank
-from cleanrank.data.files import existing_file, file_sha256, read_frame, refuse_overwriting, written_whole
-from cleanrank.errors import BadFileError, invalid
+from cleanrank.data.files import check_outputs, existing_file, file_sha256, written_whole
+from cleanrank.data.spreadsheet import read_frame, write_frame
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
 from cleanrank.ragged import match_rows
 from cleanrank.types import FloatArray, RankingData
@@ -137,13 +138,12 @@ def write_corruption(
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
         raise invalid("output", "must differ from the clean file", repr(str(out)))
-    refuse_overwriting(out, record_file, truth_file, force=force)
+    check_outputs(out, record_file, truth_file, force=force)
     record = record_of(corruption, out.name, source, settings)
     # The data go last: while any part can still fail, nothing is in place.
     with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
         record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        frame = truth_frame(corruption)
-        frame.to_parquet(truth_part) if truth == "parquet" else frame.to_csv(truth_part, index=False)
+        write_frame(truth_frame(corruption), truth_part, f".{truth}")
         write_data(corruption.data, out)
     return record
 
@@ -167,11 +167,7 @@ def truth_frame(corruption: Corruption) -> Any:
 def read_changed(path: str | os.PathLike[str], data: RankingData) -> npt.NDArray[np.bool_]:
     """Which rows of the data have a wrong grade by the truth file that ``write_corruption`` wrote."""
     file = existing_file(path)
-    try:
-        frame = read_frame(file)
-    except (ValueError, OSError) as error:
-        text = str(error).strip().rstrip(".")
-        raise BadFileError(f"{file.name} must be a table; got {text}.", str(file)) from error
+    frame = read_frame(file)
     for name in ("row_id", "true_grade", "given_grade"):
         one_of(f"column of {file.name}", name, frame.columns)
     place = match_rows(frame.row_id.to_numpy(), data.row_ids)
