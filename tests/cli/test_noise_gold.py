@@ -1,6 +1,8 @@
 import csv
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -33,7 +35,7 @@ def files(tmp_path, truth):
 
 def answer(path, truth):
     grades = dict(zip(truth.row_ids.tolist(), truth.y.tolist(), strict=True))
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         row["true_grade"] = grades[int(row["row_id"])]
@@ -116,3 +118,33 @@ def test_doubt_and_letor(run, files, truth):
     assert done.exit_code == 0
     assert (files / "s.txt").read_text().startswith("? qid:")
     assert "given_grade" in (files / "s.txt").read_text()
+
+
+def test_gold_by_query_and_document(run, cli, files, truth):
+    """A CSV with other headings and TREC qrels give what the same answers by row id give."""
+    names = [f"doc{i}" for i in range(truth.n_docs)]
+    noisy = uniform(0.2, 3).apply(truth, 1).data
+    data = replace(noisy, doc_ids=np.array(names))
+    cr.write_data(data, files / "noisy.csv")
+    sheet = cr.sample_gold(data, 300, "random", seed=1)
+    grades = truth.y[sheet.rows]
+    lines = [f"{q};{d};{g}" for q, d, g in zip(sheet.query_ids, sheet.doc_ids, grades, strict=True)]
+    (files / "human.csv").write_text("\n".join(["Suche;Treffer;Note", *lines]), encoding="cp1252")
+    lines = [line.replace(";", " 0 ", 1).replace(";", " ") for line in lines]
+    (files / "human.qrels").write_text("\n".join([*lines, "nowhere 0 x 2"]) + "\n")
+    columns = "query=Suche,doc=Treffer,grade=Note"
+    by_row = cr.estimate_noise(data, gold=(sheet.row_ids, grades))
+    for words in (("human.csv", "--gold-columns", columns), ("human.qrels",)):
+        done = run("read", files / words[0], files / "noisy.csv", "--json", *words[1:])
+        assert done.exit_code == 0, done.output
+        record = json.loads(done.stdout)
+        assert record["rate"] == pytest.approx(by_row.rate, abs=1e-6)
+        assert any("random" in reason for reason in record["reasons"])
+    assert "1 of 301 answers are for documents not in the data" in record["reasons"][-2]
+    done = cli("find-issues", files / "noisy.csv", "--gold", files / "human.qrels", "-o", files / "i.csv")
+    assert done.code == 0, done.err
+    assert "taken as a random choice" in done.err
+    assert "has no column" not in done.err
+    done = cli("find-issues", files / "noisy.csv", "--gold", files / "human.csv", "-o", files / "j.csv")
+    assert done.code == 2
+    assert "--gold-columns query=NAME" in done.err

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import cleanrank as cr
+from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.gold_sheet import read_sheet, write_sheet
@@ -20,7 +23,7 @@ def data():
 def fill_in(path, data, answer=lambda row, grade: grade):
     """Answers a sheet as a person would: only the column true_grade (or the leading ?) changes."""
     truth = dict(zip(data.row_ids.tolist(), data.y.tolist(), strict=True))
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
     if lines[0].startswith("?"):
         for i, line in enumerate(lines):
             row = int(line.split("row_id = ")[1].split()[0])
@@ -54,7 +57,7 @@ def test_the_given_grade_is_hidden_unless_asked_for(tmp_path, data):
         assert "given" not in (tmp_path / name).read_text()
         write_sheet(sheet, tmp_path / name, data=data, show_given=True)
         assert "given_grade" in (tmp_path / name).read_text()
-    header, first = (tmp_path / "sheet.csv").read_text().splitlines()[:2]
+    header, first = (tmp_path / "sheet.csv").read_text(encoding="utf-8-sig").splitlines()[:2]
     assert dict(zip(header.split(","), first.split(","), strict=True)) == {
         "row_id": str(sheet.row_ids[0]),
         "query_id": str(sheet.query_ids[0]),
@@ -109,9 +112,10 @@ def read_text(tmp_path, data, text, **options):
         ("row_id,true_grade\n1,0\n2,\n3,?\n", 3, "2 are empty"),
         ("row_id,query_id,true_grade\n1,nowhere,0\n", 2, "the query of row 1"),
         ("row_id,stratum_share,true_grade\n1,0,0\n", 2, "stratum_share"),
-        ("row_id,grade\n1,0\n", 1, "column true_grade"),
+        ("row_id,mark\n1,0\n", 1, "column true_grade"),
+        ("query_id,true_grade\n11,0\n", 1, "row_id, or query_id and doc_id"),
         ("row_id,true_grade\n", 1, "at least one answer"),
-        ("", 1, "column row_id"),
+        ("", 1, "line of headings"),
     ],
 )
 def test_wrong_sheets_are_named_with_their_line(tmp_path, data, text, line, words):
@@ -119,7 +123,7 @@ def test_wrong_sheets_are_named_with_their_line(tmp_path, data, text, line, word
         read_text(tmp_path, data, text)
     assert words in str(caught.value)
     assert caught.value.line == line
-    assert f"line {line}" in str(caught.value)
+    assert not text or f"line {line}" in str(caught.value)
 
 
 def test_all_that_is_wrong_is_named_at_once(tmp_path, data):
@@ -165,3 +169,22 @@ def test_noise_is_found_through_the_file(tmp_path):
     found = read_sheet(tmp_path / "sheet.csv", noisy).estimate(noisy)
     assert found.matrix == pytest.approx(uniform(0.3, 3).matrix, abs=0.15)
     assert found.rate == pytest.approx(0.3, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["sheet.csv", "sheet.tsv", "sheet.xlsx"])
+def test_a_judge_sees_what_to_judge_and_formulas_stay_texts(tmp_path, data, name):
+    titles = np.array([f"dé {i}" for i in range(120)], dtype=object)
+    titles[5] = "=HYPERLINK(1)"
+    data = replace(data, extra={"title": titles, "true_grade": titles})
+    sheet = sample_gold(data, 100)
+    write_sheet(sheet, tmp_path / name, data=data)
+    frame = read_frame(tmp_path / name)
+    assert list(frame.columns) == ["row_id", "query_id", "doc_id", "title", "true_grade"]
+    assert frame["title"].tolist() == titles[sheet.rows].tolist()
+    assert frame["true_grade"].isna().all()
+    if name != "sheet.xlsx":
+        raw = (tmp_path / name).read_bytes()
+        assert raw.startswith(b"\xef\xbb\xbf")
+        assert b"\t=HYPER" not in raw.replace(b",", b"\t")
+    write_frame(frame.assign(true_grade=sheet.given_grades), tmp_path / name)
+    assert read_sheet(tmp_path / name, data).row_ids.tolist() == sheet.row_ids.tolist()

@@ -13,6 +13,7 @@ from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from cleanrank.issues.table import LabelIssues
+    from cleanrank.noise.gold_sheet import GoldAnswers
 
 WORST = (
     ("row", "row_id"),
@@ -45,8 +46,13 @@ def find_issues(
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option(metavar="SHEET", help="Rows judged again (gold sample): they give the noise."),
+        typer.Option(
+            metavar="SHEET",
+            help="Rows judged again (gold sample), or true grades by query and document (table, TREC qrels): "
+            "they give the noise.",
+        ),
     ] = None,
+    gold_columns: screen.GoldColumns = None,
     clicks: Annotated[
         Path | None,
         typer.Option(metavar="LOG", help="With --method clicks: the click log, .csv or .parquet."),
@@ -87,6 +93,7 @@ def find_issues(
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.noise.corrupt import read_changed
+    from cleanrank.noise.gold_sheet import gold_answers
     from cleanrank.rankers.configure import read_rows
     from cleanrank.rankers.trees import TreeModel
 
@@ -103,7 +110,9 @@ def find_issues(
     changed = None if truth is None else read_changed(truth, judged)
     window: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     options = {name: value for name, value in window.items() if name in known}
-    options |= screen.parse_options(option) | _noise_options(noise, gold, judged, known, seed)
+    columns = screen.parse_columns("--gold-columns", gold_columns)
+    answers = None if gold is None else gold_answers(gold, judged, columns=columns)
+    options |= screen.parse_options(option) | _noise_options(noise, answers, judged, known, seed)
     if trees is not None:
         options["model"] = trees
     if clicks is not None:
@@ -139,14 +148,13 @@ def find_issues(
 
 
 def _noise_options(
-    noise: str | None, gold: Path | None, judged: RankingData, known: list[str], seed: int
+    noise: str | None, answers: "GoldAnswers | None", judged: RankingData, known: list[str], seed: int
 ) -> dict[str, Any]:
     """What is known about the noise: a matrix, or answers and the estimate that they give."""
     from cleanrank.noise.estimate import load_noise
-    from cleanrank.noise.gold_sheet import known_grades, read_sheet
+    from cleanrank.noise.gold_sheet import known_grades
 
-    if gold is not None:
-        answers = read_sheet(gold, judged, allow_unanswered=True)
+    if answers is not None:
         estimate = answers.estimate(judged, seed=seed)
         screen.note(repr(estimate))
         return {"noise": estimate} | ({"known": known_grades(judged, answers)} if "known" in known else {})

@@ -167,14 +167,14 @@ def _flip(text: str | None) -> float | tuple[float, float] | None:
 @gold.command()
 def sample(
     data: screen.Data,
-    out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv or LETOR.")],
+    out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv, .xlsx or LETOR.")],
     n: Annotated[int, typer.Option("--n", min=1, help="How many rows.")] = 100,
     strategy: Annotated[str, typer.Option(help="stratified, random or doubt.")] = "stratified",
     doubt: Annotated[
         Path | None, typer.Option(help="For doubt: a number per row, high where the grade is doubtful.")
     ] = None,
     form: Annotated[
-        str | None, typer.Option(help="csv or letor; what the name of the sheet says unless given.")
+        str | None, typer.Option(help="csv, xlsx or letor; what the name of the sheet says unless given.")
     ] = None,
     show_given: Annotated[
         bool, typer.Option("--show-given", help="Show the given grade; it sways whoever judges.")
@@ -201,7 +201,13 @@ def sample(
 
 @gold.command()
 def read(
-    sheet: Annotated[Path, typer.Argument(metavar="SHEET", help="The sheet, filled in.")],
+    sheet: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SHEET",
+            help="The sheet, filled in; or true grades by query and document (a table or TREC qrels).",
+        ),
+    ],
     data: screen.Data,
     out: Annotated[Path | None, screen.out_file("FILE", "Also write the estimate to this JSON file.")] = None,
     grades: Annotated[
@@ -214,6 +220,7 @@ def read(
     allow_unanswered: Annotated[
         bool, typer.Option("--allow-unanswered", help="Leave rows without an answer out.")
     ] = False,
+    gold_columns: screen.GoldColumns = None,
     seed: screen.Seed = 0,
     as_json: screen.Json = False,
 ) -> None:
@@ -222,7 +229,8 @@ def read(
     from cleanrank.noise.gold_sheet import read_sheet
 
     judged = read_data(data)
-    answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered)
+    columns = screen.parse_columns("--gold-columns", gold_columns)
+    answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=columns)
     if answers.unanswered:
         screen.note(
             f"{len(answers.unanswered)} rows without an answer were left out; if they were the hard ones, "

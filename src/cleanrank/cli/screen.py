@@ -38,6 +38,13 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files."
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Also write a page of one file.")]
 Level = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
+GoldColumns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE=NAME,...",
+        help="Headings of the gold file that are not usual ones, as in query=Search,doc=URL,grade=Mark.",
+    ),
+]
 Options = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="A further setting by its name; repeatable."),
@@ -71,6 +78,20 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def parse_columns(option: str, text: str | None) -> dict[str, str] | None:
+    """ROLE=NAME pairs with commas between them.
+
+    >>> parse_columns("--gold-columns", "query=Search term,doc=URL")
+    {'query': 'Search term', 'doc': 'URL'}
+    """
+    pairs = [part.partition("=") for part in (text or "").split(",") if part]
+    if any(not (role.strip() and name.strip()) for role, _, name in pairs):
+        raise invalid(
+            option, "must read ROLE=NAME,ROLE=NAME", repr(text), remedy="As in query=Search,doc=URL."
+        )
+    return {role.strip(): name.strip() for role, _, name in pairs} or None
 
 
 def parse_numbers(name: str, text: str, separator: str = ",") -> list[float]:

@@ -51,9 +51,11 @@ def train(
     gold: Annotated[
         Path | None,
         typer.Option(
-            metavar="SHEET", help="For robust: a sheet of rows judged again (cleanrank gold sample)."
+            metavar="SHEET",
+            help="For robust: rows judged again (gold sample), or true grades by query and document.",
         ),
     ] = None,
+    gold_columns: screen.GoldColumns = None,
     option: screen.Options = None,
     seed: screen.Seed = 0,
     jobs: screen.Jobs = 1,
@@ -98,7 +100,11 @@ def train(
         "n_jobs": jobs,
     }
     ranker = configure.configured_ranker(model, settings, options)
-    answers = {} if gold is None else {"gold": read_sheet(gold, data)}
+    columns = screen.parse_columns("--gold-columns", gold_columns)
+    answers = {} if gold is None else {"gold": read_sheet(gold, data, columns=columns)}
+    for answer in answers.values():
+        for text in answer.notes:
+            screen.note(text)
     with screen.progress("epochs" if model == "neural" else "trees") as tick, warnings.catch_warnings():
         # The record below says the same.
         warnings.filterwarnings("ignore", "RobustRanker fell back")

@@ -18,6 +18,7 @@ from cleanrank.issues.isolation import find_isolated
 from cleanrank.issues.posterior import find_auto, find_posterior
 from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
+from cleanrank.noise.gold_sheet import gold_answers, known_grades
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_seed, one_of
@@ -30,6 +31,7 @@ def find_label_issues(
     method: str | Sequence[str] = "auto",
     *,
     noise: Any = None,
+    gold: Any = None,
     seed: int = 0,
     **options: Any,
 ) -> LabelIssues:
@@ -42,6 +44,8 @@ def find_label_issues(
         data: judged rows.
         method: the detector; several are combined, see ``combine``.
         noise: P(given | true) as a matrix, NoiseProfile or NoiseEstimate, for detectors that can use it.
+        gold: rows of known true grade, in any form that ``estimate_noise`` takes: they give the noise, and
+            their labels are settled.
         seed: for everything random.
         options: further arguments of the detector; of several, each takes those that it knows.
 
@@ -64,6 +68,13 @@ def find_label_issues(
     subject = "detector " + " and ".join(repr(name) for name in methods)
     for option in options:
         one_of(f"option of {subject}", option, every)
+    if gold is not None:
+        if noise is not None:
+            raise invalid("find_label_issues", "takes either `noise` or `gold`, not both")
+        answers = gold_answers(gold, data)
+        if answers is not None:
+            noise = answers.estimate(data, seed=seed)
+            options |= {"known": known_grades(data, answers)} if "known" in every else {}
     if noise is not None:
         if "noise" not in every:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
