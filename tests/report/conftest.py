@@ -61,10 +61,18 @@ class Visit:
         self.address = path.resolve().as_uri()
         self.page.goto(self.address)
 
-    def drawn(self, times=1):
-        """Waits until the pictures were drawn this many times."""
-        self.page.wait_for_function(f"Number(document.documentElement.dataset.drawn || 0) >= {times}")
-        return self.page
+    def fits(self, width):
+        """No sideways scrolling of the page at this width, and no picture that is cut or left out."""
+        self.page.set_viewport_size({"width": width, "height": 800})
+        cut = self.page.evaluate(
+            """width => [...document.querySelectorAll(".plot")].filter(plot => plot.checkVisibility()).filter(
+              plot => { const shown = [...plot.children].filter(svg => svg.checkVisibility());
+                const right = Math.max(...[...plot.querySelectorAll("text")].map(
+                  t => t.getBoundingClientRect()).filter(box => box.width).map(box => box.right));
+                return shown.length != 1 || right > width; }).map(plot => plot.id)""",
+            width,
+        )
+        return cut == [] and self.page.evaluate("document.documentElement.scrollWidth") <= width
 
     def quiet(self):
         """Nothing on the console, and no request but for the page itself."""

@@ -86,6 +86,7 @@ def test_without_a_loss_nothing_is_won_back(tmp_path):
 def test_pictures_are_drawn_without_a_request(page, visit):
     for scheme in ("light", "dark"):
         seen = visit(page, color_scheme=scheme)
-        drawn = seen.drawn()
-        assert drawn.locator("#quality svg, #finding svg, #reliability svg").count() == 3
+        drawn = seen.page
+        assert drawn.locator("#quality svg, #finding svg, #reliability svg").count() == 6
+        assert seen.fits(400)
         assert seen.quiet()

@@ -27,8 +27,7 @@ def test_vega_lite_draws_the_description(drawn, kind):
     """The reference compiler takes it and draws every number that is shown as text, and none for a gap."""
     summary, found = drawn
     panel = found[kind]
-    spec = charts.specification(panel, summary.baseline, methods=summary.methods) | {"width": 400}
-    spec["data"] = {"values": charts.data(panel)}
+    spec = charts.specification(panel, summary.baseline, methods=summary.methods, width=400)
     svg = vl_convert.vegalite_to_svg(json.dumps(spec))
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
     if kind == "curves":
@@ -60,24 +59,21 @@ def test_vega_lite_draws_traces_with_a_legend_of_data_sets(noted):
     (kept,) = panels.kept_panels(noted, "map")
     (pair,) = panels.pair_noise_panels(noted)
     for panel, lines in ((kept, 0), (pair, 6)):
-        spec = charts.specification(panel)
-        rows = charts.data(panel)
-        assert sum("line" in row for row in rows) == lines
-        spec = {**spec, "width": 300, "data": {"values": rows}}
+        spec = charts.specification(panel, width=300)
+        assert sum("line" in row for row in spec["data"]["values"]) == lines
         svg = vl_convert.vegalite_to_svg(json.dumps(spec))
         assert svg.count('aria-roledescription="point"') == 6
         for name in ("d1", "d2"):
             assert f">{name}</text>" in svg
 
 
-def drawn_by_vega(panel, **options):
-    spec = {**charts.specification(panel, **options), "width": 300, "data": {"values": charts.data(panel)}}
-    return vl_convert.vegalite_to_svg(json.dumps(spec))
+def drawn_by_vega(panel, width=300, **options):
+    return vl_convert.vegalite_to_svg(json.dumps(charts.specification(panel, width=width, **options)))
 
 
 def test_curves_have_a_band_a_line_and_hollow_points(summary):
     panel = panels.curves(summary, "map")[0]
-    layers = charts.specification(panel)["layer"]
+    layers = charts.specification(panel, width=300)["layer"]
     assert [layer["mark"]["type"] for layer in layers] == ["area", "line", "point"]
     hollow = layers[2]["encoding"]["fill"]["condition"]
     assert hollow == {"test": "!datum.complete", "value": "var(--paper)"}
@@ -98,7 +94,7 @@ def test_a_line_stops_where_nothing_ran():
 
 def test_bars_start_at_zero(summary):
     panel = panels.bars(summary, "map", Level("uniform", 0.1))[1]
-    assert charts.specification(panel)["layer"][0]["encoding"]["x"]["scale"] == {"zero": True}
+    assert charts.specification(panel, width=300)["layer"][0]["encoding"]["x"]["scale"] == {"zero": True}
     assert [r["mean"] for r in charts.data(panel)] == [p.mean for p in panel.points]
 
 
@@ -137,8 +133,18 @@ def test_every_colour_is_a_variable_of_the_style(drawn, kind):
     from cleanrank.report.images import colours
 
     summary, found = drawn
-    text = json.dumps(charts.specification(found[kind], summary.baseline))
+    text = json.dumps(charts.specification(found[kind], summary.baseline, width=300)["layer"])
     names = set(re.findall(r"var\(--([\w-]+)\)", text))
     assert names
     assert names <= set(colours())
     assert "#" not in text
+
+
+def test_names_of_rows_and_legends_are_broken_to_fit():
+    names = ("3 grades, balanced, judged once", "short")
+    panel = panels.Panel("bars", names, ("",), tuple(panels.Point(m, "", 0.5) for m in names))
+    texts = {w: re.findall(r">([^<>]+)</t", drawn_by_vega(panel, width=w)) for w in (300, 900)}
+    assert names[0] in texts[900]
+    assert names[0] not in texts[300]
+    assert {"3 grades,", "short"} <= set(texts[300])
+    assert not any("…" in t for t in texts[300])

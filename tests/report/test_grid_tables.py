@@ -6,7 +6,6 @@ from cleanrank.report.grid_tables import (
     collapse_table,
     fold_table,
     gap_table,
-    level_value,
     measure_table,
     p_value,
     pair_noise_table,
@@ -82,11 +81,6 @@ def test_conventions_are_spelled_out():
 
 def test_measures_come_five_at_a_time():
     assert [len(c) for c in chunks([str(i) for i in range(13)])] == [5, 5, 3]
-
-
-def test_levels_sort_clean_first_and_rates_by_size():
-    levels = [Level("u", 0.05), Level("u", 0.5), Level("u", 0.1), Level()]
-    assert sorted(levels, key=level_value) == [Level(), Level("u", 0.05), Level("u", 0.1), Level("u", 0.5)]
 
 
 @pytest.mark.parametrize(("failed", "word"), [(1, "failed"), (0, "not run")])

@@ -7,7 +7,7 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError
 from cleanrank.report import panels
-from cleanrank.report.images import library, picture, save_picture, write_pictures
+from cleanrank.report.images import inline_picture, picture, save_picture, write_pictures
 from cleanrank.report.summaries import Level, summarise
 
 from .grids import grid, record
@@ -133,15 +133,25 @@ def test_where_nothing_ran_there_is_no_picture(tmp_path):
 def test_without_the_package_the_command_is_named(monkeypatch, summary, tmp_path):
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(MissingExtraError, match="pip install vl-convert-python"):
-        library.__wrapped__()
-    with pytest.raises(MissingExtraError, match="pip install vl-convert-python"):
         save_picture(shown(summary)["bars"], tmp_path / "a.png")
 
 
-def test_the_library_carries_its_licence_and_cannot_end_its_element():
-    code = library()
-    assert "Redistribution and use in source and binary forms" in code
-    assert "</script" not in code.lower()
-    assert code == library()
-    assert 5e5 < len(code) < 1.2e6
-    assert not re.search(r"@import|url\(", code.partition("*/")[0])
+NASTY = "</text></svg><script>alert(1)</script>"
+
+
+def test_a_picture_of_a_page_is_markup_that_holds_no_script_and_shares_no_name():
+    points = tuple(panels.Point(m, x, 0.5 + x, 0.4, 0.6) for m in (NASTY, "b") for x in (0.1, 0.2))
+    panel = panels.Panel("traces", (NASTY, "b"), (0.1, 0.2), points, title="t")
+    one, other = (inline_picture(panel, name) for name in ("one", "other"))
+    drawings = [*one["drawn"], *other["drawn"]]
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        assert {e.tag.rpartition("}")[2] for e in root.iter()} <= {
+            "svg", "g", "path", "text", "tspan", "line", "rect", "defs", "clipPath"
+        }  # fmt: skip
+        assert NASTY in [e.text for e in root.iter()]
+        assert "var(--c1)" in drawing
+        assert "aria-" not in drawing
+    ids = re.findall(r' id="([^"]+)"', "".join(drawings))
+    assert len(ids) == len(set(ids)) >= 4
+    assert [ElementTree.fromstring(d).get("width") for d in one["drawn"]] == ["540", "350"]

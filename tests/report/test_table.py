@@ -1,6 +1,3 @@
-import json
-import re
-
 import pytest
 
 from cleanrank.errors import InvalidInputError
@@ -68,8 +65,8 @@ def test_a_page_heads_columns_and_rows():
     markup = table.html()
     assert markup.count('scope="col"') == 2
     assert '<th scope="row">x</th>' in markup
-    assert '<td data-v="1" class="num">1.0</td>' in markup
-    assert "<caption>c &amp; d</caption>" in markup
+    assert '<td class="num">1.0</td>' in markup
+    assert "<caption><span>c &amp; d</span></caption>" in markup
     assert 'title="why &lt;a&gt;"' in markup
 
 
@@ -85,23 +82,13 @@ def test_a_page_escapes_every_part_of_a_table():
     assert "<script" not in markup
     assert "<img" not in markup
     assert "onerror='" not in markup
-    assert markup.count("&lt;script&gt;") == 9
+    assert markup.count("&lt;script&gt;") == 8
 
 
 def test_templates_show_tables_as_markup_and_escape_the_rest():
     shown = templates().from_string("{{ t }}{{ words }}").render(t=Table(("a",), [("<",)]), words=NASTY)
     assert '<th scope="row">&lt;</th>' in shown
     assert "<script" not in shown
-
-
-def test_data_cannot_end_their_element():
-    value = {"a": NASTY, "b": [1.5, None, "\u2028"]}
-    dumped = templates().from_string("{{ value|tojson }}")
-    text = dumped.render(value=value)
-    assert not re.search("[<>&]", text)
-    assert json.loads(text) == value
-    with pytest.raises(ValueError, match="JSON"):
-        dumped.render(value=float("nan"))
 
 
 def test_one_and_many():

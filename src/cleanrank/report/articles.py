@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cleanrank.report.charts import asset, data, specification
+from cleanrank.report.charts import asset
+from cleanrank.report.images import NARROW, WIDE, inline_picture
 from cleanrank.report.pages import write_page
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.table import Cell, Line, Table, number, shares, templates
@@ -52,7 +53,7 @@ def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
         path,
         "diagnosis.html",
         f"Diagnosis of {values['name']}" if values["name"] else "Diagnosis",
-        drawn=diagnosis_charts(values),
+        charts=_drawn(diagnosis_panels(values)),
         d=values,
         examples=examples,
         merges=[{**m, "split": shares(m["shares"])} for m in values["merges"]],
@@ -86,7 +87,7 @@ def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
         path,
         "plan.html",
         "Which labels to buy",
-        drawn=plan_charts(values),
+        charts=_drawn(plan_panels(values)),
         plan=values,
         kinds=["chosen" if o["name"] == values["recommended"] else "" for o in values["options"]],
         best=next((o for o in values["options"] if o["name"] == values["recommended"]), None),
@@ -121,7 +122,7 @@ def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
         path,
         "demo.html",
         "Label noise, from finding it to surviving it",
-        drawn=_demo_charts(values),
+        charts=_drawn(_demo_panels(values)),
         demo=values,
         lost=means[values["ceiling"]] - means[values["baseline"]],
         wrong=["wrong" if w["given"] != w["truth"] else "" for w in values["worst"]],
@@ -200,21 +201,29 @@ def _curves_table(values: Values, rates: Sequence[float], *, differing: bool = F
         "Errors": "family of the noise",
         "Label error rate": "pNoise over the real queries and from overall shares alone; the worst tenth is "
         "what a tenth of the queries with two grades reach",
-        "Knee": "the error rate at which pNoise reaches the turning point",
+        "Knee": "the error rate beyond which rankers were seen to fall fast",
     }
     return Table(head, rows, caption="pNoise by error rate", headed=2, explained=explained)
 
 
-def _chart(
+def _panel(
     name: str, methods: Sequence[str], xs: Sequence[Any], points: Sequence[Point], **options: Any
-) -> dict[str, Any]:
-    """A picture whose data never change: its place, title, words and whole specification."""
-    panel = Panel(methods=tuple(methods), xs=tuple(xs), points=tuple(points), **{**PICTURES[name], **options})
-    spec = {**specification(panel), "data": {"values": data(panel)}}
-    return {"id": name, "title": panel.title, "words": panel.words, "spec": spec, "wide": name == "quality"}
+) -> dict[str, Panel]:
+    """A picture whose title and axes assets/pictures.json holds, by its name."""
+    options = {**PICTURES[name], **options}
+    return {name: Panel(methods=tuple(methods), xs=tuple(xs), points=tuple(points), **options)}
 
 
-def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
+def _drawn(panels: Mapping[str, Panel]) -> list[dict[str, Any]]:
+    """Pictures side by side, but for that of the rankers' quality, which has a line for itself."""
+    wide = {name: name == "quality" for name in panels}
+    return [
+        {**inline_picture(panel, name, (WIDE * (1 + wide[name]), NARROW)), "wide": wide[name]}
+        for name, panel in panels.items()
+    ]
+
+
+def diagnosis_panels(values: Values) -> dict[str, Panel]:
     """Curves, curves of published sets, shares of grades, lengths."""
     by_grade = values["grades"]["shares"]
     grades = [Point(str(g), "share", s, text=f"{s:.1%}") for g, s in enumerate(by_grade)]
@@ -226,38 +235,36 @@ def diagnosis_charts(values: Values) -> list[dict[str, Any]]:
         for low, high, n in zip(edges, edges[1:], lengths["queries"], strict=False)
     ]
     words = f"Documents per query: {q['0']:g} to {q['100']:g}, half of the queries have at most {q['50']:g}."
-    charts = [
-        _chart("grade-shares", names, ["share"], grades, colours=(1,) * len(names)),
-        _chart("lengths", [""], edges, bins, description=words),
-    ]
+    panels = _panel("grade-shares", names, ["share"], grades, colours=(1,) * len(names))
+    panels |= _panel("lengths", [""], edges, bins, description=words)
     if not values["curves"]:
-        return charts
+        return panels
     first = values["curves"][0]
     by_kind = {c["profile"]: c["pnoise"] for c in values["curves"]}
     by_set = {OWN: first["overall"], **{k["dataset"]: k["pnoise"] for k in values["known"]}}
     title = f"Beside published data sets ({first['profile']} errors, overall shares)"
     colours = (INK, *(1 + i % 7 for i in range(len(by_set) - 1)))
     known = _pnoise("known", first, by_set, title=title, colours=colours)
-    return [_pnoise("curves", first, by_kind), known, *charts]
+    return _pnoise("curves", first, by_kind) | known | panels
 
 
-def _pnoise(name: str, first: Values, lines: Mapping[str, Sequence[Any]], **options: Any) -> dict[str, Any]:
-    """Lines over the error rate, the turning point as a rule."""
+def _pnoise(name: str, first: Values, lines: Mapping[str, Sequence[Any]], **options: Any) -> dict[str, Panel]:
+    """Lines over the error rate, the pNoise of the knee as a rule."""
     points = [
         Point(line, rate, value)
         for line, along in lines.items()
         for rate, value in zip(first["rates"], along, strict=True)
         if value is not None
     ]
-    rules = ((first["limits"]["at"], "turning point"),)
-    return _chart(name, tuple(lines), first["rates"], points, rules=rules, **options)
+    rules = ((first["limits"]["at"], "knee"),)
+    return _panel(name, tuple(lines), first["rates"], points, rules=rules, **options)
 
 
-def plan_charts(values: Values) -> list[dict[str, Any]]:
+def plan_panels(values: Values) -> dict[str, Panel]:
     """What every way is worth, and how its wrong pairs come about."""
     options = {o["name"]: o for o in values["options"] if not o["problem"]}
     if not options:
-        return []
+        return {}
     worth = {name: o["effective_pairs"] for name, o in options.items()}
     parts = {"floor of a perfect judge": "floor", "added by errors": "excess"}
     wrong = [
@@ -267,13 +274,11 @@ def plan_charts(values: Values) -> list[dict[str, Any]]:
     ]
     bars = [Point(name, "", pairs, text=f"{pairs:,.0f}") for name, pairs in worth.items()]
     colours = tuple(3 if name == values["recommended"] else 1 for name in options)
-    return [
-        _chart("worth", tuple(options), [""], bars, colours=colours),
-        _chart("wrong", tuple(options), tuple(parts), wrong),
-    ]
+    worth_of = _panel("worth", tuple(options), [""], bars, colours=colours)
+    return worth_of | _panel("wrong", tuple(options), tuple(parts), wrong)
 
 
-def _demo_charts(values: Values) -> list[dict[str, Any]]:
+def _demo_panels(values: Values) -> dict[str, Panel]:
     """The quality of rankers, precision over recall of detectors, doubt against the truth."""
     systems, detectors = values["systems"], values["detectors"]
     means = [
@@ -296,9 +301,9 @@ def _demo_charts(values: Values) -> list[dict[str, Any]]:
     ]
     lines = (*bins, Point(ideal, 0.0, 0.0), Point(ideal, 1.0, 1.0))
     words = ["Share of wrong labels by doubt.", *(f"Doubt {b.x:.0%}: {b.text} rows." for b in bins)]
-    return [
-        _chart("quality", [s["name"] for s in systems], [""], means, colours=colours),
-        _chart(
+    return {
+        **_panel("quality", [s["name"] for s in systems], [""], means, colours=colours),
+        **_panel(
             "finding",
             [d["name"] for d in detectors],
             sorted({p.x for p in curves}),
@@ -306,7 +311,7 @@ def _demo_charts(values: Values) -> list[dict[str, Any]]:
             lines=curves,
             description=" ".join(["Precision over recall.", *precisions]),
         ),
-        _chart(
+        **_panel(
             "reliability",
             (first, ideal),
             sorted({p.x for p in lines}),
@@ -315,4 +320,4 @@ def _demo_charts(values: Values) -> list[dict[str, Any]]:
             title=f"Doubt against the truth ({first})",
             description=" ".join(words),
         ),
-    ]
+    }

@@ -1,4 +1,4 @@
-"""Panels as Vega-Lite specifications, for pages and for files.
+"""Panels as Vega-Lite specifications, which ``images`` draws for pages and files.
 
 Colours are names of CSS variables, which assets/report.css defines: a page decides between light, dark and
 paper, and a picture follows without being drawn again. --c0 is the baseline's grey, --c1 to --c7 are the
@@ -7,6 +7,7 @@ Shapes and dashes tell the methods apart in greyscale. The same panels give the 
 """
 
 import json
+import textwrap
 from collections.abc import Sequence
 from importlib import resources
 from typing import Any, NamedTuple
@@ -52,28 +53,29 @@ def looks(methods: Sequence[str], baseline: str | None = None) -> dict[str, Look
     return {m: BASELINE if m == baseline else others[m] for m in methods}
 
 
-def step(panel: Panel) -> int | None:
-    """The height of a row, where a picture has rows."""
-    if panel.kind in ("curves", "traces", "histogram"):
-        return None
-    return 36 if len(panel.methods) <= 8 and panel.kind != "history" else 25
-
-
 def specification(
-    panel: Panel, baseline: str | None = None, *, methods: Sequence[str] = (), legend: bool | None = None
+    panel: Panel,
+    baseline: str | None = None,
+    *,
+    width: int,
+    methods: Sequence[str] = (),
+    legend: bool | None = None,
 ) -> Spec:
-    """The Vega-Lite specification of a panel, without its data.
+    """The Vega-Lite specification of a panel with its data.
 
     Args:
         panel: what to draw.
         baseline: the method in grey.
+        width: of the picture in pixels; legends and the names of rows are broken to fit.
         methods: all methods of a page, so that each keeps its look; those of the panel unless given.
         legend: whether lines are named in the picture; unless given, all but curves are, which a page names.
     """
     looked = looks(methods or panel.methods, baseline)
-    drawn = DRAWN[panel.kind](panel, looked, panel.kind != "curves" if legend is None else legend)
-    height = {} if (row := step(panel)) is None else {"height": row * max(1, len(panel.methods))}
-    return {"width": "container", **height, "config": STATIC["config"], **drawn}
+    drawn = DRAWN[panel.kind](panel, looked, panel.kind != "curves" if legend is None else legend, width)
+    if panel.kind not in ("curves", "traces", "histogram"):
+        row = 36 if len(panel.methods) <= 8 and panel.kind != "history" else 25
+        drawn["height"] = row * max(1, len(panel.methods))
+    return {"width": width, "data": {"values": data(panel)}, "config": STATIC["config"], **drawn}
 
 
 def data(panel: Panel) -> list[dict[str, Any]]:
@@ -97,8 +99,6 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
     figure = point.text or (f"{100 * point.mean:.0f}" if panel.kind == "history" else f"{point.mean:.4f}")
     if panel.kind == "heat" and point.difference is not None and not point.text:
         figure = _signed(point.difference, 3)
-    between = None if point.low is None or point.high is None else f"{point.low:.4f} to {point.high:.4f}"
-    against = None if point.difference is None else f"{_signed(point.difference, 4)} {point.mark}".strip()
     return {
         "method": point.method,
         "x": point.x,
@@ -110,28 +110,11 @@ def _datum(panel: Panel, point: Point) -> dict[str, Any]:
         "short": figure.replace("0.", ".", 1),
         "difference": point.difference,
         "strength": point.strength,
-        "Mean": (point.text or f"{point.mean:.4f}") + ("" if point.complete else " (incomplete)"),
-        "Interval": between or "–",
-        "Baseline": against or "–",
     }
 
 
 def _signed(value: float, digits: int) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def _tooltip(panel: Panel, *, place: bool = True) -> list[dict[str, str]]:
-    fields = [{"field": "method", "title": panel.series}]
-    if place:
-        x = {"field": "x", "title": panel.x_title.partition(":")[0] or "Part"}
-        form = panel.x_form or (".3~f" if panel.kind == "traces" and not isinstance(panel.xs[0], str) else "")
-        fields.append({**x, "format": form} if form else x)
-    fields.append({"field": "Mean", "title": panel.measure or "Value"})
-    if any(p.low is not None for p in panel.points):
-        fields.append({"field": "Interval", "title": "Interval"})
-    if any(p.difference is not None for p in panel.points):
-        fields.append({"field": "Baseline", "title": "Against baseline"})
-    return fields
 
 
 def _layer(mark: str, transform: Sequence[Spec] = (), **encoding: Any) -> Spec:
@@ -163,8 +146,10 @@ def _variables(numbers: Sequence[int]) -> list[str]:
     return [f"var(--c{i})" if i >= 0 else "var(--ink)" for i in numbers]
 
 
-def _legend(names: Sequence[Any], **options: Any) -> Spec:
-    return {"columns": 3 if max(len(str(n)) for n in names) <= 14 else 2, **options}
+def _legend(names: Sequence[Any], width: int, **options: Any) -> Spec:
+    """A legend above the picture, with as many columns as have room."""
+    each = 48 + 7 * min(30, max(len(str(n)) for n in names))
+    return {"columns": max(1, width // each), "labelLimit": width - 40, **options}
 
 
 def _rules(panel: Panel, axis: str, channel: Spec) -> list[Spec]:
@@ -177,7 +162,7 @@ def _rules(panel: Panel, axis: str, channel: Spec) -> list[Spec]:
     return [{"data": {"values": [{}]}, **layer} for layer in layers]
 
 
-def _lines(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
+def _lines(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> Spec:
     """Lines with points, bands where there are intervals, hollow points where a row is incomplete."""
     names, over_rates = tuple(looked), panel.kind == "curves"
     if isinstance(panel.xs[0], str):
@@ -193,7 +178,7 @@ def _lines(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     baseline = f"datum.label + (indexof({grey}, datum.label) < 0 ? '' : ' (baseline)')"
     # a shape has no dashed edge; without shapes, a piece of the line
     symbol = {"symbolStrokeWidth": 0} if panel.points else {"symbolStrokeWidth": 2, "symbolSize": 500}
-    named = _legend(names, labelExpr=baseline, **symbol) if legend else None
+    named = _legend(names, width, labelExpr=baseline, **symbol) if legend else None
     colour = _by_name(names, _variables(panel.colours or [looked[m].colour for m in names]), named)
     dash = _by_name(names, [list(looked[m].dash) or [1, 0] for m in names], named)
     shape = _by_name(names, [looked[m].shape for m in names], named)
@@ -209,33 +194,38 @@ def _lines(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
         fill = {"condition": {"test": "!datum.complete", "value": "var(--paper)"}, **colour}
         dots = {"x": x, "y": {**y, "field": "mean"}, "color": colour, "fill": fill, "shape": shape}
         drawn = [{"filter": "isValid(datum.mean)"}]
-        layers.append(_layer("point", drawn, **dots, tooltip=_tooltip(panel)))
+        layers.append(_layer("point", drawn, **dots))
         if len(panel.points) > 40 * len(panel.methods):
             layers[-1]["mark"]["size"] = 14
     return {"height": 250 if over_rates else 270, "layer": layers}
 
 
-def _rows(panel: Panel) -> Spec:
-    names = {"sort": list(panel.methods), "axis": STATIC["row axis"]}
+def _rows(panel: Panel, width: int) -> Spec:
+    """An axis of words, broken where they would take more than about a third of the picture."""
+    broken = {name: textwrap.wrap(name, max(12, width // 18)) for name in panel.methods}
+    axis: Spec = dict(STATIC["row axis"])
+    if max(map(len, broken.values())) > 1:
+        axis |= {"labelExpr": f"({json.dumps(broken)})[datum.label]", **STATIC["broken rows"]}
+    names = {"sort": list(panel.methods), "axis": axis}
     return {"field": "method", "type": "nominal", "title": None, **names}
 
 
-def _bars(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
+def _bars(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> Spec:
     """Bars from 0 with their figures behind them; several parts are stacked and named in a legend."""
     x = _figures(panel.x_title or None, 5, panel.x_form, zero=True)
-    mean, y = {**x, "field": "mean"}, _rows(panel)
+    mean, y = {**x, "field": "mean"}, _rows(panel, width)
     if len(panel.xs) > 1:
-        named = _legend(panel.xs, symbolType="square")
+        named = _legend(panel.xs, width, symbolType="square")
         colour = _by_name(panel.xs, _variables(panel.colours), named, "x")
         order = {"field": "x", "type": "nominal", "sort": "descending"}
-        return _layer("bar", y=y, x=mean, color=colour, order=order, tooltip=_tooltip(panel))
+        return _layer("bar", y=y, x=mean, color=colour, order=order)
     faint = {"condition": {"test": "!datum.complete", "value": 0.35}, "value": 0.9}
     colours = panel.colours or [looked[m].colour for m in panel.methods]
     colour = _by_name(panel.methods, _variables(colours), None)
     return {
         "padding": {"left": 8, "top": 4, "bottom": 0, "right": 78},  # paper sets text wider than a screen
         "transform": STATIC["span"],
-        "encoding": {"y": y, "tooltip": _tooltip(panel, place=False)},
+        "encoding": {"y": y},
         "layer": [
             _layer("bar", x=mean, color=colour, fillOpacity=faint),
             _layer("whisker", x={**x, "field": "from"}, x2={"field": "to"}),
@@ -244,14 +234,14 @@ def _bars(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     }
 
 
-def _dots(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
+def _dots(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> Spec:
     """Means with their intervals, a row per method; several parts stand above one another."""
     x = _figures(panel.x_title, 6, panel.x_form, panel.x_domain, zero=False, padding=12)
     several = len(panel.xs) > 1
-    shared: Spec = {"y": _rows(panel)}
+    shared: Spec = {"y": _rows(panel, width)}
     shape: Spec = {}
     if several:
-        parts, named = [BASELINE, *LOOKS], _legend(panel.xs)
+        parts, named = [BASELINE, *LOOKS], _legend(panel.xs, width)
         offset = {"field": "x", "type": "nominal", "sort": list(panel.xs), "scale": {"padding": 0.6}}
         colour = _by_name(panel.xs, _variables(panel.colours), named, "x")
         shared |= {"yOffset": offset, "color": colour}
@@ -259,35 +249,34 @@ def _dots(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     else:
         colours = panel.colours or [looked[m].colour for m in panel.methods]
         shared["color"] = _by_name(panel.methods, _variables(colours), None)
-    tooltip = _tooltip(panel, place=several)
     return {
         "transform": STATIC["span"],
         "layer": [
             *_rules(panel, "x", x),
             _layer("interval", **shared, x={**x, "field": "from"}, x2={"field": "to"}),
-            _layer("dot", **shared, **shape, x={**x, "field": "mean"}, tooltip=tooltip),
+            _layer("dot", **shared, **shape, x={**x, "field": "mean"}),
         ],
     }
 
 
-def _heat(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
+def _heat(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> Spec:
     """Cells with figures, the stronger the colour the larger.
 
     In a history, bands and stretches come in the order of the data: both differ from choice to choice.
     """
     history = panel.kind == "history"
-    angled = history or max(len(str(x)) for x in panel.xs) > 16
+    angled = history or 8 * max(len(str(x)) for x in panel.xs) * len(panel.xs) > 0.75 * width
     axis: Spec = {"domain": False, "ticks": False, "labelLimit": 240}
     axis |= {"labelAngle": -40} if angled else {"labelAngle": 0, "orient": "top"}
     x: Spec = {"field": "x", "type": "nominal", "title": panel.x_title or None, "axis": axis}
-    y = {**_rows(panel), "title": panel.series if history else None, "scale": {"paddingInner": 0.08}}
+    y = {**_rows(panel, width), "title": panel.series if history else None, "scale": {"paddingInner": 0.08}}
     if history:
         x |= {"sort": None, "scale": {"paddingInner": 0.04}}
         y["sort"] = None
     else:
         x |= {"sort": list(panel.xs), "scale": {"paddingInner": 0.04, "domain": list(panel.xs)}}
     return {
-        "encoding": {"x": x, "y": y, "tooltip": _tooltip(panel)},
+        "encoding": {"x": x, "y": y},
         "layer": [
             _layer("cell", [{"filter": "!datum.gap"}], **STATIC["cell colours"]),
             _layer("cell text", **STATIC["cell words"]),
@@ -295,11 +284,10 @@ def _heat(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
     }
 
 
-def _histogram(panel: Panel, looked: dict[str, Look], legend: bool) -> Spec:
+def _histogram(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> Spec:
     x = {**_figures(panel.x_title, 8, "d", grid=False), "field": "x", "bin": {"binned": True}}
     y = {**_figures(panel.measure, 4, "~s"), "field": "mean"}
-    tooltip = [{"field": "shown", "title": panel.x_title}, {"field": "mean", "title": panel.measure}]
-    return {"height": 170, **_layer("bin", x=x, x2={"field": "end"}, y=y, tooltip=tooltip)}
+    return {"height": 170, **_layer("bin", x=x, x2={"field": "end"}, y=y)}
 
 
 DRAWN = {

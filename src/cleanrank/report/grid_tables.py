@@ -49,15 +49,10 @@ def _head(summary: Summary) -> list[str]:
 def _names(summary: Summary, dataset: str, level: Level, method: str, *, again: bool = False) -> list[Cell]:
     """The cells that name a row; ``again`` mutes what the row above says too."""
     kind = "name again" if again else "name"
-    noise = [Cell(level.label, level_value(level), kind)] if len(summary.levels) > 1 else []
+    noise = [Cell(level.label, None, kind)] if len(summary.levels) > 1 else []
     html = Markup('{}<span class="tagword"> baseline</span>').format(method)
     own = Cell(method, method, html=html if method == summary.baseline else None)
     return [Cell(dataset, None, kind), *noise, own]
-
-
-def level_value(level: Level) -> str:
-    """What a noise level sorts by: clean first, then kind and rate."""
-    return "" if level.clean else f"{level.noise} {level.rate:09.6f}"
 
 
 def results_table(summary: Summary, measures: Sequence[str] | None = None) -> Table:
@@ -131,7 +126,7 @@ def verdict_table(verdicts: Iterable[Verdict], caption: str = "") -> Table:
     rows: list[Line] = [
         [
             Cell(v.dataset + (f", fold {v.fold}" if v.fold else ""), None, "name"),
-            Cell(v.level.label, level_value(v.level), "name"),
+            Cell(v.level.label, None, "name"),
             v.method,
             v.measure,
             number(v.published, f".{max(v.decimals, 1)}f"),
@@ -211,7 +206,7 @@ def fold_table(summary: Summary, dataset: str, measures: Sequence[str]) -> Table
         done = [c for c in cells if c.status == "done"]
         rows.append(
             [
-                *([Cell(level.label, level_value(level), "name")] if noise else []),
+                *([Cell(level.label, None, "name")] if noise else []),
                 method,
                 Cell(fold or ABSENT, fold),
                 _done(len(done), len(cells)),
@@ -232,7 +227,7 @@ def gap_table(summary: Summary) -> Table:
     rows: list[Line] = [
         [
             Cell(c.dataset, None, "name"),
-            Cell(c.level.label, level_value(c.level), "name"),
+            Cell(c.level.label, None, "name"),
             c.method,
             c.fold or ABSENT,
             c.seed or ABSENT,
@@ -264,11 +259,9 @@ def recipes_table(rows: Sequence[MatrixRow]) -> Table:
             status.colour, status.meaning, status.shape, status.word
         )
         counts = [number(sum(f.verdict == v for f in r.rows), ".0f") for v in verdicts]
-        place = str(list(STATUSES).index(r.status))
-        name = Cell(r.title, r.title, html=link)
-        cells.append([name, r.group or ABSENT, Cell(status.word, place, html=sign), *counts])
-    head = ["Recipe", "Group", "Status", "Agree", "Differ", "Not run"]
-    return Table(head, cells, caption="Recipes", align="lllrrr")
+        cells.append([Cell(r.title, html=link), Cell(status.word, html=sign), *counts, r.group or ABSENT])
+    head = ["Recipe", "Status", "Agree", "Differ", "Not run", "Group"]
+    return Table(head, cells, caption="Recipes", align="llrrrl")
 
 
 def recipe_table(verdicts: Sequence[Verdict], caption: str) -> Table:

@@ -1,4 +1,4 @@
-"""Panels as PNG and SVG files, drawn by vl-convert-python; the same panels give the same bytes."""
+"""Panels as SVG in pages and as PNG and SVG files, drawn by vl-convert-python; same panels, same bytes."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingExtraError, invalid
 from cleanrank.report import panels
-from cleanrank.report.charts import asset, data, specification
+from cleanrank.report.charts import asset, specification
 from cleanrank.report.panels import Panel
 from cleanrank.report.summaries import Summary
 from cleanrank.types import RankingData
@@ -27,6 +27,12 @@ FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 WIDTH = 360  # of a panel unless it has columns, in pixels
 ACROSS = 1150  # the most that panels take side by side
 SCALE = 2.0  # of PNG
+WIDE, NARROW = 540, 350  # of pictures in a page, whose paper is 368 pixels wide on a telephone
+# Drawing notes that a picture with a name and words of its own does not need, and what is so anyway.
+_IDLE = re.compile(
+    r' (?:aria-[\w-]+|role|pointer-events|font-family|xmlns:\w+|version|stroke-miterlimit)="[^"]*"'
+    r'| opacity="1"|<path class="(?:back|fore)ground"[^>]*/>'
+)
 
 
 def _vl_convert() -> ModuleType:
@@ -37,13 +43,6 @@ def _vl_convert() -> ModuleType:
             "pictures need vl_convert, which is not installed. Install it with: pip install vl-convert-python"
         ) from error
     return vl_convert
-
-
-@cache
-def library() -> str:
-    """The JavaScript of Vega-Embed, Vega-Lite and Vega, 0.9 MB with its licence; sets window.vegaEmbed."""
-    code = _vl_convert().javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return f"/*\n{asset('vega-license.txt')}*/\n(function () {{\n{code}\n}})();"
 
 
 @cache
@@ -65,13 +64,40 @@ def save_picture(
     if form == "png":
         image = _vl_convert().vegalite_to_png(spec, scale=SCALE)
     else:
-        text = _vl_convert().vegalite_to_svg(spec)
-        clips = list(dict.fromkeys(re.findall(r'"clip(\d+)"', text)))  # numbered on from picture to picture
-        text = re.sub(r'(?<=["#])clip(\d+)', lambda name: f"clip{clips.index(name[1])}", text)
-        image = text.encode("utf-8")
+        image = _svg(spec, "clip").encode("utf-8")
     with written_whole(path) as part:
         part.write_bytes(image)
     return Path(path)
+
+
+def _svg(spec: str, name: str) -> str:
+    """A drawing whose clip paths, which are numbered on from picture to picture, are called by a name."""
+    text: str = _vl_convert().vegalite_to_svg(spec)
+    clips = list(dict.fromkeys(re.findall(r'"clip(\d+)"', text)))
+    return re.sub(r'(?<=["#])clip(\d+)', lambda clip: f"{name}{clips.index(clip[1])}", text)
+
+
+def inline_picture(
+    panel: Panel, name: str, widths: Sequence[int] = (WIDE, NARROW), **options: Any
+) -> dict[str, Any]:
+    """A picture for a page: its name, title, words and a drawing per width, in the colours of the page.
+
+    Args:
+        panel: what to draw.
+        name: of its place; no other picture of the page may have it.
+        widths: in pixels, the widest first; the page shows the one that its paper has room for.
+        options: ``baseline``, ``methods`` and ``legend`` of ``specification``.
+    """
+    from markupsafe import Markup
+
+    drawn = []
+    for width in widths:
+        spec = specification(panel, width=width, **options)
+        spec["config"] = {**spec["config"], "font": FONT}  # measured in this font and shown in the page's
+        spec |= {"autosize": {"type": "fit-x", "contains": "padding"}, "padding": spec.get("padding", 2)}
+        svg = _svg(json.dumps(spec, ensure_ascii=False), f"{name}-{width}-")
+        drawn.append(Markup(_IDLE.sub("", svg)))  # Vega escapes what it draws
+    return {"id": name, "kind": panel.kind, "title": panel.title, "words": panel.words, "drawn": drawn}
 
 
 def save_history(
@@ -118,8 +144,8 @@ def picture(parts: Sequence[Panel], baseline: str | None = None, width: int = WI
     columns = math.ceil(len(parts) / math.ceil(len(parts) / columns))  # four panels are two rows of two
     views = []
     for panel in parts:
-        spec = specification(panel, baseline, methods=methods, legend=True)
-        spec |= {"width": width, "data": {"values": data(panel)}, "title": _title(panel)}
+        spec = specification(panel, baseline, width=width, methods=methods, legend=True)
+        spec["title"] = _title(panel)
         config = {**spec.pop("config"), "font": FONT, "background": "white"}
         spec.pop("padding", None)
         views.append(spec)

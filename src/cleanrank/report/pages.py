@@ -1,7 +1,7 @@
-"""Pages of one file that need no network: of a grid, of all recipes, and whatever has a template.
+"""Pages of one file that need no network and no script: of a grid, of all recipes, whatever has a template.
 
-Templates escape whatever is not markup already. The policy of a page allows its own scripts and style by
-their hashes and no request at all.
+Templates escape whatever is not markup already. The policy of a page allows its own style by its hash, no
+script and no request at all; pictures are drawn into it.
 """
 
 import base64
@@ -17,14 +17,17 @@ from markupsafe import Markup
 
 from cleanrank import __version__
 from cleanrank.data.files import written_whole
-from cleanrank.report import charts, grid_tables, images, panels
+from cleanrank.report import grid_tables, panels
+from cleanrank.report.charts import asset, looks
 from cleanrank.report.collapse import AXES, SOURCES
+from cleanrank.report.images import NARROW, WIDE, inline_picture
 from cleanrank.report.published import RULE, STATUSES, MatrixRow, Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.report.table import Table, templates
 from cleanrank.types import RunRecord
 
 AT_ONCE = 12  # figures of a recipe shown before the rest is folded away
+PICTURED = 3  # measures with pictures; the tables have all of them
 STUDIED = {measure for _, measure in SOURCES.values()}  # figures of labels, not of rankings
 
 
@@ -33,26 +36,18 @@ def write_page(
     template: str,
     title: str,
     *,
-    drawn: Sequence[Mapping[str, Any]] = (),
+    charts: Sequence[Mapping[str, Any]] = (),
     **values: Any,
 ) -> Path:
-    """Writes a page whole or not at all, with charts for its script to draw; same values, same bytes."""
-    style = charts.asset("report.css")
-    scripts = [*([images.library()] if drawn else []), charts.asset("report.js")]
-    policy = (
-        f"default-src 'none'; script-src {' '.join(map(_hash, scripts))}; style-src {_hash(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    frame = {"style": Markup(style), "scripts": [Markup(s) for s in scripts], "policy": policy}
-    values |= {**frame, "title": title, "charts": drawn, "version": __version__}
+    """Writes a page whole or not at all, with pictures of ``inline_picture``; same values, same bytes."""
+    style = asset("report.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    values |= {"style": Markup(style), "policy": policy, "title": title, "charts": charts}
+    values["version"] = __version__
     with written_whole(path) as part:
         part.write_bytes(templates().get_template(template).render(values).encode("utf-8"))
     return Path(path)
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def write_report(
@@ -85,11 +80,11 @@ def write_report(
         path,
         "report.html",
         title,
-        drawn=report_charts(summary),
+        charts=report_charts(summary),
         summary=summary,
         command=command,
         notes=notes,
-        looks=charts.looks(summary.methods, summary.baseline),
+        looks=looks(summary.methods, summary.baseline),
         tables=grid_tables,
         rule=RULE,
         verdicts=verdicts,
@@ -114,38 +109,22 @@ def _provenance(summary: Summary, records: Sequence[RunRecord]) -> dict[str, str
 
 
 def report_charts(summary: Summary) -> list[dict[str, Any]]:
-    """Specifications, data and words of every picture; data are keyed by the choice that shows them."""
-    keyed: list[tuple[str, panels.Panel]] = []
-    for measure in summary.measures:
-        keyed += [(measure, p) for p in panels.curves(summary, measure)]
-        for level in summary.levels:
-            keyed += [(f"{measure} | {level.label}", p) for p in panels.bars(summary, measure, level)]
-        keyed += [(measure, p) for p in panels.heat(summary, measure)]
-        keyed += [(measure, p) for p in _traces(summary, measure)]
-    keyed = [(key, p) for key, p in keyed if p.points]  # where nothing ran, the tables say why
-    every: dict[tuple[str, str], dict[str, Any]] = {}
-    for key, panel in [*keyed, *panels.history_panels(summary)]:
-        name = panel.dataset if panel.kind == "bars" else panel.title
-        measure, _, level_name = key.partition(" | ")
+    """The pictures of the first measures, and those of outliers, which belong to none."""
+    several: list[tuple[str, panels.Panel]] = []
+    for measure in summary.measures[:PICTURED]:
+        alone = summary.levels if len(summary.levels) == 1 else ()  # else curves and heat maps show them
+        bars = [p for level in alone for p in panels.bars(summary, measure, level)]
+        shown = [*panels.curves(summary, measure), *bars, *panels.heat(summary, measure)]
+        several += [(measure, p) for p in (*shown, *_traces(summary, measure)) if p.points]
+    several += [("", replace(p, title=f"{p.title}, {m}")) for m, p in panels.history_panels(summary)]
+    charts = []
+    for i, (measure, panel) in enumerate(several):
+        wide = panel.kind == "history" or (panel.kind == "heat" and len(summary.levels) > 5)
         methods = () if panel.kind in ("traces", "history") else summary.methods
-        chart = every.setdefault(
-            (panel.kind, name),
-            {
-                "id": f"chart-{len(every)}",
-                "kind": panel.kind,
-                "title": name,
-                "only": level_name,
-                "measured": panel.kind == "history" or panel.measure.startswith(measure),
-                "wide": panel.kind == "heat" and len(summary.levels) > 5,
-                "data": {},
-                "words": {},
-                "step": charts.step(panel) if methods else None,
-                "spec": charts.specification(panel, summary.baseline, methods=methods),
-            },
-        )
-        chart["data"][key] = charts.data(panel)
-        chart["words"][key] = panel.words
-    return list(every.values())
+        options = {"baseline": summary.baseline, "methods": methods}
+        chart = inline_picture(panel, f"chart-{i}", (2 * WIDE, NARROW) if wide else (NARROW,), **options)
+        charts.append({**chart, "measure": measure, "wide": wide})
+    return charts
 
 
 def _traces(summary: Summary, measure: str) -> list[panels.Panel]:

@@ -1,7 +1,7 @@
 """One table value for the terminal, Markdown, LaTeX and web pages; evaluations and comparisons as tables.
 
-A table holds texts. A cell may add what a page sorts its column by, a style class and a richer form of its
-text. Significance marks are made here too: one sign for p < .05, two for p < .01.
+A table holds texts. A cell may add the value that it shows, a style class and a richer form of its text.
+Significance marks are made here too: one sign for p < .05, two for p < .01.
 """
 
 import json
@@ -31,17 +31,12 @@ _LATEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{"
 
 @dataclass(frozen=True)
 class Cell:
-    """A text, and for pages: what it sorts by, its classes, and markup to show instead."""
+    """A text and the value that it shows; for pages its classes and markup to show instead."""
 
     text: str
     value: float | str | None = None
     kind: str = ""
     html: "Markup | None" = None
-
-    @property
-    def sort_key(self) -> str | None:
-        """The value as an attribute."""
-        return f"{self.value:.12g}" if isinstance(self.value, float) else self.value
 
 
 Line: TypeAlias = list[str | Cell]
@@ -171,10 +166,11 @@ class Table:
         return "\n".join([top, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", end, *notes, ""])
 
     def html(self) -> "Markup":
-        """A table of a page, whose columns can be sorted."""
+        """A table of a page."""
         from markupsafe import Markup
 
-        return Markup(templates().get_template("table.html").render(table=self))
+        worded = max((len(row[0]) for row in self.texts), default=0) > 14  # names that need room
+        return Markup(templates().get_template("table.html").render(table=self, worded=worded))
 
     __html__ = html  # so that {{ table }} in a template is its markup
 
@@ -207,10 +203,10 @@ def templates(*, escaped: bool = True) -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False, "separators": (",", ":")}
     made.globals["table"] = Table.of
     made.filters["number"] = lambda value, form=".4f", absent=ABSENT: number(value, form, absent=absent).text
     made.filters["many"] = many
+    made.filters["marked"] = marked
     made.filters["shares"] = shares
     made.filters["plain_number"] = lambda v: number(v, ",.0f" if v is None or v == int(v) else ".4g").text
     return made
@@ -223,6 +219,17 @@ def many(n: int, thing: str, things: str = "") -> str:
     ('1 label', '2,000 labels', '3 queries')
     """
     return f"{n:,} {thing}" if n == 1 else f"{n:,} {things or thing + 's'}"
+
+
+def marked(text: str) -> "Markup":
+    """A text of a page with what stands between backticks as code.
+
+    >>> marked("see `cleanrank plan` & <b>")
+    Markup('see <code>cleanrank plan</code> &amp; &lt;b&gt;')
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def shares(values: Sequence[float], form: str = ".3g") -> str:
