@@ -96,7 +96,10 @@ def test_explain_shows_conventions_and_reasons(cli, files):
         (("compare", "{dir}/data.txt", "a={dir}/good.txt"), "at least two systems"),
         (("compare", "{dir}/data.txt", "{dir}/good.txt", "{dir}/good.txt"), "names of their own"),
         (("compare", "{dir}/data.txt", "={dir}/good.txt", "b={dir}/good.txt"), "NAME=SCORES"),
-        (("evaluate", "{dir}/data.txt", "{dir}/good.txt", "--per-query", "{dir}/a.xlsx"), ".csv or .parquet"),
+        (
+            ("evaluate", "{dir}/data.txt", "{dir}/good.txt", "--per-query", "{dir}/a.xls"),
+            ".csv, .tsv, .parquet, .xlsx",
+        ),
         (("evaluate", "{dir}/data.txt", "{dir}/good.txt", "--label", "grade"), "CSV or Parquet"),
         (("explain-ndcg",), "DATA SCORES --query ID or as --grades"),
         (("explain-ndcg", "--grades", "1,x"), "whole numbers"),

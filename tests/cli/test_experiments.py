@@ -183,7 +183,7 @@ def test_the_matrix_lists_every_recipe(folder, ran):
         (("runs", "list", "--store", "nowhere.sqlite"), "store must be an existing file"),
         (("runs", "show", "zz"), "must be the start of one stored key; got 'zz', which fits 0"),
         (("runs", "list", "toys/tinny"), "unknown recipe 'toys/tinny'"),
-        (("runs", "export", "runs.xlsx"), "unknown file ending '.xlsx'"),
+        (("runs", "export", "runs.xls"), "output must be .csv, .tsv, .parquet, .xlsx; got 'runs.xls'"),
     ],
 )
 def test_mistakes_exit_with_2_and_one_message(folder, ran, arguments, message):

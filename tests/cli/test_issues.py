@@ -170,7 +170,7 @@ def test_emptied_queries_are_reported(cli, noisy):
         ("find-issues noisy.txt --noise uniform:.2 --gold a.csv -o b.csv", "must not be given together"),
         ("find-issues noisy.txt --model m.txt -o a.csv", "goes with --method sour or last-sour"),
         ("clean noisy.txt issues.csv -o a.txt --mode dorp", "Did you mean 'drop'"),
-        ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from the data"),
+        ("clean noisy.txt issues.csv -o noisy.txt --force", "must differ from every input"),
         ("clean clean.txt issues.csv -o a.txt", "must be the grade in data"),
         ("clean noisy.txt noisy.txt.truth.csv -o a.txt", "must have the column"),
         ("clean noisy.txt issues.csv -o none/a.txt", "does not exist"),

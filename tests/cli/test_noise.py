@@ -68,7 +68,7 @@ def test_formats_follow_the_suffix(cli, clean, tmp_path):
     ("words", "message"),
     [
         ("--rate .2 -o taken.txt", "must not exist yet"),
-        ("--rate .2 -o clean.csv --force", "must differ from the clean file"),
+        ("--rate .2 -o clean.csv --force", "must differ from every input"),
         ("-o a.txt", "rate must be given"),
         ("--rate 2 -o a.txt", "noise rate must be a number >= 0"),
         ("--profile unifrom --rate .2 -o a.txt", "Did you mean 'uniform'"),
@@ -127,7 +127,7 @@ def test_flips_cutoff_and_empty_lists(cli, clean, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("-o log.txt", "must end in .parquet or .csv"),
+        ("-o log.txt", "output must be .csv, .parquet"),
         ("--model pmb -o log.csv", "Did you mean 'pbm'"),
         ("--flip often -o log.csv", "must be one rate or two"),
         ("--way third -o log.csv", "unknown way"),

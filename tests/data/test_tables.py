@@ -7,17 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.data.tables import kind_of_file, read_csv, read_data, read_parquet, write_csv, write_parquet
+from cleanrank.data.tables import (
+    kind_of_file,
+    read_csv,
+    read_data,
+    read_parquet,
+    write_csv,
+    write_data,
+    write_parquet,
+)
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, UnknownNameError
 from tests.data.test_frames import full_data
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".csv.gz", ".csv.zst"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.bz2", ".csv.xz"])
 @pytest.mark.parametrize("qid", [("b", "a", "b", "a"), ("007", "7", "007", "7"), (7, -3, 7, 2**40)])
 def test_files_keep_id_types_names_and_values(tmp_path, suffix, qid):
     data = full_data(qid)
     path = tmp_path / f"data{suffix}"
-    (write_parquet if suffix == ".parquet" else write_csv)(data, path)
+    write_data(data, path)
     back = read_data(path)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     assert back.query_ids.dtype.kind == data.query_ids.dtype.kind
@@ -129,9 +137,10 @@ def test_a_header_alone_is_no_data(tmp_path):
         read_csv(tmp_path / "a.csv")
 
 
-def test_a_packing_that_is_not_known_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"\.gz, \.bz2 or \.zst"):
-        write_csv(full_data(), tmp_path / "a.csv.xz")
+def test_what_a_file_cannot_be_is_refused(tmp_path):
+    for name in ("a.xlsx", "a.json", "a.parquet.gz", "a.xlsx.gz", "a.html"):
+        with pytest.raises(InvalidInputError, match="Change its ending"):
+            write_data(full_data(), tmp_path / name)
     (tmp_path / "b.csv").write_text("label;;qid\n")
     with pytest.raises(InvalidInputError, match="one character"):
         read_csv(tmp_path / "b.csv", delimiter=";;")

@@ -12,9 +12,11 @@ app = typer.Typer()
 
 
 @app.command()
+@screen.with_columns
 def diagnose(
     data: Annotated[
-        list[Path], typer.Argument(metavar="DATA...", help=f"Judged data: {screen.DATA_FORMATS}.")
+        list[Path],
+        typer.Argument(metavar="DATA...", help=f"Judged data: {screen.DATA_FORMATS}.", callback=screen.piped),
     ],
     profile: Annotated[
         list[str] | None,
@@ -28,15 +30,20 @@ def diagnose(
         float, typer.Option(min=0.01, max=0.5, help="The pNoise at which the knee is placed.")
     ] = 0.4,
     html: screen.Html = None,
+    force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Report on one data set: balance, contradictions, how many label errors it bears, what to do."""
+    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.diagnosis.diagnose import diagnose as diagnose_data
     from cleanrank.diagnosis.fragility import DEFAULT_PROFILES
 
+    check_outputs(html, inputs=data, force=force, suffixes=PAGES)
     diagnosis = diagnose_data(
-        read_data(data[0] if len(data) == 1 else data),
+        read_data(data[0] if len(data) == 1 else data, **columns),
         profiles=profile or DEFAULT_PROFILES,
         rate=rate,
         new_weight=new_weight,
@@ -47,6 +54,7 @@ def diagnose(
 
 
 @app.command()
+@screen.with_columns
 def plan(
     budget: Annotated[float, typer.Option(help="Money there is, in the unit of --cost.")],
     cost: Annotated[float, typer.Option(help="Of one judgement.")] = 1.0,
@@ -64,7 +72,8 @@ def plan(
         float | None, typer.Option(help="Share of documents above grade 0, in place of --proportions.")
     ] = None,
     like: Annotated[
-        Path | None, typer.Option(help="Take proportions and documents per query from this judged data.")
+        Path | None,
+        screen.in_option("DATA", "Take proportions and documents per query from this judged data."),
     ] = None,
     top_k: Annotated[int, typer.Option(min=0, help="Rank the best k by pairs; 0 leaves this out.")] = 10,
     pair_cost: Annotated[float | None, typer.Option(help="Of one comparison.  [default: --cost]")] = None,
@@ -82,17 +91,22 @@ def plan(
     queries: Annotated[int | None, typer.Option(help="The most queries there are.")] = None,
     seed: screen.Seed = 0,
     html: screen.Html = None,
+    force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Compare ways to buy labels: grades, sampling, repeated judging, top-k pairs."""
+    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.planning.plan import plan_labels, shape_of
 
+    check_outputs(html, inputs=[like], force=force, suffixes=PAGES)
     shares = None if proportions is None else screen.parse_numbers("--proportions", proportions, ":")
     if like is not None:
         if proportions is not None or prevalence is not None:
             raise invalid("--like", "must not be given with --proportions or --prevalence", str(like))
-        shares, length = shape_of(read_data(like))
+        shares, length = shape_of(read_data(like, **columns))
         documents = documents or length
     plan = plan_labels(
         budget,

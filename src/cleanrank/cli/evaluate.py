@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from cleanrank.metrics.explain_ndcg import Explanation
 
 JudgedData = Annotated[
-    Path, typer.Argument(metavar="DATA", help=f"Judged data: {screen.DATA_FORMATS}, or TREC qrels.")
+    Path,
+    typer.Argument(
+        metavar="DATA", help=f"Judged data or TREC qrels: {screen.DATA_FORMATS}.", callback=screen.piped
+    ),
 ]
 Measures = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure such as ndcg@10, ndcg@10:letor, map:skip, auc:micro."),
 ]
-Label = Annotated[str | None, typer.Option(help="Column of grades in CSV or Parquet; else label.")]
-Qid = Annotated[str | None, typer.Option(help="Column of query ids in CSV or Parquet; else qid.")]
 Noise = Annotated[
     str | None,
     typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
@@ -38,32 +39,39 @@ app = typer.Typer()
 
 
 @app.command()
+@screen.with_columns
 def evaluate(
     data: JudgedData,
     scores: Annotated[
         Path,
-        typer.Argument(metavar="SCORES", help="One score per line in row order, .npy, or a TREC run."),
+        typer.Argument(
+            metavar="SCORES",
+            help="One score per line in row order, .npy, or a TREC run.",
+            callback=screen.piped,
+        ),
     ],
     measure: Measures = None,
     noise: Noise = None,
     per_query: Annotated[
-        Path | None, typer.Option(help="Also write one row per query to this .csv or .parquet file.")
+        Path | None,
+        typer.Option(help="Also write one row per query to this .csv, .tsv, .xlsx or .parquet file."),
     ] = None,
-    label: Label = None,
-    qid: Qid = None,
     level: screen.Level = 0.95,
     seed: screen.Seed = 0,
+    force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Measure a ranking, with intervals and the convention of every number."""
+    from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.spreadsheet import write_frame
     from cleanrank.metrics.evaluation import evaluate as evaluate_scores
     from cleanrank.metrics.noisy_labels import corrected
     from cleanrank.noise.profiles import read_noise
 
-    if per_query is not None and per_query.suffix not in (".csv", ".parquet"):
-        raise invalid("--per-query", "must name a .csv or .parquet file", repr(str(per_query)))
-    judged, (values,) = _read(data, [scores], label, qid)
+    check_outputs(per_query, inputs=[data, scores, noise], force=force, suffixes=FRAMES)
+    judged, (values,) = _read(data, [scores], columns)
     if noise is not None:
         profile = read_noise(noise, judged.n_grades)
         correction = corrected(values, judged, measure or CORRECTABLE, noise=profile, level=level, seed=seed)
@@ -103,6 +111,7 @@ def evaluate(
 
 
 @app.command()
+@screen.with_columns
 def compare(
     data: JudgedData,
     systems: Annotated[
@@ -118,12 +127,12 @@ def compare(
     ] = 100_000,
     correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
     noise: Noise = None,
-    label: Label = None,
-    qid: Qid = None,
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: screen.Json = False,
     level: screen.Level = 0.95,
     seed: screen.Seed = 0,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Compare systems on the same queries: differences, intervals, significance.
 
@@ -135,7 +144,7 @@ def compare(
 
     form = one_of("format", "json" if as_json else form, FORMATS)
     paths = _named(systems)
-    judged, values = _read(data, list(paths.values()), label, qid)
+    judged, values = _read(data, list(paths.values()), columns)
     scores = dict(zip(paths, values, strict=True))
     if noise is not None:
         if form not in ("table", "json"):
@@ -197,17 +206,22 @@ def _corrected_table(rows: Sequence[dict[str, Any]], level: float, text: str) ->
 
 
 @app.command("explain-ndcg")
+@screen.with_columns
 def explain_ndcg(
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", help="Judged data.")] = None,
-    scores: Annotated[Path | None, typer.Argument(metavar="[SCORES]", help="Scores of its rows.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA]", help="Judged data.", callback=screen.piped)
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Argument(metavar="[SCORES]", help="Scores of its rows.", callback=screen.piped)
+    ] = None,
     query: Annotated[str | None, typer.Option("--query", "-q", help="The query to look at.")] = None,
     grades: Annotated[
         str | None, typer.Option(help="Instead of files: grades in ranking order, as in 2,0,1,0.")
     ] = None,
     cutoff: Annotated[int, typer.Option("--cutoff", "-k", min=1, help="The k of NDCG@k.")] = 10,
-    label: Label = None,
-    qid: Qid = None,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Show for one ranking what each convention of NDCG gives, and why two tools differ."""
     from cleanrank.metrics.explain_ndcg import explain_ndcg as explain_ranking
@@ -217,7 +231,7 @@ def explain_ndcg(
         y = _typed_grades(grades)
         explanation = explain_ranking(y, range(len(y), 0, -1), cutoff)
     elif data is not None and scores is not None:
-        judged, (values,) = _read(data, [scores], label, qid)
+        judged, (values,) = _read(data, [scores], columns)
         explanation = explain_query(judged, values, query, cutoff)
     else:
         raise invalid(
@@ -293,7 +307,7 @@ def _named(systems: Sequence[str]) -> dict[str, Path]:
         name, equals, file = text.partition("=")
         if equals and not (name and file):
             raise invalid("a system", "must read NAME=SCORES", repr(text), remedy="As in new=scores.txt.")
-        name, path = (name, Path(file)) if equals else (Path(text).stem, Path(text))
+        name, path = (name, screen.piped(file)) if equals else (Path(text).stem, screen.piped(text))
         if name in paths:
             raise invalid("systems", "must have names of their own", f"{name!r} twice")
         paths[name] = path
@@ -302,12 +316,9 @@ def _named(systems: Sequence[str]) -> dict[str, Path]:
     return paths
 
 
-def _read(
-    data: Path, scores: list[Path], label: str | None, qid: str | None
-) -> tuple[RankingData, list[FloatArray]]:
+def _read(data: Path, scores: list[Path], columns: screen.Columns) -> tuple[RankingData, list[FloatArray]]:
     from cleanrank.data.scores import read_judged_and_scores
 
-    columns = {role: name for role, name in (("label", label), ("qid", qid)) if name is not None}
     judged, values, remarks = read_judged_and_scores(data, scores, columns)
     for remark in remarks:
         screen.note(remark)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.errors import invalid
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.report.table import Table
 from cleanrank.validation import one_of
@@ -59,11 +60,36 @@ def reproduce(
         bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
     ] = False,
     recipes: Annotated[Path, typer.Option(help="The folder of recipes for --matrix.")] = Path("recipes"),
+    force: screen.Force = False,
     as_json: screen.Json = False,
 ) -> None:
     """Run a recipe: compute the cells that are not stored yet, then write the report."""
+    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.experiments import driver
 
+    for path in (report, markdown):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    inputs = (store, recipe)
+    check_outputs(
+        report,
+        inputs=inputs,
+        force=force or (report is not None and screen.own_page(report)),
+        suffixes=PAGES,
+    )
+    check_outputs(markdown, inputs=inputs, force=force, suffixes=(".md",))
+    if (
+        pictures is not None
+        and pictures.exists()
+        and not force
+        and (not pictures.is_dir() or any(pictures.iterdir()))
+    ):
+        raise invalid(
+            "--pictures",
+            "must be a new or empty folder",
+            repr(str(pictures)),
+            remedy="Overwrite with --force.",
+        )
     if matrix:
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -148,13 +174,16 @@ def show_run(
 
 @runs.command("export")
 def export_runs(
-    path: Annotated[Path, typer.Argument(help="A .parquet or .csv file.")],
+    path: Annotated[Path, typer.Argument(help="A .csv, .tsv, .xlsx or .parquet file.")],
     recipe: Annotated[str | None, typer.Option("--recipe", help="Only the cells of this recipe.")] = None,
     store: StoreOption = DEFAULT_STORE,
+    force: screen.Force = False,
 ) -> None:
     """Write one row per cell and measure."""
+    from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.experiments.results import export
 
+    check_outputs(path, inputs=[store], force=force, suffixes=FRAMES)
     with Store(store, create=False) as stored:
         if recipe is not None:
             one_of("recipe", recipe, stored.recipes())

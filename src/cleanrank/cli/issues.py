@@ -28,9 +28,10 @@ app = typer.Typer()
 
 
 @app.command("find-issues")
+@screen.with_columns
 def find_issues(
     data: screen.Data,
-    out: Annotated[Path, screen.out_file("ISSUES", "Table of doubts, .csv or .parquet.")],
+    out: Annotated[Path, screen.out_file("ISSUES", "Table of doubts: .csv, .tsv, .xlsx or .parquet.")],
     method: Annotated[
         str,
         typer.Option(
@@ -46,16 +47,16 @@ def find_issues(
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option(
-            metavar="SHEET",
-            help="Rows judged again (gold sample), or true grades by query and document (table, TREC qrels): "
+        screen.in_option(
+            "SHEET",
+            "Rows judged again (gold sample), or true grades by query and document (table, TREC qrels): "
             "they give the noise.",
         ),
     ] = None,
     gold_columns: screen.GoldColumns = None,
     clicks: Annotated[
         Path | None,
-        typer.Option(metavar="LOG", help="With --method clicks: the click log, .csv or .parquet."),
+        screen.in_option("LOG", "With --method clicks: the click log, .csv or .parquet."),
     ] = None,
     kind: Annotated[str, typer.Option(help="neg: irrelevant by label; pos: relevant; all.")] = "all",
     cutoff: Annotated[int, typer.Option(min=1, help="Rank that outliers cross, k of NDCG@k.")] = 10,
@@ -70,8 +71,8 @@ def find_issues(
     option: screen.Options = None,
     truth: Annotated[
         Path | None,
-        typer.Option(
-            help="Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
+        screen.in_option(
+            "TRUTH", "Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
         ),
     ] = None,
     top: Annotated[int, typer.Option(min=0, help="Worst labels to show, with the reasons in words.")] = 10,
@@ -83,13 +84,15 @@ def find_issues(
     jobs: screen.Jobs = 1,
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Find the judgements to look at again: a doubt between 0 and 1 for every label, and why.
 
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
-    from cleanrank.data.files import check_outputs
+    from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.noise.corrupt import read_changed
@@ -98,7 +101,9 @@ def find_issues(
     from cleanrank.rankers.trees import TreeModel
 
     known = options_of(one_of("detector", method, DETECTORS))
-    check_outputs(out, *([] if picture is None else [picture]), force=force)
+    inputs = (data, noise, gold, clicks, model, truth)
+    check_outputs(out, inputs=inputs, force=force, suffixes=FRAMES)
+    check_outputs(picture, inputs=inputs, force=force, suffixes=(".png", ".svg"))
     if picture is not None and (model is None or method != "sour"):
         raise invalid("--picture", "goes with --method sour and a saved model (--model)", str(picture))
     if model is not None and "model" not in known:
@@ -106,12 +111,16 @@ def find_issues(
     if noise is not None and gold is not None:
         raise invalid("--noise and --gold", "must not be given together")
     trees = None if model is None else TreeModel.load(model)
-    judged = read_data(data) if trees is None else read_rows(data, trees.n_features, Path(str(model)).name)
+    judged = (
+        read_data(data, **columns)
+        if trees is None
+        else read_rows(data, trees.n_features, Path(str(model)).name, **columns)
+    )
     changed = None if truth is None else read_changed(truth, judged)
     window: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     options = {name: value for name, value in window.items() if name in known}
-    columns = screen.parse_columns("--gold-columns", gold_columns)
-    answers = None if gold is None else gold_answers(gold, judged, columns=columns)
+    headings = screen.parse_columns("--gold-columns", gold_columns)
+    answers = None if gold is None else gold_answers(gold, judged, columns=headings)
     options |= screen.parse_options(option) | _noise_options(noise, answers, judged, known, seed)
     if trees is not None:
         options["model"] = trees
@@ -182,9 +191,12 @@ def _by_grade(issues: "LabelIssues", quality: dict[str, Any] | None) -> Table:
 
 
 @app.command()
+@screen.with_columns
 def clean(
     data: screen.Data,
-    issues: Annotated[Path, typer.Argument(metavar="ISSUES", help="What find-issues wrote.")],
+    issues: Annotated[
+        Path, typer.Argument(metavar="ISSUES", help="What find-issues wrote.", callback=screen.piped)
+    ],
     out: Annotated[Path, screen.out_file("OUT", "Clean data, in the format of the suffix.")],
     mode: Annotated[
         str,
@@ -199,18 +211,19 @@ def clean(
     by: Annotated[str, typer.Option(help="Who decides, for the audit trail.")] = "cleanrank",
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
-    from cleanrank.data.files import check_outputs, written_whole
+    from cleanrank.data.files import DATA, check_outputs, written_whole
     from cleanrank.data.tables import read_data, write_data
     from cleanrank.issues.table import read_issues
 
     audit = out.with_name(f"{out.name}.audit.json")
-    check_outputs(out, audit, force=force)
-    if out.resolve() == data.resolve():
-        raise invalid("output", "must differ from the data", repr(str(out)))
-    judged = read_data(data)
+    check_outputs(out, inputs=[data, issues], force=force, suffixes=DATA)
+    check_outputs(audit, inputs=[data, issues], force=force)
+    judged = read_data(data, **columns)
     cleaned = clean_data(judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
@@ -218,11 +231,11 @@ def clean(
         write_data(cleaned.data, out)
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
-    columns = [("grade", "grade"), ("documents", "documents", ","), (mode, "changed", ",")]
+    shown = [("grade", "grade"), ("documents", "documents", ","), (mode, "changed", ",")]
     screen.show(
         summary,
         as_json,
-        Table.of(rows, columns),
+        Table.of(rows, shown),
         repr(cleaned),
         *(f"query {query!r} lost all its documents" for query in cleaned.emptied),
         f"wrote {out}",

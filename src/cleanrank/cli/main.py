@@ -46,6 +46,7 @@ def demo(
     seed: screen.Seed = 0,
     html: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("cleanrank-demo.html"),
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 means all.")] = -1,
+    force: screen.Force = False,
     as_json: screen.Json = False,
 ) -> None:
     """Show everything on synthetic data whose truth is known.
@@ -55,8 +56,10 @@ def demo(
     LightGBM on noisy, cleaned and clean labels, with SOUR and with peers, compares all on clean test labels
     and writes a report. It takes one to three minutes on two cores.
     """
+    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.demo import STEPS, run_demo
 
+    check_outputs(html, force=force or screen.own_page(html), suffixes=PAGES)
     with screen.steps(STEPS) as tick:
         run = run_demo(queries, seed=seed, n_jobs=jobs, progress=tick)
         run.to_html(html)
@@ -91,7 +94,8 @@ for module in (diagnose, issues, train, noise, evaluate, experiments, datasets):
 def main() -> None:
     """Runs the command line; what goes wrong on purpose becomes one message and an exit code."""
     try:
-        app()
+        with screen.SPOOL:
+            app()
     except CleanrankError as error:
         _stop(str(error))
     except BrokenPipeError:

@@ -20,13 +20,14 @@ app.add_typer(gold, name="gold")
 
 
 @app.command()
+@screen.with_columns
 def corrupt(
     file: screen.Data,
     out: Annotated[Path, screen.out_file("OUT", "Noisy data, in the format of the suffix.")],
     profile: Annotated[str, typer.Option(help=f"Family of noise: {', '.join(PROFILES)}.")] = "uniform",
     rate: Annotated[float | None, typer.Option(help="Probability that a grade changes.")] = None,
     matrix: Annotated[
-        Path | None, typer.Option(help="Noise matrix in a JSON or CSV file, instead of a family.")
+        Path | None, screen.in_option("FILE", "Noise matrix in a JSON or CSV file, instead of a family.")
     ] = None,
     seed: screen.Seed = 0,
     spread: Annotated[
@@ -39,20 +40,24 @@ def corrupt(
     truth: Annotated[str, typer.Option(help="Format of the truth beside OUT: csv or parquet.")] = "csv",
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Put label noise of a known kind into a data set, and keep the truth beside it.
 
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
-    from cleanrank.data.files import check_outputs
+    from cleanrank.data.files import DATA, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
-    check_outputs(out, *side_files(out, truth), force=force)
-    data = read_data(file)
+    check_outputs(out, inputs=[file, matrix], force=force, suffixes=DATA)
+    # The record of an earlier run may be the matrix of this one, which writes it again.
+    check_outputs(*side_files(out, truth), inputs=[file], force=force)
+    data = read_data(file, **columns)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:
@@ -83,6 +88,7 @@ def corrupt(
 
 
 @app.command()
+@screen.with_columns
 def clicks(
     file: screen.Data,
     out: Annotated[Path, screen.out_file("LOG", "Click log, .parquet or .csv.")],
@@ -90,7 +96,7 @@ def clicks(
     sessions: Annotated[int, typer.Option(min=1, help="How often each query's list is shown.")] = 1,
     scores: Annotated[
         Path | None,
-        typer.Option(metavar="RANKING", help="Scores that rank the lists; else the rows' own order."),
+        screen.in_option("RANKING", "Scores that rank the lists; else the rows' own order."),
     ] = None,
     way: Annotated[
         str, typer.Option(help="first: only relevant documents attract; second: all do a little.")
@@ -110,6 +116,8 @@ def clicks(
     seed: screen.Seed = 0,
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Simulate users who click, and write a log: session, query_id, row_id, position, click.
 
@@ -121,8 +129,9 @@ def clicks(
     from cleanrank.data.scores import read_scores
     from cleanrank.data.tables import read_data
 
-    check_outputs(out, session_record(out), force=force)
-    data = read_data(file)
+    check_outputs(out, inputs=[file, scores], force=force, suffixes=(".csv", ".parquet"))
+    check_outputs(session_record(out), inputs=[file, scores], force=force)
+    data = read_data(file, **columns)
     logs = click_sessions(
         data,
         model,
@@ -165,13 +174,15 @@ def _flip(text: str | None) -> float | tuple[float, float] | None:
 
 
 @gold.command()
+@screen.with_columns
 def sample(
     data: screen.Data,
     out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv, .xlsx or LETOR.")],
     n: Annotated[int, typer.Option("--n", min=1, help="How many rows.")] = 100,
     strategy: Annotated[str, typer.Option(help="stratified, random or doubt.")] = "stratified",
     doubt: Annotated[
-        Path | None, typer.Option(help="For doubt: a number per row, high where the grade is doubtful.")
+        Path | None,
+        screen.in_option("SCORES", "For doubt: a number per row, high where the grade is doubtful."),
     ] = None,
     form: Annotated[
         str | None, typer.Option(help="csv, xlsx or letor; what the name of the sheet says unless given.")
@@ -181,6 +192,8 @@ def sample(
     ] = False,
     seed: screen.Seed = 0,
     force: screen.Force = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
     from cleanrank.data.files import check_outputs
@@ -189,8 +202,8 @@ def sample(
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
-    check_outputs(out, force=force)
-    judged = read_data(data)
+    check_outputs(out, inputs=[data, doubt], force=force, suffixes=("", ".csv", ".tsv", ".xlsx"))
+    judged = read_data(data, **columns)
     scores = None if doubt is None else read_scores(doubt, judged)
     sheet = sample_gold(judged, n, strategy, seed, doubt=scores)
     write_sheet(sheet, out, data=judged, form=form, show_given=show_given)
@@ -200,12 +213,14 @@ def sample(
 
 
 @gold.command()
+@screen.with_columns
 def read(
     sheet: Annotated[
         Path,
         typer.Argument(
             metavar="SHEET",
             help="The sheet, filled in; or true grades by query and document (a table or TREC qrels).",
+            callback=screen.piped,
         ),
     ],
     data: screen.Data,
@@ -222,15 +237,20 @@ def read(
     ] = False,
     gold_columns: screen.GoldColumns = None,
     seed: screen.Seed = 0,
+    force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.noise.gold_sheet import read_sheet
 
-    judged = read_data(data)
-    columns = screen.parse_columns("--gold-columns", gold_columns)
-    answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=columns)
+    check_outputs(out, inputs=[sheet, data], force=force, suffixes=(".json",))
+    judged = read_data(data, **columns)
+    headings = screen.parse_columns("--gold-columns", gold_columns)
+    answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=headings)
     if answers.unanswered:
         screen.note(
             f"{len(answers.unanswered)} rows without an answer were left out; if they were the hard ones, "

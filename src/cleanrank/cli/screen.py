@@ -3,11 +3,15 @@
 A result is tables on stdout with notes on stderr, or one JSON document on stdout.
 """
 
+import functools
+import inspect
 import json
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,15 +27,52 @@ from rich.progress import (
 )
 from rich.table import Table as RichTable
 
+from cleanrank.data.spreadsheet import checked_delimiter
 from cleanrank.errors import invalid
 from cleanrank.report.table import Table, plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.
 WIDE = 200
 LINE_SECONDS = 5.0
+# What pipes brought; ``main`` removes it at its end.
+SPOOL = ExitStack()
+READ_ONCE: set[str] = set()
 
-DATA_FORMATS = "LETOR/SVMlight, CSV or Parquet"
-Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.")]
+
+def piped(value: Any) -> Any:
+    """The path of an input; of a pipe (``-``, /dev/stdin, ``<(...)``) that of a file with all it brought.
+
+    It is the callback of every argument and option that names an input.
+    """
+    if isinstance(value, list | tuple):
+        return [piped(each) for each in value]
+    path = None if value is None else Path(value)
+    if path is None or (str(path) != "-" and not path.is_fifo()):
+        return path
+    name = "stdin" if str(path) in ("-", "/dev/stdin") else "pipe"
+    if name in READ_ONCE:
+        raise invalid("stdin", "must be named once", "a second input from it", remedy="Name a file.")
+    if name == "stdin":
+        READ_ONCE.add(name)
+        SPOOL.callback(READ_ONCE.clear)
+    spool = Path(SPOOL.enter_context(tempfile.TemporaryDirectory(prefix="cleanrank-")), name)
+    with sys.stdin.buffer if str(path) == "-" else path.open("rb") as pipe, spool.open("wb") as file:
+        shutil.copyfileobj(pipe, file)
+    return spool
+
+
+def own_page(page: Path) -> bool:
+    """Whether a file is a page that cleanrank wrote, which a later run may replace."""
+    return page.is_file() and b'name="generator" content="cleanrank' in page.read_bytes()[:4096]
+
+
+def in_option(metavar: str, description: str) -> Any:
+    """An option that names a file to read."""
+    return typer.Option(metavar=metavar, help=description, callback=piped)
+
+
+DATA_FORMATS = "LETOR/SVMlight, CSV or Parquet; - reads stdin"
+Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.", callback=piped)]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
@@ -49,6 +90,50 @@ Options = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=VALUE", help="A further setting by its name; repeatable."),
 ]
+
+
+COLUMN_OPTIONS = {
+    "label": Annotated[str | None, typer.Option(help="Column of grades in CSV or Parquet; else label.")],
+    "qid": Annotated[str | None, typer.Option(help="Column of query ids in CSV or Parquet; else qid.")],
+    "doc_id": Annotated[
+        str | None, typer.Option(help="Column of document ids; else doc_id, if there is one.")
+    ],
+    "features": Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Columns of features; else all others that hold numbers."),
+    ],
+    "delimiter": Annotated[
+        str | None, typer.Option(help="Of a text table; else the one that its header holds most.")
+    ],
+}
+
+
+# The options of ``read_data`` that were given.
+Columns = dict[str, Any]
+
+
+def with_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the COLUMN_OPTIONS; those that are given reach it as ``columns``."""
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in COLUMN_OPTIONS}
+        names = {name: value for name, value in given.items() if value}
+        if "features" in names:
+            names["features"] = [part.strip() for text in names["features"] for part in text.split(",")]
+        if "delimiter" in names:
+            names["delimiter"] = checked_delimiter(names["delimiter"])
+        command(**arguments, columns=names)
+
+    signature = inspect.signature(command)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "columns"]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in COLUMN_OPTIONS.items()
+    ]
+    run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
+    return run
 
 
 def out_file(metavar: str, description: str) -> Any:

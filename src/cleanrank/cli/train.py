@@ -16,12 +16,11 @@ app = typer.Typer()
 
 
 @app.command(epilog="\n\n".join(f"{name}: {entry.about}." for name, entry in RANKERS.items()))
+@screen.with_columns
 def train(
     file: screen.Data,
     out: Annotated[Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors.")],
-    valid: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Validation data, to stop and choose on.")
-    ] = None,
+    valid: Annotated[Path | None, screen.in_option("FILE", "Validation data, to stop and choose on.")] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(RANKERS)}.")] = "lambdarank",
     trees: Annotated[int, typer.Option(min=1, help="Trees at the most.")] = 500,
     epochs: Annotated[int, typer.Option(min=1, help="For neural: passes over the data at the most.")] = 50,
@@ -61,6 +60,8 @@ def train(
     jobs: screen.Jobs = 1,
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Train boosted trees or a network, and save the model.
 
@@ -70,7 +71,7 @@ def train(
     batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural).
     robust chooses leaves and documents per leaf itself, and says which strategy it took and why.
     """
-    from cleanrank.data.files import check_outputs
+    from cleanrank.data.files import MODELS, check_outputs
     from cleanrank.noise.estimate import load_noise
     from cleanrank.noise.gold_sheet import read_sheet
     from cleanrank.rankers import configure
@@ -82,8 +83,8 @@ def train(
     ):
         if value is not None and model not in readers:
             raise invalid(name, f"goes with --model {' or '.join(readers)}", model)
-    check_outputs(out, force=force)
-    data, validation = configure.read_training(file, valid)
+    check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=MODELS)
+    data, validation = configure.read_training(file, valid, **columns)
     options = screen.parse_options(option)
     if noise is not None:
         options["noise"] = load_noise(noise, max(data.n_grades, 2))
@@ -100,8 +101,8 @@ def train(
         "n_jobs": jobs,
     }
     ranker = configure.configured_ranker(model, settings, options)
-    columns = screen.parse_columns("--gold-columns", gold_columns)
-    answers = {} if gold is None else {"gold": read_sheet(gold, data, columns=columns)}
+    headings = screen.parse_columns("--gold-columns", gold_columns)
+    answers = {} if gold is None else {"gold": read_sheet(gold, data, columns=headings)}
     for answer in answers.values():
         for text in answer.notes:
             screen.note(text)
@@ -120,21 +121,27 @@ def train(
 
 
 @app.command()
+@screen.with_columns
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
-    file: Annotated[Path, typer.Argument(metavar="DATA", help="Rows to score.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help=f"Rows: {screen.DATA_FORMATS}.", callback=screen.piped),
+    ],
     out: Annotated[Path, screen.out_file("SCORES", "One score per row of DATA; .npy or text.")],
     jobs: screen.Jobs = 1,
     force: screen.Force = False,
     as_json: screen.Json = False,
+    *,
+    columns: screen.Columns,
 ) -> None:
     """Score rows with a saved model; scores follow the rows of the input file."""
-    from cleanrank.data.files import check_outputs
+    from cleanrank.data.files import SCORES, check_outputs
     from cleanrank.data.scores import write_scores
     from cleanrank.rankers.configure import score_file, size_of
 
-    check_outputs(out, force=force)
-    scores, data, fitted = score_file(model, file, jobs)
+    check_outputs(out, inputs=[model, file], force=force, suffixes=SCORES)
+    scores, data, fitted = score_file(model, file, jobs, **columns)
     write_scores(scores, out)
     unit, size = size_of(fitted)
     record = {"documents": data.n_docs, "queries": data.n_queries, unit: size, "scores": str(out)}

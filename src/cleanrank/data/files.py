@@ -1,5 +1,6 @@
 """Files: written whole or not at all, compressed or not, text mapped into memory."""
 
+import bz2
 import gzip
 import hashlib
 import lzma
@@ -90,7 +91,7 @@ def check_outputs(
         same = next((other for other in outputs[:number] if other.absolute() == out.absolute()), None)
         if same is not None:
             raise invalid("outputs", "must be different files", f"{str(out)!r} twice")
-        _check_suffix(out, suffixes)
+        check_suffix(out, suffixes)
         source = next((path for path in inputs if path is not None and _same_file(out, Path(path))), None)
         if source is not None:
             raise invalid(
@@ -106,19 +107,23 @@ PAGES = (".html", ".htm")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 DATA = ("", ".csv", ".tsv", ".parquet", ".pq", *PACKED)
 SCORES = ("", ".npy")
+MODELS = ("",)
+BINARY = (".parquet", ".pq")
 # A text by another name than these surprises nobody.
 FORMATS = {
     *FRAMES, *PAGES, *PACKED, ".pq", ".xls", ".ods", ".json", ".npy", ".npz", ".png", ".svg", ".md", ".pdf",
 }  # fmt: skip
 
 
-def _check_suffix(out: Path, suffixes: Sequence[str] | None) -> None:
+def check_suffix(out: Path, suffixes: Sequence[str] | None) -> None:
+    """Raises where the suffix promises a format that is not among ``suffixes``; see ``check_outputs``."""
     if suffixes is None:
         return
     endings = [ending.lower() for ending in out.suffixes[-2:]]
     inner = endings[:-1] if endings and endings[-1] in PACKED and endings[-1] in suffixes else endings
     suffix = inner[-1] if inner else ""
-    if suffix in suffixes or ("" in suffixes and suffix not in FORMATS):
+    packed_twice = suffix in BINARY and inner != endings
+    if not packed_twice and (suffix in suffixes or ("" in suffixes and suffix not in FORMATS)):
         return
     known = ", ".join(known for known in suffixes if known) + (" or a text file" if "" in suffixes else "")
     raise invalid(
@@ -154,6 +159,9 @@ SMALL = 1 << 20
 PART = 1 << 22
 BLOCK = 1 << 20
 MARK = b"\xef\xbb\xbf"
+# What is packed may unpack to so many times its size, and to so many bytes in any case.
+MOST_EXPANSION = 250
+LEAST_LIMIT = 256 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +202,7 @@ class Text:
 
 
 def open_texts(path: str | os.PathLike[str]) -> list[Text]:
-    r"""The texts of a plain, gzip, xz or zstd file (told apart by its first bytes).
+    r"""The texts of a plain, gzip, bz2, xz or zstd file (told apart by its first bytes).
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     where = Path(folder) / "a.txt"
@@ -214,7 +222,7 @@ def open_texts(path: str | os.PathLike[str]) -> list[Text]:
 
 
 def read_unpacked(path: str | os.PathLike[str]) -> bytes:
-    """All bytes of a plain, gzip, xz or zstd file."""
+    """All bytes of a plain, gzip, bz2, xz or zstd file."""
     where = existing_file(path)
     with where.open("rb") as file:
         packing = _packing_of(file)
@@ -234,6 +242,12 @@ def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
             return b""
 
 
+def is_packed(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is compressed, by its first bytes."""
+    with open(path, "rb") as file:
+        return _packing_of(file) is not None
+
+
 def _packing_of(file: IO[bytes]) -> "Packing | None":
     head = file.read(6)
     file.seek(0)
@@ -241,9 +255,18 @@ def _packing_of(file: IO[bytes]) -> "Packing | None":
 
 
 def _unpacked(where: Path, file: IO[bytes], packing: "Packing") -> Iterator[bytes]:
+    size, limit = 0, max(LEAST_LIMIT, MOST_EXPANSION * where.stat().st_size)
     try:
-        yield from packing.blocks(file)
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, ValueError) as error:
+        for block in packing.blocks(file):
+            size += len(block)
+            if size > limit:
+                rule = f"must unpack to at most {limit >> 20:,} MiB ({MOST_EXPANSION} times its size)"
+                remedy = "If it is no trap, unpack it yourself and read the plain file."
+                raise BadFileError(error_text(f"{where}", rule, "more", remedy=remedy), str(where))
+            yield block
+    except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
+        if isinstance(error, BadFileError) or (isinstance(error, OSError) and error.errno):
+            raise
         words = error_text(
             f"{where}", f"must be a whole {packing.name} file", str(error), remedy="Fetch it again."
         )
@@ -319,12 +342,13 @@ def _zstd_writer(path: Path) -> AbstractContextManager[Any]:
 
 
 def open_packed(path: Path, suffix: str) -> AbstractContextManager[Any]:
-    """Opens a file for writing, compressed as the suffix (``.gz``, ``.xz``, ``.zst``) says."""
+    """Opens a file for writing, compressed as the suffix (one of PACKED) says."""
     return PACKINGS[suffix].writer(path) if suffix in PACKINGS else path.open("wb")
 
 
 PACKINGS: dict[str, Packing] = {
     ".gz": Packing("gzip", b"\x1f\x8b", partial(_blocks, gzip.open), _gzip_writer),
+    ".bz2": Packing("bz2", b"BZh", partial(_blocks, bz2.open), partial(bz2.open, mode="wb")),
     ".xz": Packing("xz", b"\xfd7zXZ\x00", partial(_blocks, lzma.open), partial(lzma.open, mode="wb")),
     ".zst": Packing("zstd", b"\x28\xb5\x2f\xfd", _zstd_blocks, _zstd_writer),
 }

@@ -62,7 +62,7 @@ def read_letor(
     feature_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
-    r"""Reads one LETOR/SVMlight file, or several as one data set; plain, gzip, xz or zstd.
+    r"""Reads one LETOR/SVMlight file, or several as one data set; plain or packed (gzip, bz2, xz, zstd).
 
     Args:
         path: a file, or several whose rows follow each other.
@@ -220,7 +220,7 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
 
     Rows are written in the order of ``data`` (query by query), not of ``row_ids``; feature indices count
     from 1; every value of a dense X is written, of a sparse one the stored values. Numbers have the fewest
-    digits that read back the same. A name ending in ``.gz``, ``.xz`` or ``.zst`` compresses. Weights and
+    digits that read back the same. A name that ends in .gz, .bz2, .xz or .zst compresses. Weights and
     positions go to ``PATH.weight`` and ``PATH.position``. The format has no feature names; gains, infinite
     values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
 

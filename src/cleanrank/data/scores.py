@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +17,14 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
 def read_judged_and_scores(
-    data: str | Path, scores: Sequence[str | Path], columns: Mapping[str, str] | None = None
+    data: str | Path, scores: Sequence[str | Path], columns: Mapping[str, Any] | None = None
 ) -> tuple[RankingData, list[FloatArray], list[str]]:
     """Judged data, the scores of one or more systems in its row order, and remarks on what was left out.
 
     Judgements in a TREC qrels file go with TREC runs: the data then hold every document that is judged or
-    retrieved by any of the runs, unjudged ones with grade 0. ``columns`` (label, qid) name those of a table.
+    retrieved by any of the runs, unjudged ones with grade 0. ``columns`` are options of ``read_data``.
     """
     if not is_qrels(data):
-        if columns and kind_of_file(data) == "letor":
-            raise invalid("names of columns", "must go with CSV or Parquet", f"{str(data)!r}, a LETOR file")
         judged = read_data(data, **(columns or {}))
         if not judged.n_queries:
             raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))

@@ -3,6 +3,7 @@
 All of them go through an Arrow table and ``from_frame``. A message about a value names the file.
 """
 
+import codecs
 import os
 import re
 from collections.abc import Sequence
@@ -14,8 +15,24 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from cleanrank.data.files import existing_file, first_bytes, written_whole
+from cleanrank.data.files import (
+    DATA,
+    PACKED,
+    check_suffix,
+    existing_file,
+    first_bytes,
+    is_packed,
+    open_packed,
+    written_whole,
+)
 from cleanrank.data.frames import OPTIONAL, from_frame, short_text, to_frame
+from cleanrank.data.spreadsheet import (
+    DELIMITERS,
+    checked_delimiter,
+    delimiter_of,
+    read_text,
+    split_separator_line,
+)
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
@@ -23,7 +40,14 @@ from cleanrank.validation import one_of
 PathLike = str | os.PathLike[str]
 # Whole numbers in their one usual spelling; as a column of floats, pandas writes 7 as 7.0.
 WHOLE_IDS = (r"^(0|-?[1-9][0-9]{0,17})$", r"^(0|-?[1-9][0-9]{0,14})[.]0$")
-COMPRESSED = (".gz", ".xz", ".bz2", ".zst")
+QRELS_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d+(\.\d*)?")
+START = 1 << 20
+# What these kinds of file have no use for.
+TABLE_OPTIONS = {
+    "csv": (),
+    "parquet": ("delimiter",),
+    "letor": ("label", "qid", "doc_id", "features", "delimiter"),
+}
 
 
 def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
@@ -43,7 +67,13 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
     ...     read_data(f"{folder}/a.csv")
     RankingData(1 queries, 2 documents, 1 features (dense), grades {0: 1, 2: 1})
     """
-    if isinstance(path, str | os.PathLike) and (kind := kind_of_file(path)) != "letor":
+    kind = kind_of_file(path) if isinstance(path, str | os.PathLike) else "letor"
+    of_tables = [name for name in options if name in TABLE_OPTIONS[kind]]
+    if of_tables:
+        others = "CSV" if kind == "parquet" else "CSV or Parquet"
+        value = f"{str(path)!r}, a {'Parquet' if kind == 'parquet' else 'LETOR'} file"
+        raise invalid(" and ".join(of_tables), f"must go with {others}", value)
+    if isinstance(path, str | os.PathLike) and kind != "letor":
         return (read_parquet if kind == "parquet" else read_csv)(path, **options)
     from cleanrank.data.letor import read_letor
 
@@ -51,7 +81,9 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
 
 
 def write_data(data: RankingData, path: PathLike) -> None:
-    """Writes Parquet (.parquet, .pq), CSV (.csv) or else LETOR; .gz, .xz, .zst after it compress the text.
+    """Writes Parquet (.parquet, .pq), CSV (.csv, .tsv) or else LETOR, as the name ends.
+
+    .gz, .bz2, .xz and .zst after it pack the text; endings of other formats (.xlsx, .json, ...) are refused.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -63,10 +95,11 @@ def write_data(data: RankingData, path: PathLike) -> None:
     0,7,0.5
     1,7,2
     """
-    suffix = next((s for s in reversed(Path(path).suffixes) if s not in COMPRESSED), "")
+    check_suffix(Path(path), DATA)
+    suffix = next((s.lower() for s in reversed(Path(path).suffixes) if s not in PACKED), "")
     if suffix in (".parquet", ".pq"):
         write_parquet(data, path)
-    elif suffix == ".csv":
+    elif suffix in (".csv", ".tsv"):
         write_csv(data, path)
     else:
         from cleanrank.data.letor import write_letor
@@ -92,27 +125,27 @@ def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **co
 def read_csv(
     path: PathLike, *, label: str = "label", qid: str = "qid", delimiter: str | None = None, **columns: Any
 ) -> RankingData:
-    """Ranking data from a CSV file with a header (.gz, .bz2 and .zst are unpacked; .tsv is cut at tabs).
+    """Ranking data from a text table with a header (packed files are unpacked).
 
+    The text may be UTF-8, UTF-16 (with its mark) or Windows-1252. It is cut at ``delimiter``; else at what a
+    first line such as ``sep=;`` says, tabs in .tsv, or whichever of , ; | and tab the header holds most.
     Query ids are whole numbers if all are written as such (7, not 007 or +7) and not in quotes, else
     strings. ``columns`` as in ``read_parquet``.
     """
     file = existing_file(path)
+    source, start = _utf8_source(file)
+    said, start = split_separator_line(start)
     if delimiter is None:
-        delimiter = "\t" if ".tsv" in file.suffixes else ","
-    if len(delimiter) != 1:
-        raise invalid("delimiter", "must be one character", repr(delimiter))
-    header, first = _first_lines(file, delimiter)
+        guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
+        delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
+    header, first = _first_lines(file, start, checked_delimiter(delimiter))
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
     options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=checked_delimiter(delimiter)),
         "convert_options": pyarrow.csv.ConvertOptions(column_types=texts),
     }
-    try:
-        table = pyarrow.csv.read_csv(file, **options)
-    except (pa.ArrowException, OSError):
-        table = _read_csv_slowly(file, options)
+    table = _csv_table(file, source, 0 if said is None else 1, options)
     if not table.num_rows:
         words = "must hold at least one row below its header; it has none"
         raise BadFileError(f"{str(file)!r} {words}.", str(file))
@@ -131,13 +164,39 @@ def _plain_ids(column: Any) -> Any:
     return column
 
 
-def _read_csv_slowly(file: Path, options: dict[str, Any]) -> Any:
-    """Reads with one thread, because only then does an error know its line."""
+def _utf8_source(file: Path) -> tuple[Path | bytes, str]:
+    """What Arrow reads as UTF-8: the file, or its bytes unpacked and decoded; and how its text begins."""
+    start = first_bytes(file, START)
     try:
-        return pyarrow.csv.read_csv(file, read_options=pyarrow.csv.ReadOptions(use_threads=False), **options)
+        if not is_packed(file):
+            return file, codecs.getincrementaldecoder("utf-8-sig")().decode(start)
+    except UnicodeDecodeError:
+        pass
+    text = read_text(file)
+    return text.encode(), text[:START]
+
+
+def _csv_table(file: Path, source: Path | bytes, skipped: int, options: dict[str, Any]) -> Any:
+    """The table of a CSV file; texts beyond the beginning that are not UTF-8 are decoded after all."""
+
+    def read(whole: Path | bytes, threads: bool) -> Any:
+        settings = pyarrow.csv.ReadOptions(use_threads=threads, skip_rows=skipped)
+        stream = pa.BufferReader(whole) if isinstance(whole, bytes) else whole
+        table = pyarrow.csv.read_csv(stream, read_options=settings, **options)
+        if any(pa.types.is_binary(kind) for kind in table.schema.types):
+            raise pa.ArrowInvalid("text that is not UTF-8")
+        return table
+
+    try:
+        return read(source, True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        decoded = source if isinstance(source, bytes) else read_text(file).encode()
+    try:
+        # Only with one thread does an error know its line.
+        return read(decoded, False)
     except (pa.ArrowException, OSError) as error:
         row = re.search(r"[Rr]ow #?(\d+)", str(error))
-        line = int(row.group(1)) if row else None
+        line = int(row.group(1)) + skipped if row else None
         where = f"{str(file)!r}" + (f", line {line}," if line else "")
         raise BadFileError(f"{where} cannot be read as CSV: {short_text(error)}.", str(file), line) from error
 
@@ -149,18 +208,20 @@ def write_parquet(data: RankingData, path: PathLike) -> None:
 
 
 def write_csv(data: RankingData, path: PathLike) -> None:
-    """Writes what ``to_frame`` gives as CSV (.gz is packed); strings are quoted, numbers are not."""
-    if Path(path).suffix == ".xz":
-        raise invalid("the suffix of a packed CSV file", "must be .gz, .bz2 or .zst", f"{str(path)!r}")
-    codec = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}.get(Path(path).suffix)
-    with written_whole(path) as part, pa.output_stream(str(part), compression=codec) as stream:
-        pyarrow.csv.write_csv(to_frame(data, "arrow"), stream)
+    """Writes what ``to_frame`` gives as CSV (.gz, .bz2, .xz, .zst after it pack it); strings are quoted.
+
+    A name with .tsv in it gets tabs.
+    """
+    target = Path(path)
+    options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in target.suffixes else ",")
+    with written_whole(target) as part, open_packed(part, target.suffix) as stream:
+        pyarrow.csv.write_csv(to_frame(data, "arrow"), stream, options)
 
 
 def kind_of_file(path: PathLike) -> str:
     """What a file holds by its suffix or else its content: "parquet", "csv" or "letor"."""
     file = existing_file(path)
-    suffixes = set(file.suffixes[-2:])
+    suffixes = {suffix.lower() for suffix in file.suffixes[-2:]}
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
@@ -168,8 +229,13 @@ def kind_of_file(path: PathLike) -> str:
     start = first_bytes(file, 4096)
     if start.startswith(b"PAR1"):
         return "parquet"
-    line = start.split(b"\n", 1)[0].split(b"#", 1)[0]
-    return "csv" if b"," in line and b":" not in line else "letor"
+    encoding = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    text = start.decode(encoding, errors="replace").lstrip()
+    line = text.split("\n", 1)[0].split("#", 1)[0].rstrip()
+    if split_separator_line(text)[0] is not None:
+        return "csv"
+    is_table = any(delimiter in line for delimiter in DELIMITERS) and ":" not in line
+    return "csv" if is_table and not QRELS_LINE.fullmatch(line) else "letor"
 
 
 def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, Any]) -> RankingData:
@@ -186,15 +252,10 @@ def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, 
         raise BadFileError(f"{str(file)!r}: {error}", str(file)) from error
 
 
-def _first_lines(file: Path, delimiter: str) -> tuple[list[str], list[str]]:
+def _first_lines(file: Path, start: str, delimiter: str) -> tuple[list[str], list[str]]:
     """The header's names and the raw fields (quotes kept) of the first row."""
-    try:
-        with pa.input_stream(str(file)) as stream:
-            start = stream.read(1 << 20).decode("utf-8", errors="replace")
-    except (pa.ArrowException, OSError) as error:
-        raise BadFileError(f"{str(file)!r} cannot be unpacked: {short_text(error)}.", str(file)) from error
     cut = re.compile(rf'(?:^|{re.escape(delimiter)})("(?:[^"]|"")*"|[^{re.escape(delimiter)}]*)')
-    lines = [line for line in start.removeprefix("\ufeff").splitlines() if line.strip()][:2]
+    lines = [line for line in start.splitlines() if line.strip()][:2]
     if not lines:
         raise BadFileError(f"{str(file)!r} must have a header line; it is empty.", str(file))
     fields = [[match.group(1) for match in cut.finditer(line)] for line in lines]

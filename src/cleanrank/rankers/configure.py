@@ -82,26 +82,29 @@ def _neural_options(options: dict[str, Any], known: Mapping[str, Any]) -> dict[s
     return own | ({"network_options": built} if built else {})
 
 
-def read_training(train: Path, validation: Path | None) -> tuple[RankingData, RankingData | None]:
+def read_training(
+    train: Path, validation: Path | None, **columns: Any
+) -> tuple[RankingData, RankingData | None]:
     """Training and validation data of the same width; LETOR files may leave their last columns out."""
-    data = read_data(train)
+    data = read_data(train, **columns)
     if validation is None:
         return data, None
-    held = read_data(validation)
+    held = read_data(validation, **columns)
     if kind_of_file(train) == kind_of_file(validation) == "letor":
         data, held = widened(data, held.n_features), widened(held, data.n_features)
     return data, held
 
 
-def read_rows(file: Path, n_features: int, model: str) -> RankingData:
+def read_rows(file: Path, n_features: int, model: str, **columns: Any) -> RankingData:
     """Data with the columns of a model; LETOR files may leave the last ones out.
 
     Args:
         file: the data.
         n_features: columns of the model.
         model: its name, for the message.
+        columns: options of ``read_data`` for tables.
     """
-    data = read_data(file)
+    data = read_data(file, **columns)
     if kind_of_file(file) == "letor":
         data = widened(data, n_features)
     if data.n_features != n_features:
@@ -110,10 +113,12 @@ def read_rows(file: Path, n_features: int, model: str) -> RankingData:
     return data
 
 
-def score_file(model: Path, file: Path, n_jobs: int = 1) -> tuple[FloatArray, RankingData, Any]:
+def score_file(
+    model: Path, file: Path, n_jobs: int = 1, **columns: Any
+) -> tuple[FloatArray, RankingData, Any]:
     """(one score per row of the file, its data, the saved model that scored them)."""
     fitted = load_ranker(model).model_
-    data = read_rows(file, fitted.n_features, model.name)
+    data = read_rows(file, fitted.n_features, model.name, **columns)
     group = {"group": data.lengths} if hasattr(fitted, "listwise") else {}
     scores = np.empty(data.n_docs)
     scores[data.row_ids] = fitted.predict(data.X, n_jobs=n_jobs, **group)
