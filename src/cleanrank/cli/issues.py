@@ -12,17 +12,11 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
-    from cleanrank.issues.table import LabelIssues
     from cleanrank.noise.gold_sheet import GoldAnswers
 
-WORST = (
-    ("row", "row_id"),
-    ("query", "query_id"),
-    ("given", "given_label"),
-    ("suggested", "suggested_label"),
-    ("doubt", "doubt", ".3f"),
-    ("why", "why"),
-)
+NO_ISSUE = "No label is doubted enough to act on; these are the most doubted."
+# Doubts of these are probabilities of a wrong label once the noise is known.
+WITH_PROBABILITIES = ("auto", "posterior")
 
 app = typer.Typer()
 
@@ -75,7 +69,16 @@ def find_issues(
             "TRUTH", "Truth file beside corrupted data (OUT.truth.csv): measure the detector against it."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=0, help="Worst labels to show, with the reasons in words.")] = 10,
+    top: Annotated[
+        int,
+        typer.Option(min=0, help="Labels to judge next, with reasons; judged ones are left out."),
+    ] = 10,
+    judge_cost: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Of one judgement: what judging again costs and wins."),
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="With --judge-cost: money there is.")] = None,
+    html: screen.Html = None,
     picture: Annotated[
         Path | None,
         typer.Option(metavar="PNG|SVG", help="With --model: also draw which outliers last, tree by tree."),
@@ -92,18 +95,34 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
-    from cleanrank.data.files import FRAMES, check_outputs
+    from cleanrank.data.files import FRAMES, PAGES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
+    from cleanrank.issues.rejudging import plan_rejudging
+    from cleanrank.issues.to_judge import next_to_judge
     from cleanrank.noise.corrupt import read_changed
     from cleanrank.noise.gold_sheet import gold_answers
     from cleanrank.rankers.configure import read_rows
     from cleanrank.rankers.trees import TreeModel
+    from cleanrank.report.issue_tables import (
+        by_grade_table,
+        rejudging_records,
+        rejudging_table,
+        worst_table,
+        write_issues_page,
+    )
 
     known = options_of(one_of("detector", method, DETECTORS))
     inputs = (data, noise, gold, clicks, model, truth)
     check_outputs(out, inputs=inputs, force=force, suffixes=FRAMES)
     check_outputs(picture, inputs=inputs, force=force, suffixes=(".png", ".svg"))
+    page_force = force or (html is not None and screen.own_page(html))
+    check_outputs(html, inputs=(*inputs, out), force=page_force, suffixes=PAGES)
+    if judge_cost is not None and (method not in WITH_PROBABILITIES or (noise is None and gold is None)):
+        rule = "goes with doubts that are probabilities: --method auto or posterior, with --gold or --noise"
+        raise invalid("--judge-cost", rule, f"--method {method}")
+    if budget is not None and judge_cost is None:
+        raise invalid("--budget", "goes with --judge-cost", budget)
     if picture is not None and (model is None or method != "sour"):
         raise invalid("--picture", "goes with --method sour and a saved model (--model)", str(picture))
     if model is not None and "model" not in known:
@@ -130,12 +149,27 @@ def find_issues(
         if "progress" in known:
             options["progress"] = tick
         issues = find_label_issues(judged, method, seed=seed, **options)
-    issues.save(out)
+    settled = None if answers is None else answers.row_ids
+    issues.save(out, judged, judged=settled)
     if picture is not None and trees is not None:
         from cleanrank.report.images import save_history
 
         screen.note(f"wrote {save_history(judged, trees, picture, **window)}")
-    worst = [explanation.to_json() for explanation in issues.explain(judged, top)]
+    places = next_to_judge(issues, top, settled)
+    worst = [each.to_json() for each in issues.explain(judged, rows=issues.row_id[places])]
+    acted_on = int(issues.is_label_issue[places].sum())
+    remarks = (
+        [f"{acted_on:,} of these {len(worst):,} are doubted enough to act on (issues)."] if worst else []
+    )
+    if worst and not acted_on:
+        remarks = [NO_ISSUE]
+    if settled is not None:
+        remarks.append(f"{len(settled):,} rows that are judged already are left out.")
+    plans = []
+    if judge_cost is not None:
+        plans = plan_rejudging(
+            issues, judged, cost=judge_cost, budget=budget, judged=settled, noise=options["noise"], seed=seed
+        )
     record: dict[str, Any] = {
         "method": method,
         "documents": len(issues),
@@ -143,17 +177,26 @@ def find_issues(
         "share": issues.share,
         "share_by_grade": issues.shares_by_grade(),
         "worst": worst,
+        **({"rejudging": rejudging_records(plans)} if plans else {}),
         **({} if changed is None else {"quality": issues.quality(changed)}),
     }
     screen.show(
         record,
         as_json,
         repr(judged),
-        _by_grade(issues, record.get("quality")),
-        *([Table.of(worst, WORST)] if worst else []),
+        by_grade_table(issues, record.get("quality")),
+        *([worst_table(worst)] if worst else []),
+        *remarks,
+        *([rejudging_table(plans)] if plans else []),
         f"{issues.n_issues:,} of {len(issues):,} labels are doubted ({issues.share:.2%})",
         f"wrote {out}",
     )
+    if html is not None:
+        quality = record.get("quality")
+        page = write_issues_page(
+            html, issues, worst, name=data.name, remarks=remarks, quality=quality, plans=plans
+        )
+        screen.note(f"wrote {page}")
 
 
 def _noise_options(
@@ -168,26 +211,6 @@ def _noise_options(
         screen.note(repr(estimate))
         return {"noise": estimate} | ({"known": known_grades(judged, answers)} if "known" in known else {})
     return {} if noise is None else {"noise": load_noise(noise, max(judged.n_grades, 2))}
-
-
-def _by_grade(issues: "LabelIssues", quality: dict[str, Any] | None) -> Table:
-    """Issues by given grade, with the quality of the detector where the truth is known."""
-    columns = [
-        ("given grade", "grade"),
-        ("documents", "n", ","),
-        ("issues", "issues", ","),
-        ("share", "share", ".2%"),
-    ]
-    if quality is not None:
-        measures = ("precision", "recall", "average precision")
-        columns += [("wrong labels", "base_rate", ".2%")]
-        columns += [(name, name.replace(" ", "_"), ".3f") for name in measures]
-    rows = []
-    for grade, share in issues.shares_by_grade().items():
-        part = issues.select(issues.given_label == grade)
-        of_grade = {} if quality is None else quality[f"grade {grade}"]
-        rows.append({**of_grade, "grade": grade, "n": len(part), "issues": part.n_issues, "share": share})
-    return Table.of(rows, columns)
 
 
 @app.command()

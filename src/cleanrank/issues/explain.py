@@ -33,6 +33,7 @@ class Explanation:
     suggested_label: int
     doubt: float
     reasons: Mapping[str, str]
+    doc_id: str | None = None
 
     @property
     def why(self) -> str:
@@ -94,7 +95,8 @@ def explain(
                 if sentence:
                     words[i][name] = sentence
     parts = (table.row_id, table.query_id, table.given_label, table.suggested_label, table.doubt)
-    values = zip(*(column[places].tolist() for column in parts), words, strict=True)
+    docs = [None] * len(places) if data.doc_ids is None else data.doc_ids[places].tolist()
+    values = zip(*(column[places].tolist() for column in parts), words, docs, strict=True)
     return [Explanation(*each) for each in values]
 
 
@@ -102,19 +104,28 @@ def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
     """The k nearest other rows of each of ``rows`` by standardised features; ties go to the earlier row."""
     mean, scale = _moments(X)
     points = _standardised(X[rows], mean, scale)
+    own_square = (points**2).sum(axis=1)[:, None]
     size = max(1, BLOCK_VALUES // max(1, X.shape[1], len(rows)))
     best = np.full((len(rows), k), np.inf)
     nearest_rows = np.full((len(rows), k), -1, dtype=np.int64)
+    each = np.arange(len(rows))
     for start in range(0, X.shape[0], size):
         block = _standardised(X[start : start + size], mean, scale)
-        here = np.arange(start, start + len(block))
-        square = (points**2).sum(axis=1)[:, None] + (block**2).sum(axis=1) - 2 * points @ block.T
-        distance = np.maximum(square, 0.0)
-        distance[rows[:, None] == here] = np.inf
-        both = np.hstack([best, distance])
-        ids = np.hstack([nearest_rows, np.tile(here, (len(rows), 1))])
-        order = np.argsort(both, axis=1, kind="stable")[:, :k]
-        best, nearest_rows = (np.take_along_axis(each, order, axis=1) for each in (both, ids))
+        distance = np.maximum(own_square + (block**2).sum(axis=1) - 2 * points @ block.T, 0.0)
+        inside = np.flatnonzero((rows >= start) & (rows < start + len(block)))
+        distance[inside, rows[inside] - start] = np.inf
+        limit = best[:, -1]
+        if len(block) > k:
+            limit = np.minimum(limit, np.partition(distance, k - 1, axis=1)[:, k - 1])
+        who, at = np.nonzero(distance <= limit[:, None])
+        ids = np.concatenate([nearest_rows.ravel(), at + start])
+        far = np.concatenate([best.ravel(), distance[who, at]])
+        who = np.concatenate([np.repeat(each, k), who])
+        # Stable: of rows equally far, the earlier.
+        order = np.lexsort((far, who))
+        place = np.arange(len(order)) - np.searchsorted(who[order], each)[who[order]]
+        kept = order[place < k]
+        best, nearest_rows = far[kept].reshape(-1, k), ids[kept].reshape(-1, k)
     return nearest_rows
 
 

@@ -22,6 +22,8 @@ BoolArray = npt.NDArray[np.bool_]
 COLUMNS = ("row_id", "query_id", "given_label", "doubt", "is_label_issue", "suggested_label")
 # The reason column of P(true grade l | features, given grade) is p_true_l.
 PROBABILITY = "p_true_"
+# Columns of a file that are there for its readers.
+FOR_PEOPLE = {"label_quality", "rank", "doc_id", "judged", "why"}
 EXPECTED = "expected_grade"
 SUM = 1e-3
 
@@ -233,9 +235,21 @@ class LabelIssues:
         columns["label_quality"] = self.label_quality
         return pd.DataFrame({**columns, **self.reasons}, index=pd.Index(self.row_id, name="row_id"))
 
-    def save(self, path: str | Path) -> None:
-        """Writes a .csv, .tsv, .xlsx or .parquet file; ``read_issues`` reads it."""
-        write_frame(self.to_frame().reset_index(), path)
+    def save(
+        self, path: str | Path, data: RankingData | None = None, *, judged: npt.ArrayLike | None = None
+    ) -> None:
+        """Writes a .csv, .tsv, .xlsx or .parquet file; ``read_issues`` reads it.
+
+        Args:
+            path: the file.
+            data: the rows; with them the file is for people: the most doubted first, with document ids,
+                reasons in words and the texts that came along.
+            judged: row ids that were judged again: they come last.
+        """
+        from cleanrank.issues.to_judge import frame_to_judge
+
+        frame = self.to_frame().reset_index() if data is None else frame_to_judge(self, data, judged)
+        write_frame(frame, path)
 
     def _wrong(self, truth: "Corruption | BoolArray") -> BoolArray:
         """Which rows of the table are wrong; a Corruption is matched by row id, a mask by place."""
@@ -283,21 +297,26 @@ def average_precision(doubt: FloatArray, wrong: BoolArray) -> float:
 
 
 def read_issues(path: str | Path) -> LabelIssues:
-    """Reads what ``LabelIssues.save`` wrote, or any CSV, Excel or Parquet file with those columns."""
+    """Reads what ``LabelIssues.save`` wrote, or any CSV, Excel or Parquet file with those columns.
+
+    Returns:
+        The table; of a file sorted for people, in the order of the row ids.
+    """
     file = existing_file(path)
     frame = read_frame(file)
     for name in COLUMNS:
         if name not in frame.columns:
             columns = ", ".join(map(str, frame.columns))
             raise BadFileError(f"{file.name} must have the column {name!r}; got {columns}.", str(file))
-    names = {each.name for each in fields(LabelIssues)} | {"label_quality"}
+    names = {each.name for each in fields(LabelIssues)} | FOR_PEOPLE
     reasons = {
         str(name): frame[name].to_numpy(np.float64)
         for name in frame.columns
         if name not in names and frame[name].dtype.kind in "fiu"
     }
     try:
-        return LabelIssues(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+        table = LabelIssues(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+        return table.select(np.argsort(table.row_id)) if "rank" in frame.columns else table
     except InvalidInputError as error:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error
 

@@ -1,0 +1,218 @@
+"""What judging doubtful labels again costs and wins.
+
+Row i has the given grade y_i and probabilities W_i of its true grade. Among n rows about sum_i (1 - W_i[y_i])
+labels are wrong. For wrong pairs, every row is a distribution J_i over (given, true) grades: e_y W_i' as it
+is, and J_i[g, t] = W_i[t] E[t, g] after a judge with the noise matrix E (the identity for one who is right)
+has judged it again. With rows independent, the expected numbers of wrong pairs and of all pairs of different
+given grades are sums over queries of
+
+    B(S, S) - sum_i B(J_i, J_i),   S = sum_i J_i,   B(J, K) = sum_{g > h} sum_{t, u} J[g, t] K[h, u] c[t, u]
+
+with c = 1 for t < u, 1/2 for t = u and 0 else (wrong pairs), or c = 1 (all). Their ratio is pNoise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.errors import invalid
+from cleanrank.issues.table import LabelIssues
+from cleanrank.issues.to_judge import is_judged, places_to_judge
+from cleanrank.noise.estimate import NoiseEstimate, check_level
+from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.ragged import query_of_row
+from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import check_number
+
+SIZES = (100, 300, 1000)
+DRAWS = 200
+NEW_COME = 0.5
+TINY = 1e-12
+CLOSE = 1e-3
+REMEDY = "Say what is known of the noise (gold= or noise=; --gold or --noise) to the detector 'auto'."
+
+
+@dataclass(frozen=True)
+class Rejudging:
+    """What judging the most doubted rows again costs and wins.
+
+    Attributes:
+        rows: how many are judged again.
+        cost: of judging them.
+        wrong: expected wrong labels among them.
+        low: lower end of the interval of that number.
+        high: its upper end.
+        at_random: expected wrong labels among as many rows drawn at random.
+        wrong_left: expected wrong labels in all data afterwards.
+        pnoise_before: expected share of wrong pairs as labelled.
+        pnoise_after: the same when the new judgements stand.
+    """
+
+    rows: int
+    cost: float
+    wrong: float
+    low: float
+    high: float
+    at_random: float
+    wrong_left: float
+    pnoise_before: float
+    pnoise_after: float
+
+
+def plan_rejudging(
+    issues: LabelIssues,
+    data: RankingData,
+    *,
+    cost: float = 1.0,
+    rows: Sequence[int] | None = None,
+    budget: float | None = None,
+    judged: npt.ArrayLike | None = None,
+    noise: Any = None,
+    judge: Any = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> list[Rejudging]:
+    """What it costs to judge the most doubted rows again, how many wrong labels that finds, and pNoise after.
+
+    Doubts must be probabilities: those of the detectors "auto" and "posterior" when the noise is known.
+    Without known noise doubts order rows and are refused here.
+
+    Args:
+        issues: what the detector found in ``data``.
+        data: the judged rows.
+        cost: of one judgement.
+        rows: numbers of rows to compare; SIZES, the number of issues and the budget's when not given.
+        budget: money there is.
+        judged: row ids that were judged again already; their labels count as corrected.
+        noise: the NoiseEstimate behind the doubts: its draws widen the intervals. Intervals hold only chance
+            where it is not given.
+        judge: the noise of the new judge, as a matrix or profile; one who is right when not given.
+        level: probability that an interval is meant to hold.
+        seed: for the draws.
+
+    Returns:
+        One Rejudging for each number of rows, ascending.
+
+    >>> import cleanrank as cr
+    >>> noisy = cr.corrupt(cr.make_ranking(60, 5, docs_per_query=20, seed=0), rate=0.1, seed=1)
+    >>> issues = cr.find_label_issues(noisy.data, noise=noisy.profile)
+    >>> plan = plan_rejudging(issues, noisy.data, cost=0.1, rows=[50])[0]
+    >>> plan.cost, plan.wrong > 2 * plan.at_random, plan.pnoise_after < plan.pnoise_before
+    (5.0, True, True)
+    """
+    check_number("cost", cost, least=0)
+    check_level(level)
+    issues = issues.aligned(data)
+    W = _probabilities(issues, judged)
+    order = places_to_judge(issues, judged)
+    left = order[~is_judged(issues, judged)[order]]
+    sizes = _sizes(rows, budget, cost, len(left), int(issues.is_label_issue[left].sum()))
+    wrong = 1 - W[np.arange(len(W)), data.y]
+    wrong[is_judged(issues, judged)] = 0.0
+    found = _counts(W, data.y, left[: max(sizes)], noise, level, seed)
+    C = W.shape[1]
+    errors = np.eye(C) if judge is None else NoiseProfile.of(judge, n_grades=C).matrix
+    corrected = np.flatnonzero(is_judged(issues, judged))
+    before = _pair_noise(data, W, corrected, np.eye(C), np.zeros(0, dtype=np.int64), errors)
+    plans = []
+    for n in sizes:
+        again = left[:n]
+        expected = float(wrong[again].sum())
+        still = float(wrong.sum() - expected + (W[again] @ (1 - np.diag(errors))).sum())
+        after = _pair_noise(data, W, corrected, np.eye(C), again, errors)
+        low, high = (float(v) for v in found[:, n - 1])
+        random = n * float(wrong[left].mean())
+        plans.append(Rejudging(n, n * cost, expected, low, high, random, still, before, after))
+    return plans
+
+
+def _probabilities(issues: LabelIssues, judged: npt.ArrayLike | None) -> FloatArray:
+    """P(true grade) of every row; refused where doubt is not the probability that the label is wrong."""
+    W = issues.probabilities()
+    doubt = 1 - W[np.arange(len(W)), issues.given_label]
+    if not np.allclose(doubt, issues.doubt, atol=CLOSE):
+        rule = "must be probabilities of a wrong label to count wrong labels with; these only order the rows"
+        raise invalid("doubts", rule, remedy=REMEDY)
+    return W
+
+
+def _sizes(
+    rows: Sequence[int] | None, budget: float | None, cost: float, most: int, n_issues: int
+) -> list[int]:
+    if not most:
+        raise invalid("issues", "must hold a row that nobody judged again", "none")
+    sizes = [*(SIZES if rows is None else rows)]
+    if rows is None and n_issues:
+        sizes.append(n_issues)
+    if budget is not None:
+        if cost <= 0 or budget < cost:
+            rule = f"must buy one judgement at least (cost {cost:g})"
+            raise invalid("budget", rule, budget, remedy="Raise it, or lower the cost of a judgement.")
+        affordable = int(budget / cost + TINY)
+        sizes = [*(n for n in sizes if n <= affordable), affordable]
+    if any(n < 1 for n in sizes):
+        raise invalid("rows", "must be numbers >= 1", min(sizes))
+    return sorted({min(n, most) for n in sizes})
+
+
+def _counts(
+    W: FloatArray, y: npt.NDArray[np.integer], rows: IntArray, noise: Any, level: float, seed: int
+) -> FloatArray:
+    """(2, n): ends of the intervals of the number of wrong labels among the first 1, 2, ..., n rows.
+
+    Under a draw T of the noise the probabilities become W_l T[l, y] / T0[l, y], T0 being the matrix behind W.
+    """
+    rng = np.random.default_rng(seed)
+    mine, given = W[rows], y[rows]
+    draws = np.zeros((DRAWS, len(rows)), dtype=np.int32)
+    matrices: Sequence[FloatArray | None] = [None] * DRAWS
+    if isinstance(noise, NoiseEstimate) and len(noise.draws) and noise.n_grades == W.shape[1]:
+        matrices = [*noise.draws[rng.choice(len(noise.draws), DRAWS)]]
+    for s, T in enumerate(matrices):
+        p = mine
+        if T is not None:
+            p = mine * (T / np.maximum(noise.matrix, TINY))[:, given].T
+            p = p / np.maximum(p.sum(axis=1, keepdims=True), TINY)
+        wrong = rng.random(len(rows)) < 1 - p[np.arange(len(rows)), given]
+        draws[s] = np.cumsum(wrong)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    ends: FloatArray = np.quantile(draws, tails, axis=0, method="nearest").astype(np.float64)
+    return ends
+
+
+def _pair_noise(
+    data: RankingData,
+    W: FloatArray,
+    corrected: IntArray,
+    known: FloatArray,
+    again: IntArray,
+    errors: FloatArray,
+) -> float:
+    """Expected pNoise when ``corrected`` rows carry their true grade and ``again`` are judged with errors."""
+    C = W.shape[1]
+    query = query_of_row(data.indptr)
+    S = np.zeros((data.n_queries, C, C))
+    new = np.zeros(data.n_docs, dtype=np.bool_)
+    new[corrected] = new[again] = True
+    old = np.flatnonzero(~new)
+    np.add.at(S, (query[old], data.y[old]), W[old])
+    own_wrong = own_all = 0.0
+    for rows, matrix in ((corrected, known), (again, errors)):
+        J = matrix.T[None] * W[rows][:, None, :]
+        np.add.at(S, query[rows], J)
+        wrong, every = _forms(J)
+        own_wrong, own_all = own_wrong + wrong, own_all + every
+    wrong, every = _forms(S)
+    return (wrong - own_wrong) / (every - own_all) if every > own_all else float("nan")
+
+
+def _forms(J: FloatArray) -> tuple[float, float]:
+    """B(J, J) for wrong pairs and for all pairs, summed over the first axis of (..., given, true)."""
+    C = J.shape[-1]
+    below = np.cumsum(J, axis=1) - J
+    turned = np.triu(np.ones((C, C)), 1) + NEW_COME * np.eye(C)
+    wrong = float(((J @ turned) * below).sum())
+    return wrong, float((J.sum(axis=2) * below.sum(axis=2)).sum())

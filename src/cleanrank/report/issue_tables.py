@@ -1,0 +1,123 @@
+"""Label issues as tables and as a page: counts by grade, what to judge next and why, what that would win."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cleanrank.issues.rejudging import Rejudging
+from cleanrank.issues.table import LabelIssues
+from cleanrank.report.sections import Section, write_sections
+from cleanrank.report.table import Cell, Table, number
+
+WORST = (
+    ("row", "row_id"),
+    ("query", "query_id"),
+    ("document", "doc_id"),
+    ("given", "given_label"),
+    ("suggested", "suggested_label"),
+    ("doubt", "doubt", ".3f"),
+    ("why", "why"),
+)
+ASSUMED = (
+    "Wrong labels found: the sum of the rows' probabilities of being wrong, with a {level:.0%} interval. "
+    "pNoise: the share of wrong pairs, {before:.1%} as labelled. Both hold if the noise is as estimated, the "
+    "models are right about it, and the new judgements are right."
+)
+
+
+def worst_table(explanations: Sequence[Mapping[str, Any]], caption: str = "") -> Table:
+    """A row per explained label; documents where they are known."""
+    named = any(each["doc_id"] is not None for each in explanations)
+    columns = [column for column in WORST if named or column[1] != "doc_id"]
+    return Table.of(explanations, columns, caption=caption)
+
+
+def by_grade_table(issues: LabelIssues, quality: Mapping[str, Any] | None = None, caption: str = "") -> Table:
+    """Issues by given grade, with the quality of the detector where the truth is known."""
+    columns = [
+        ("given grade", "grade"),
+        ("documents", "n", ","),
+        ("issues", "issues", ","),
+        ("share", "share", ".2%"),
+    ]
+    if quality is not None:
+        measures = ("precision", "recall", "average precision")
+        columns += [("wrong labels", "base_rate", ".2%")]
+        columns += [(name, name.replace(" ", "_"), ".3f") for name in measures]
+    rows = []
+    for grade, share in issues.shares_by_grade().items():
+        part = issues.select(issues.given_label == grade)
+        of_grade = {} if quality is None else quality[f"grade {grade}"]
+        rows.append({**of_grade, "grade": grade, "n": len(part), "issues": part.n_issues, "share": share})
+    return Table.of(rows, columns, caption=caption)
+
+
+def rejudging_table(plans: Sequence[Rejudging], caption: str = "", level: float = 0.95) -> Table:
+    """What judging the most doubted rows again costs and wins, a row per number of rows."""
+    head = (
+        "rows judged again",
+        "cost",
+        "wrong labels found",
+        "at random",
+        "wrong labels left",
+        "pNoise after",
+    )
+    rows: list[list[str | Cell]] = [
+        [
+            number(plan.rows, ","),
+            number(plan.cost, ",.2f"),
+            Cell(f"{plan.wrong:,.0f} [{plan.low:,.0f}, {plan.high:,.0f}]", plan.wrong),
+            number(plan.at_random, ",.0f"),
+            number(plan.wrong_left, ",.0f"),
+            number(plan.pnoise_after, ".1%"),
+        ]
+        for plan in plans
+    ]
+    notes = [ASSUMED.format(level=level, before=plans[0].pnoise_before)] if plans else []
+    return Table(head, rows, caption=caption, notes=notes)
+
+
+def write_issues_page(
+    path: str | os.PathLike[str],
+    issues: LabelIssues,
+    worst: Sequence[Mapping[str, Any]],
+    *,
+    name: str,
+    remarks: Sequence[str] = (),
+    quality: Mapping[str, Any] | None = None,
+    plans: Sequence[Rejudging] = (),
+) -> Path:
+    """Writes the page of a table of issues.
+
+    Args:
+        path: the file to write.
+        issues: the table.
+        worst: explanations of the rows to judge next, as records.
+        name: of the data.
+        remarks: what a reader must know.
+        quality: of the detector, where the truth is known.
+        plans: what judging again wins.
+    """
+    sections = [
+        Section(
+            "What to judge next", [*remarks, *([worst_table(worst, "Most doubted first")] if worst else [])]
+        ),
+        Section(
+            "What judging again wins",
+            [rejudging_table(plans, "The most doubted rows judged again")] if plans else [],
+        ),
+        Section("By grade", [by_grade_table(issues, quality, "Issues by given grade")]),
+    ]
+    figures = [
+        (f"{len(issues):,}", "labels"),
+        (f"{issues.n_issues:,}", "are doubted enough to act on"),
+        (f"{issues.share:.2%}", "of all"),
+    ]
+    return write_sections(path, f"Labels to look at again: {name}", sections, figures=figures)
+
+
+def rejudging_records(plans: Sequence[Rejudging]) -> list[dict[str, Any]]:
+    """The plans as plain records."""
+    return [asdict(plan) for plan in plans]
