@@ -73,6 +73,7 @@ def test_without_an_issue_the_most_doubted_are_shown(cli, tmp_path):
     assert "No label is doubted enough to act on; these are the most doubted." in done.err
     assert [" graded " in line for line in done.out.splitlines()[-6:]] == [False, *[True] * 5]
     assert "No label is doubted enough" in page.read_text()
+    page.write_text("mine")
     again = cli("find-issues", tmp_path / "clean.txt", "-o", tmp_path / "j.csv", *words)
     assert again.code == 2
     assert "must not exist yet" in again.err
