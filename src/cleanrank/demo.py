@@ -170,7 +170,7 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
         cleaned = clean(train, tables[POSTERIOR], mode="posterior", by="cleanrank demo")
     scores = _train(truth, train, cleaned.data, validation, clock, seed, n_jobs)
     with clock.step("comparing"):
-        comparison = compare(scores, truth.test, MEASURES, baseline=BASELINE, seed=seed)
+        comparison = compare(scores, truth.test, MEASURES, order="data", baseline=BASELINE, seed=seed)
     results = (tables, cleaned, scores, comparison)
     return Demo(truth, noisy, diagnosis, pair_noise, estimate, *results, clock.seconds, seed)
 

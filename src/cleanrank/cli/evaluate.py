@@ -74,7 +74,9 @@ def evaluate(
     judged, (values,) = _read(data, [scores], columns)
     if noise is not None:
         profile = read_noise(noise, judged.n_grades)
-        correction = corrected(values, judged, measure or CORRECTABLE, noise=profile, level=level, seed=seed)
+        correction = corrected(
+            values, judged, measure or CORRECTABLE, noise=profile, level=level, seed=seed, order="data"
+        )
         if per_query is not None:
             write_frame(correction.to_frame(judged.query_ids).reset_index(), per_query)
         rows = correction.rows()
@@ -82,7 +84,7 @@ def evaluate(
         record: dict[str, Any] = {"noise": profile.matrix, "level": level, "seed": seed, "measures": rows}
         screen.show(record, as_json, repr(judged), _corrected_table(rows, level, text))
         return
-    evaluation = evaluate_scores(values, judged, measure or DEFAULT)
+    evaluation = evaluate_scores(values, judged, measure or DEFAULT, order="data")
     if per_query is not None:
         write_frame(evaluation.to_frame().reset_index(), per_query)
     intervals, means = evaluation.intervals(level, seed), evaluation.means
@@ -152,8 +154,9 @@ def compare(
         profile = read_noise(noise, judged.n_grades)
         first = next(iter(scores)) if baseline is None else baseline
         rows = compare_corrected(
-            scores, judged, measure or CORRECTABLE, noise=profile, baseline=first, level=level, seed=seed
-        )
+            scores, judged, measure or CORRECTABLE, noise=profile, baseline=first, level=level, seed=seed,
+            order="data",
+        )  # fmt: skip
         record = {"noise": profile.matrix, "level": level, "seed": seed, "baseline": first, "rows": rows}
         text = (
             f"Corrected for {profile!r}; the order is that of the corrected figures, {first} against each. "
@@ -165,6 +168,7 @@ def compare(
         scores,
         judged,
         measure or DEFAULT[:1],
+        order="data",
         baseline=baseline,
         test=test,
         alternative=alternative,
@@ -232,7 +236,7 @@ def explain_ndcg(
         explanation = explain_ranking(y, range(len(y), 0, -1), cutoff)
     elif data is not None and scores is not None:
         judged, (values,) = _read(data, [scores], columns)
-        explanation = explain_query(judged, values, query, cutoff)
+        explanation = explain_query(judged, values, query, cutoff, order="data")
     else:
         raise invalid(
             "a ranking",

@@ -63,32 +63,58 @@ def as_data(
     return from_arrays(data, y, qid=qid, group=group)
 
 
+def as_judged(
+    scores: Any,
+    data: Any,
+    order: str | None = None,
+    *,
+    y: Any = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: Any = None,
+) -> tuple[RankingData, str | None]:
+    """The judged rows that ``scores`` (or several systems' scores) belong to, and the order of the scores.
+
+    Features are not needed: grades and queries alone will do. What a caller has not made into a RankingData
+    has scores in its own order.
+    """
+    if isinstance(scores, RankingData) or (is_frame(scores) and isinstance(data, list | np.ndarray)):
+        raise invalid("scores", "must come first, then the data", f"a {type(scores).__name__} first")
+    if order is not None:
+        one_of("order", order, ORDERS)
+    if isinstance(data, RankingData):
+        return as_data(data, y, label=label, qid=qid, group=group), order
+    if data is None and y is not None:
+        data = np.zeros((len(y), 0))
+    features = () if is_frame(data) else None
+    return as_data(data, y, label=label, qid=qid, group=group, features=features), "input"
+
+
 def is_frame(value: Any) -> bool:
     """Whether a value is a table of named columns, as of pandas, polars or pyarrow."""
-    return any(hasattr(value, name) for name in ("columns", "column_names")) and not isinstance(value, type)
+    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
 
 
 def wrong_data(value: Any, argument: str = "data") -> InvalidInputError:
     """The error of a value that stands where data belong, with the call that was probably meant."""
-    if isinstance(value, str | os.PathLike):
-        path = os.fspath(value)
-        return invalid(argument, RULE, f"{path!r}", remedy=f"Read a file first: cr.read_data({path!r}).")
-    if isinstance(getattr(value, "data", None), RankingData):
-        kind = type(value).__name__
-        return invalid(argument, RULE, f"a {kind}", remedy=f"The data of a {kind} are its .data.")
-    if type(value).__name__ == "LabelIssues":
-        return invalid(argument, RULE, "a LabelIssues", remedy="The data come first: cr.clean(data, issues).")
-    if _is_matrix(value):
-        remedy = "Give the grades and the query of every row too: X, y, qid=..."
-        return invalid(argument, RULE, f"an array of shape {np.shape(value)}", remedy=remedy)
+    kind = type(value).__name__
+    got = "None" if value is None else f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
     remedy = "Make one with cr.read_data, cr.from_frame or cr.from_arrays."
-    return invalid(argument, RULE, "None" if value is None else f"a {type(value).__name__}", remedy=remedy)
+    if isinstance(value, str | os.PathLike):
+        got = repr(os.fspath(value))
+        remedy = f"Read a file first: cr.read_data({got})."
+    elif isinstance(getattr(value, "data", None), RankingData):
+        remedy = "Its .data are the data."
+    elif kind == "LabelIssues":
+        remedy = "The data come first, as in cr.clean(data, issues)."
+    elif _is_matrix(value):
+        remedy = "With features alone, say the grades (y=) and the query of every row (qid=) too."
+    return invalid(argument, RULE, got, remedy=remedy)
 
 
 def _is_matrix(value: Any) -> bool:
-    if hasattr(value, "tocsr"):
-        return True
-    return isinstance(value, list | tuple) or (hasattr(value, "__array__") and not np.isscalar(value))
+    arrays = isinstance(value, list | tuple) or any(hasattr(value, name) for name in ("__array__", "tocsr"))
+    return arrays and not np.isscalar(value)
 
 
 def scores_by_row(scores: npt.ArrayLike, data: RankingData, order: str | None = None) -> npt.ArrayLike:
@@ -104,8 +130,6 @@ def scores_by_row(scores: npt.ArrayLike, data: RankingData, order: str | None = 
     >>> scores_by_row([1.0, 2.0, 3.0], data, order="input").tolist()
     [1.0, 3.0, 2.0]
     """
-    if order is not None:
-        one_of("order", order, ORDERS)
     if order == "data" or bool((data.row_ids[1:] > data.row_ids[:-1]).all()):
         return scores
     if order is None:

@@ -193,7 +193,7 @@ def _computed(cell: Inputs) -> Result:
 
 def _ranked(cell: Inputs, splits: Splits) -> Result:
     scored = score(cell, splits)
-    evaluation = evaluate(scored.scores, splits.test, cell["measures"], n_jobs=1)
+    evaluation = evaluate(scored.scores, splits.test, cell["measures"], order="data", n_jobs=1)
     values = {m: np.asarray(v) for m, v in evaluation.items()}
     means = {m: float(v) for m, v in evaluation.means.items()}
     return Result("done", values, means, splits.test.query_ids.tolist(), scored.chosen)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_judged, scores_by_row
 from cleanrank.errors import invalid
 from cleanrank.metrics import significance
 from cleanrank.metrics.evaluation import Evaluation, aligned, evaluate, weighted_means
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
-from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.types import FloatArray, IntArray
 from cleanrank.validation import one_of
 
 
@@ -94,9 +95,14 @@ class Comparison:
 
 def compare(
     systems: Mapping[str, npt.ArrayLike],
-    data: RankingData,
+    data: Any = None,
     measures: "MeasureLike | Iterable[MeasureLike]" = "ndcg@10",
     *,
+    order: str | None = None,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     baseline: str | None = None,
     test: str = "fisher",
     alternative: str = "two-sided",
@@ -110,8 +116,14 @@ def compare(
 
     Args:
         systems: name -> scores per row of the data.
-        data: the judged rows.
+        data: the judged rows: a RankingData, or a frame with the columns ``label`` and ``qid``.
         measures: one or several.
+        order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
+            they stood in the input, "data" as in ``data.X``. Scores of a frame or of arrays are in its own.
+        y: without a RankingData or a frame, the grades; with ``qid`` or ``group``.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         baseline: the name compared with; the first when None.
         test: "fisher" (randomisation) or "t" (paired t).
         alternative: "two-sided", "greater" (the system beats the baseline) or "less".
@@ -139,7 +151,11 @@ def compare(
     if correction is not None:
         one_of("correction", correction, ("holm",))
     parsed = as_measures(measures)
-    evaluations = {name: evaluate(systems[name], data, parsed, n_jobs=n_jobs) for name in names}
+    judged, order = as_judged(systems, data, order, y=y, label=label, qid=qid, group=group)
+    by_row = {name: scores_by_row(systems[name], judged, order) for name in names}
+    evaluations = {
+        name: evaluate(scores, judged, parsed, order="data", n_jobs=n_jobs) for name, scores in by_row.items()
+    }
     base = evaluations[against]
     blank = np.full((len(parsed), 4), np.nan)
     tested = np.stack(

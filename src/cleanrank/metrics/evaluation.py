@@ -1,7 +1,7 @@
 """Evaluate a ranking: values of measures per query, means, intervals.
 
-Scores must be finite, one per row, in the order of the rows of the data. Where the data carry real-valued
-gains, dcg and ndcg use them; every other measure reads the grades.
+Scores must be finite, one per row; ``data.inputs.scores_by_row`` puts them into the order of the data. Where
+the data carry real-valued gains, dcg and ndcg use them; every other measure reads the grades.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_judged, scores_by_row
 from cleanrank.errors import CleanrankError, invalid
 from cleanrank.jit import has_numba, threads
 from cleanrank.metrics import _reference, significance
@@ -95,17 +96,28 @@ class Evaluation(Mapping[str, FloatArray]):
 
 def evaluate(
     scores: npt.ArrayLike,
-    data: RankingData,
+    data: Any = None,
     measures: "MeasureLike | Iterable[MeasureLike]" = "ndcg@10",
     *,
+    order: str | None = None,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
     """Measures the ranking that ``scores`` give on judged data.
 
     Args:
         scores: one per row of the data.
-        data: the judged rows.
+        data: the judged rows: a RankingData, or a frame with the columns ``label`` and ``qid``.
         measures: one or several, as text or Measure.
+        order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
+            they stood in the input, "data" as in ``data.X``. Scores of a frame or of arrays are in its own.
+        y: without a RankingData or a frame, the grades; with ``qid`` or ``group``.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         n_jobs: threads; results do not depend on it.
 
     Returns:
@@ -116,16 +128,20 @@ def evaluate(
     >>> evaluate([0.1, 0.2, 0.3, 0.4], data, ["ndcg@10", "mrr"]).means
     {'ndcg@10': 0.8154648767857288, 'mrr': 0.75}
     """
+    judged, order = as_judged(scores, data, order, y=y, label=label, qid=qid, group=group)
     parsed = as_measures(measures)
-    values, weights = query_values(parsed, data.y, scores, data.indptr, data.gains, n_jobs=n_jobs, data=data)
-    return Evaluation(parsed, values, weights, data.query_ids)
+    by_row = scores_by_row(scores, judged, order)
+    values, weights = query_values(
+        parsed, judged.y, by_row, judged.indptr, judged.gains, n_jobs=n_jobs, data=judged
+    )
+    return Evaluation(parsed, values, weights, judged.query_ids)
 
 
 def evaluate_mean(
     scores: npt.ArrayLike, data: RankingData, measure: MeasureLike, *, n_jobs: int | None = None
 ) -> float:
-    """The mean over queries of one measure, in its own weighting: what models are chosen by."""
-    (mean,) = evaluate(scores, data, [measure], n_jobs=n_jobs).means.values()
+    """The mean over queries of one measure, of scores of ``data.X``: what models are chosen by."""
+    (mean,) = evaluate(scores, data, [measure], order="data", n_jobs=n_jobs).means.values()
     return mean
 
 

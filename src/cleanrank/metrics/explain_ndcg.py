@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import scores_by_row
 from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import checked_scores, query_values
 from cleanrank.metrics.measure import CONVENTIONS, MAX_EXP_GRADE, Measure, discount
@@ -160,7 +161,12 @@ def explain_ndcg(
 
 
 def explain_query(
-    data: RankingData, scores: npt.ArrayLike, query: str | None = None, k: int = 10
+    data: RankingData,
+    scores: npt.ArrayLike,
+    query: str | None = None,
+    k: int = 10,
+    *,
+    order: str | None = None,
 ) -> Explanation:
     """``explain_ndcg`` for one query of judged data, which may be left out where there is only one."""
     ids = [str(i) for i in data.query_ids]
@@ -170,7 +176,7 @@ def explain_query(
     place = ids.index(one_of("query", ids[0] if query is None else query, ids))
     rows = slice(data.indptr[place], data.indptr[place + 1])
     doc_ids = None if data.doc_ids is None else data.doc_ids[rows]
-    return explain_ndcg(data.y[rows], np.asarray(scores)[rows], k, doc_ids)
+    return explain_ndcg(data.y[rows], np.asarray(scores_by_row(scores, data, order))[rows], k, doc_ids)
 
 
 def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Array]:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import scores_by_row
 from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.metrics import significance
 from cleanrank.metrics.evaluation import aligned, checked_scores
@@ -121,6 +122,8 @@ def corrected(
     seed: int = 0,
     matrix_draws: npt.ArrayLike | None = None,
     resamples: int = 10_000,
+    *,
+    order: str | None = None,
 ) -> Corrected:
     """Estimates measures of the true labels from noisy ones.
 
@@ -134,6 +137,7 @@ def corrected(
         matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty. Those of
             ``noise`` itself (``noise.draws``) when it has some and none are given.
         resamples: of the bootstrap.
+        order: of the scores, as in ``evaluate``.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 1], qid=[1, 1, 2, 2])
@@ -146,7 +150,7 @@ def corrected(
     resamples = checked_count("resamples", resamples)
     matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
     drawn = _draws(getattr(noise, "draws", None) if matrix_draws is None else matrix_draws, matrix)
-    checked = checked_scores(scores, data.n_docs, data)
+    checked = checked_scores(scores_by_row(scores, data, order), data.n_docs, data)
     rows: list[tuple[Any, ...]] = []
     for m in parsed:
         check_correctable(m, data, len(matrix))
@@ -311,6 +315,8 @@ def order_probability(
     over: str = "queries",
     seed: int = 0,
     resamples: int = 10_000,
+    *,
+    order: str | None = None,
 ) -> float:
     """The probability that the corrected order of two systems is the true one.
 
@@ -327,6 +333,7 @@ def order_probability(
             nearly equal, they are too sure.
         seed: of the bootstrap.
         resamples: of the bootstrap.
+        order: of the scores, as in ``evaluate``.
 
     Equal systems give 1/2.
 
@@ -341,7 +348,8 @@ def order_probability(
     m = as_measures(measure)[0]
     T = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
     check_correctable(m, data, len(T))
-    a, b = (checked_scores(s, data.n_docs, data) for s in (scores_a, scores_b))
+    both = (scores_by_row(scores, data, order) for scores in (scores_a, scores_b))
+    a, b = (checked_scores(scores, data.n_docs, data) for scores in both)
     # The denominator of a pooled measure is that of both systems, so the numerators decide.
     stats = query_stats(m, a, data, len(T))[0] - query_stats(m, b, data, len(T))[0]
     change = stats @ coefficients(m, T)
@@ -361,6 +369,7 @@ def compare_corrected(
     baseline: str | None = None,
     level: float = 0.95,
     seed: int = 0,
+    order: str | None = None,
 ) -> list[dict[str, Any]]:
     """Corrected measures of systems, and how sure the order of each with the baseline (the first) is.
 
@@ -370,10 +379,10 @@ def compare_corrected(
     first = one_of("system", next(iter(systems)) if baseline is None else baseline, systems)
     rows = []
     for name, scores in systems.items():
-        for row in corrected(scores, data, measures, noise, level, seed).rows():
+        for row in corrected(scores, data, measures, noise, level, seed, order=order).rows():
             if name != first:
                 row["order_probability"] = order_probability(
-                    scores, systems[first], data, row["measure"], noise, seed=seed
+                    scores, systems[first], data, row["measure"], noise, seed=seed, order=order
                 )
             rows.append({"system": name, **row})
     return rows

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_judged, scores_by_row
 from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import checked_scores
 from cleanrank.ragged import ranks
@@ -84,9 +85,11 @@ class Cutoff:
         )
         return words + ("; nothing but this trivial cut could be guaranteed." if self.trivial else ".")
 
-    def keep(self, scores: npt.ArrayLike, data: RankingData) -> npt.NDArray[np.bool_]:
-        """Which rows of other data are shown."""
-        checked = checked_scores(scores, data.n_docs, data)
+    def keep(
+        self, scores: npt.ArrayLike, data: RankingData, *, order: str | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """Which rows of other data are shown, in the order of ``data.X``; ``order`` is that of the scores."""
+        checked = checked_scores(scores_by_row(scores, data, order), data.n_docs, data)
         if self.cut == "score":
             return np.asarray(checked >= self.at)
         return np.asarray(ranks(checked, data.indptr) <= self.at)
@@ -97,11 +100,16 @@ class Cutoff:
 
 def calibrate_cutoff(
     scores: npt.ArrayLike,
-    data: RankingData,
+    data: Any = None,
     risk: str = "false_negatives",
     alpha: float = 0.1,
     delta: float = 0.05,
     *,
+    order: str | None = None,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     cut: str = "score",
     method: str = "ltt",
     bound: str = "hoeffding_bentkus",
@@ -112,10 +120,17 @@ def calibrate_cutoff(
 
     Args:
         scores: one per row of the calibration data.
-        data: queries with clean grades that took no part in training.
+        data: queries with clean grades that took no part in training: a RankingData, or a frame with the
+            columns ``label`` and ``qid``.
         risk: one of RISKS.
         alpha: the limit of the mean risk.
         delta: the probability that the limit may be broken.
+        order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
+            they stood in the input, "data" as in ``data.X``. Scores of a frame or of arrays are in its own.
+        y: without a RankingData or a frame, the grades; with ``qid`` or ``group``.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         cut: "score" for one threshold, "rank" for one number of documents per query.
         method: "ltt" (Learn then Test, any risk) or "rcps" (monotone risks).
         bound: what p-values and upper bounds come from; one of BOUNDS.
@@ -142,7 +157,8 @@ def calibrate_cutoff(
     check_integer("relevant", relevant)
     if method == "rcps" and not kind.monotone:
         raise invalid("method", f"must be 'ltt' for {risk}, which is not monotone in the cut", repr(method))
-    checked = checked_scores(scores, data.n_docs, data).astype(np.float64)
+    data, order = as_judged(scores, data, order, y=y, label=label, qid=qid, group=group)
+    checked = checked_scores(scores_by_row(scores, data, order), data.n_docs, data).astype(np.float64)
     cuts = _cuts(checked, data, kind, cut, grid)
     losses = _losses(checked, data, risk, cut, cuts, relevant)
     n = len(losses)

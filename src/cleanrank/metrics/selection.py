@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_judged, scores_by_row
 from cleanrank.errors import invalid
 from cleanrank.metrics.comparison import system_names
 from cleanrank.metrics.evaluation import aligned, checked_scores, query_values, weighted_means
@@ -80,10 +81,15 @@ class Selection:
 
 def select_model(
     systems: Mapping[str, npt.ArrayLike],
-    data: RankingData,
+    data: Any = None,
     criterion: "MeasureLike" = AUTO,
     noise: Any = None,
     *,
+    order: str | None = None,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     target: MeasureLike = "ndcg@10",
     criteria: "MeasureLike | Iterable[MeasureLike]" = tuple(CRITERIA),
     repetitions: int = 200,
@@ -93,11 +99,17 @@ def select_model(
 
     Args:
         systems: name -> scores per row of the data.
-        data: validation data with noisy grades.
+        data: validation data with noisy grades: a RankingData, or a frame with ``label`` and ``qid``.
         criterion: a measure, or "auto": with ``noise``, the criterion with the least regret when the labels
             are noised again; without, AUC with micro weights, which is order preserving and reads every
             label.
         noise: P(given | true), as ``NoiseProfile.of`` reads it.
+        order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
+            they stood in the input, "data" as in ``data.X``. Scores of a frame or of arrays are in its own.
+        y: without a RankingData or a frame, the grades; with ``qid`` or ``group``.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         target: what one wants to be best at on true labels.
         criteria: those compared.
         repetitions: B, of the noise and of the resampling of queries.
@@ -114,7 +126,9 @@ def select_model(
     >>> cr.select_model(systems, noisy.data, noise=noisy.profile).winner
     'sd 1'
     """
-    names, scores = _checked(systems, data)
+    names = system_names(systems)
+    data, order = as_judged(systems, data, order, y=y, label=label, qid=qid, group=group)
+    scores = _checked(systems, data, order)
     check_integer("repetitions", repetitions, least=1)
     check_seed(seed)
     goal = _single("target", target)
@@ -144,12 +158,11 @@ def select_model(
     )
 
 
-def _checked(systems: Any, data: RankingData) -> tuple[tuple[str, ...], list[Array]]:
-    names = system_names(systems)
+def _checked(systems: Any, data: RankingData, order: str | None) -> list[Array]:
     if not any(np.ptp(data.y[a:b]) for a, b in pairwise(data.indptr) if b > a):
         rule = "must differ within at least one query, else every system is as good as any"
         raise invalid("labels", rule, f"the same in each of {data.n_queries} queries")
-    return names, [checked_scores(s, data.n_docs, data) for s in systems.values()]
+    return [checked_scores(scores_by_row(s, data, order), data.n_docs, data) for s in systems.values()]
 
 
 def _single(name: str, measure: Any) -> Measure:

@@ -31,7 +31,7 @@ from cleanrank.experiments.methods import (
 from cleanrank.issues.find import find_label_issues, options_of
 from cleanrank.issues.isolation import find_isolated
 from cleanrank.losses.trees.peer import Peers
-from cleanrank.metrics.evaluation import evaluate
+from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
 from cleanrank.rankers.base import best_of
 from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams
@@ -71,10 +71,7 @@ def one_feature(task: MethodTask) -> MethodResult:
     """The single feature that ranks validation data best, upwards or downwards."""
     columns = _dense(task.validation.X)
     candidates = [(sign, feature) for feature in range(columns.shape[1]) for sign in (1.0, -1.0)]
-    values = [
-        next(iter(evaluate(sign * columns[:, f], task.validation, [task.select]).means.values()))
-        for sign, f in candidates
-    ]
+    values = [evaluate_mean(sign * columns[:, f], task.validation, task.select) for sign, f in candidates]
     sign, feature = candidates[int(np.argmax(values))]
     chosen = {"feature": feature, "sign": int(sign), "validation": float(max(values))}
     return MethodResult(sign * _dense(task.test.X)[:, feature], chosen)
