@@ -2,10 +2,12 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import cleanrank as cr
-from cleanrank.errors import CleanrankError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.issues.posterior import posterior_table
 from cleanrank.issues.table import LabelIssues
 from tests.oracles import same_data
@@ -194,3 +196,107 @@ def test_a_table_of_other_data_changes_nothing(toy, issues):
     other = cr.make_ranking(5, 3, docs_per_query=10, seed=9)
     with pytest.raises(CleanrankError, match=r"must be the grade in data|must have a row for every row"):
         cr.clean(other, issues)
+
+
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+
+
+def own_columns(kind, data):
+    """Columns of a caller's frame, in an order that is not that of the queries."""
+    rows = np.random.default_rng(5).permutation(data.n_docs)
+    columns = {
+        "url": [f"http://x/{row}" for row in rows],
+        "grade": data.y[rows].astype(np.int8),
+        "query": [f"q{i}" for i in data.qid[rows]],
+        **{f"f{j}": data.X[rows, j] for j in range(data.n_features)},
+        "title": [f"title {row}" for row in rows],
+    }
+    frame = KINDS[kind](columns)
+    if kind == "pandas":
+        frame.index = [f"row {row}" for row in rows]
+    return frame, columns
+
+
+def as_pandas(frame):
+    return frame if isinstance(frame, pd.DataFrame) else frame.to_pandas()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["drop", "relabel", "reweight", "posterior"])
+def test_a_frame_comes_back_as_the_frame_it_was(kind, mode):
+    clean_data = cr.make_ranking(20, 3, docs_per_query=12, seed=2)
+    frame, columns = own_columns(kind, cr.corrupt(clean_data, rate=0.2, seed=3).data)
+    issues = cr.find_label_issues(frame, label="grade", qid="query", noise="uniform:0.2")
+    cleaned = cr.clean(frame, issues, mode, label="grade", qid="query")
+    back, before = cleaned.frame, as_pandas(frame)
+    assert type(back) is type(frame)
+    after = as_pandas(back)
+    table = issues.to_frame()
+    acted = np.zeros(len(before), dtype=bool)
+    acted[cleaned.before.row_ids[cleaned.acted]] = True
+    assert acted.any()
+    kept = before[~acted] if mode == "drop" else before
+    assert after.index.tolist() == (kept.index.tolist() if kind == "pandas" else list(range(len(kept))))
+    for name in columns:
+        if name != "grade" or mode != "relabel":
+            assert after[name].tolist() == kept[name].tolist(), name
+        assert after[name].dtype == before[name].dtype, name
+    by_row = table.set_index("row_id") if kind == "pandas" else table
+    if mode == "relabel":
+        suggested = by_row["suggested_label"].loc[range(len(before))].to_numpy()
+        assert after["grade"].tolist() == np.where(acted, suggested, before["grade"]).tolist()
+    if mode == "reweight":
+        quality = by_row["label_quality"].loc[range(len(before))].to_numpy(np.float32)
+        np.testing.assert_array_equal(after["weight"], np.where(acted, quality, 1))
+    if mode == "posterior":
+        np.testing.assert_array_equal(after["gain"].to_numpy()[cleaned.data.row_ids], cleaned.data.gains)
+    assert as_pandas(frame).equals(before)
+
+
+def test_issues_of_a_frame_have_its_index_its_documents_and_sentences():
+    data = cr.corrupt(cr.make_ranking(20, 3, docs_per_query=12, seed=2), rate=0.2, seed=3).data
+    frame, _ = own_columns("pandas", data)
+    frame = frame.rename(columns={"url": "doc_id"})
+    issues = cr.find_label_issues(frame, label="grade", qid="query", noise="uniform:0.2")
+    table = issues.to_frame(why=True)
+    joined = frame.join(table.rename(columns={"doc_id": "document"}))
+    assert (joined["doc_id"] == joined["document"]).all()
+    assert (joined["grade"] == joined["given_label"]).all()
+    assert (joined["query"] == joined["query_id"]).all()
+    assert (table.loc[table.is_label_issue, "why"].str.startswith("graded")).all()
+    assert (table.loc[~table.is_label_issue, "why"] == "").all()
+    worst = issues.worst(3)
+    assert worst.to_frame().index.tolist() == frame.index[worst.row_id].tolist()
+    assert issues.explain(n=1)[0].why == table.loc[worst.to_frame().index[0], "why"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_corrupted_frame_is_the_frame_with_other_grades(kind):
+    frame, columns = own_columns(kind, cr.make_ranking(10, 3, seed=2))
+    noisy = cr.corrupt(frame, "uniform:0.3", label="grade", qid="query", seed=1)
+    back = as_pandas(noisy.frame)
+    changed = noisy.changed[np.argsort(noisy.data.row_ids)]
+    assert ((back["grade"].to_numpy() != columns["grade"]) == changed).all()
+    assert changed.any()
+    assert back["title"].tolist() == columns["title"]
+
+
+def test_a_frame_is_there_only_where_one_was_passed():
+    data = cr.make_ranking(10, 3, seed=2)
+    with pytest.raises(InvalidInputError, match="frame is there for results that were made from a frame"):
+        _ = cr.corrupt(data, rate=0.2).frame
+    frame, _ = own_columns("pandas", data)
+    issues = LabelIssues.of(data, doubt=np.zeros(data.n_docs), is_label_issue=np.zeros(data.n_docs, bool))
+    weighted = frame.assign(weight=1.0)
+    cleaned = cr.clean(weighted, mode="reweight", label="grade", qid="query")
+    with pytest.raises(InvalidInputError, match="must not have the column that is to be added; got 'weight'"):
+        _ = cleaned.frame
+    with pytest.raises(InvalidInputError, match=r"data come first, as in cr\.clean\(data, issues\)"):
+        cr.clean(issues, data)
+    with pytest.raises(InvalidInputError, match="issues must be a LabelIssues; got DataFrame"):
+        cr.clean(data, frame)
+
+
+def test_cleaning_without_issues_finds_them():
+    data = cr.corrupt(cr.make_ranking(30, 5, seed=2), rate=0.2, seed=3).data
+    assert cr.clean(data).acted.tolist() == cr.find_label_issues(data).is_label_issue.tolist()

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from cleanrank.data.files import FRAMES, written_whole
+from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import write_frame
 from cleanrank.errors import invalid
 from cleanrank.issues.table import BoolArray, LabelIssues, expected_gains
@@ -36,6 +38,8 @@ class Cleaned:
         by: who or what decided.
         at: when, ISO 8601, UTC.
         emptied: ids of queries that lost all their documents.
+        options: settings of the mode.
+        source: what was cleaned.
     """
 
     data: RankingData
@@ -47,6 +51,20 @@ class Cleaned:
     at: str
     emptied: tuple[Any, ...]
     options: Options
+    source: Source
+
+    @property
+    def frame(self) -> Any:
+        """The frame that was passed to ``clean``, in its own order, with all its columns.
+
+        Dropped rows are gone, labels are the new ones; with "reweight" there is a column weight more, with
+        "posterior" a column gain.
+        """
+        added: dict[str, Any] = {
+            "reweight": {"weight": self.data.weights},
+            "posterior": {"gain": self.data.gains},
+        }
+        return self.source.frame_of(self.data, added.get(self.mode))
 
     @property
     def removed(self) -> Any:
@@ -84,7 +102,7 @@ class Cleaned:
         if unknown.any():
             raise invalid("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
         acted = self.acted & ~np.isin(self.before.row_ids, ids)
-        return _cleaned(self.before, self.issues, acted, self.mode, self.by, self.at, self.options)
+        return _cleaned(self.source, self.issues, acted, self.mode, self.by, self.at, self.options)
 
     def to_json(self) -> dict[str, Any]:
         """The audit trail with its summary, JSON-like."""
@@ -141,10 +159,14 @@ class Cleaned:
 
 
 def clean(
-    data: RankingData,
-    issues: LabelIssues,
+    data: Any,
+    issues: Any = None,
     mode: str = "drop",
     *,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     min_doubt: float | None = None,
     weight: float | None = None,
     label_gain: Sequence[float] | None = None,
@@ -160,11 +182,17 @@ def clean(
     Queries that lose all their documents go too, and are named in the result.
 
     Args:
-        data: rows to clean.
-        issues: what a detector found in them; rows are matched by id, so their order does not matter.
+        data: rows to clean: a RankingData, a frame with the columns ``label`` and ``qid``, or features with
+            ``y``.
+        issues: a LabelIssues, what a detector found in them; rows are matched by id, so their order does not
+            matter. That of ``find_label_issues(data)`` when not given.
         mode: "drop"; "relabel" to the suggested grade; "reweight" by 1 - doubt (or ``weight``);
             "posterior", which needs the probabilities of the detectors "auto" or "posterior" and acts on
             every row whose gain changes unless ``min_doubt`` is given.
+        y: with features as ``data``, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
         weight: with "reweight", the factor for every issue.
         label_gain: with "posterior", the gain of each grade, else 2^c - 1.
@@ -172,7 +200,7 @@ def clean(
         at: when, for the audit trail; now unless given.
 
     Returns:
-        A Cleaned: the data, what was changed and why, and ``undo``.
+        A Cleaned: the data, what was changed and why, and ``undo``; ``frame`` is the caller's own, cleaned.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((3, 1)), [0, 1, 0], qid=["a", "a", "b"])
@@ -188,6 +216,15 @@ def clean(
         raise invalid("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
     if label_gain is not None and mode != "posterior":
         raise invalid("label_gain", "goes with mode='posterior'", mode)
+    source = Source.of(data, y, label=label, qid=qid, group=group)
+    data = source.data
+    if issues is None:
+        from cleanrank.issues.find import find_label_issues
+
+        issues = find_label_issues(data)
+    if not isinstance(issues, LabelIssues):
+        rule, remedy = "must be a LabelIssues", "Make it with cr.find_label_issues(data)."
+        raise invalid("issues", rule, type(issues).__name__, remedy=remedy)
     table = issues.aligned(data)
     acted = table.is_label_issue if min_doubt is None else table.doubt >= min_doubt
     if mode == "relabel":
@@ -202,18 +239,20 @@ def clean(
         new, old = _gains(data, table, options)
         acted = new != old
     now = at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return _cleaned(data, table, acted, mode, by, now, options)
+    return _cleaned(source, table, acted, mode, by, now, options)
 
 
 def _cleaned(
-    data: RankingData, table: LabelIssues, acted: BoolArray, mode: str, by: str, at: str, options: Options
+    source: Source, table: LabelIssues, acted: BoolArray, mode: str, by: str, at: str, options: Options
 ) -> Cleaned:
+    data = source.data
     after = MODES[mode](data, table, acted, options)
     lost = np.zeros(data.n_queries, dtype=np.bool_)
     if mode == "drop":
         left = np.diff(np.concatenate(([0], np.cumsum(~acted)))[data.indptr])
         lost = (left == 0) & (data.lengths > 0)
-    return Cleaned(after, data, table, acted, mode, by, at, tuple(data.query_ids[lost].tolist()), options)
+    emptied = tuple(data.query_ids[lost].tolist())
+    return Cleaned(after, data, table, acted, mode, by, at, emptied, options, source)
 
 
 def _relabel(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:

@@ -4,8 +4,14 @@ import difflib
 import importlib.util
 import math
 import numbers
+import os
+import reprlib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
 
 from cleanrank.errors import MissingExtraError, UnknownNameError, invalid
 
@@ -89,6 +95,29 @@ def check_number(
         rule = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
         raise invalid(name, f"must be a number {rule}".rstrip(), repr(value))
     return float(value)
+
+
+def check_numbers(name: str, values: Any) -> npt.NDArray[np.float64]:
+    """Returns an array of numbers (whatever its shape) as float64; else raises.
+
+    >>> check_numbers("shares", [1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise invalid(name, "must be numbers", reprlib.repr(values)) from None
+
+
+def check_path(path: Any) -> Path:
+    """Returns a path as such; raises where something else stands in its place.
+
+    >>> check_path("a.csv").suffix
+    '.csv'
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise invalid("a path", "must be a string or a Path", f"a {type(path).__name__}")
+    return Path(path)
 
 
 def check_seed(seed: Any) -> None:

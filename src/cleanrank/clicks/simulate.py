@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cleanrank.clicks.logs import ClickLog
 from cleanrank.clicks.models import ClickModel, make_click_model, probabilities, relevance
+from cleanrank.data.inputs import check_data, scores_by_row
 from cleanrank.errors import invalid
 from cleanrank.ragged import indptr_of, rank_order
 from cleanrank.types import FloatArray, IntArray, RankingData
@@ -39,6 +40,7 @@ def simulate_clicks(
     model: str | ClickModel = "pbm",
     *,
     scores: npt.ArrayLike | None = None,
+    order: str | None = None,
     sessions: int = 1,
     seed: int = 0,
     flip: Flip = None,
@@ -52,6 +54,7 @@ def simulate_clicks(
         data: judged documents; the grades decide what is relevant.
         model: the name of a family in ``CLICK_MODELS`` or a click model.
         scores: the ranking that is shown; without it ``data.positions``, else the order of the rows.
+        order: of the scores, as in ``evaluate``.
         sessions: how often every query's list is shown; more sessions leave the first ones as they were.
         seed: same seed, same clicks.
         flip: probability that a click or non-click is flipped, or a pair (lost clicks, false clicks).
@@ -67,6 +70,9 @@ def simulate_clicks(
     >>> simulate_clicks(data, "cascade", sessions=3).click.reshape(3, 4).astype(int).tolist()
     [[1, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0]]
     """
+    check_data(data)
+    if scores is not None:
+        scores = scores_by_row(scores, data, order)
     showing = Showing(scores=scores, flip=flip, cutoff=cutoff, top_grade=top_grade, options=options)
     return ClickLog.joined(list(click_sessions(data, model, sessions=sessions, seed=seed, **showing)))
 

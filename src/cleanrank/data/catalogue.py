@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, overload
 from cleanrank.data.split import Splits, split
 from cleanrank.errors import MissingDataError, UnknownNameError, invalid
 from cleanrank.types import RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_path, one_of
 
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
@@ -171,7 +171,7 @@ def entry_of(name: str) -> Entry:
 
 def data_root(root: Root = None) -> Path:
     """The folder of the data sets: ``root``, else what CLEANRANK_DATA names."""
-    name = os.fspath(root) if root is not None else os.environ.get(VARIABLE, "")
+    name = str(check_path(root)) if root is not None else os.environ.get(VARIABLE, "")
     if not name:
         raise MissingDataError(
             f"no data folder is named. Set {VARIABLE} to the folder that holds the data sets, or give root=."

@@ -26,6 +26,7 @@ from cleanrank.errors import (
     error_text,
     invalid,
 )
+from cleanrank.validation import check_path
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     (Path(folder) / "a.txt").read_text()
     'whole'
     """
-    target = Path(path)
+    target = check_path(path)
     if target.is_dir():
         raise InvalidInputError(f"{str(target)!r} is a folder, not a file. Name a file in it.")
     if not target.parent.is_dir():
@@ -55,7 +56,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
     """The path, if there is a file; else an error that names the folder and what lies in it."""
-    file = Path(path)
+    file = check_path(path)
     if file.is_file():
         return file
     if file.is_dir():

@@ -7,7 +7,7 @@ feature becomes NaN; a missing label or query id is an error that names its row.
 import contextlib
 import difflib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError, invalid
 from cleanrank.ragged import from_arrays
-from cleanrank.types import Array, RankingData
+from cleanrank.types import Array, IntArray, RankingData
 from cleanrank.validation import one_of
 
 BLOCK_ROWS = 1024
@@ -136,6 +136,42 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
         words = "this needs polars, which is not installed. Install it with: pip install polars"
         raise MissingExtraError(words) from error
     return polars.from_arrow(table)
+
+
+def changed_frame(df: Any, rows: IntArray, columns: Mapping[str, Array]) -> Any:
+    """Some rows of a frame of pandas, polars or pyarrow, with other values in some columns; the same kind.
+
+    Types of columns, and the index of pandas, stay.
+
+    >>> import pandas as pd
+    >>> changed_frame(pd.DataFrame({"y": [1, 0], "t": ["a", "b"]}, index=[7, 8]), [1], {"y": np.array([2])})
+       y  t
+    8  2  b
+    """
+    library = type(df).__module__.partition(".")[0]
+    if library == "pandas":
+        frame = df.iloc[rows].copy()
+        for name, values in columns.items():
+            frame[name] = values
+            if name in df.columns and df[name].dtype.kind in "iufb":
+                frame[name] = frame[name].astype(df[name].dtype)
+        return frame
+    if library == "polars":
+        import polars
+
+        types = {name: df.schema.get(name) for name in columns}
+        series = (polars.Series(name, values) for name, values in columns.items())
+        return df[rows].with_columns(s if types[s.name] is None else s.cast(types[s.name]) for s in series)
+    table = _table(df, ()).take(pa.array(rows))
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        if place < 0:
+            table = table.append_column(name, pa.array(values))
+            continue
+        kind = table.schema.field(place).type
+        column = pa.array(values) if pa.types.is_dictionary(kind) else pa.array(values).cast(kind)
+        table = table.set_column(place, name, column)
+    return table
 
 
 def _table(df: Any, names: Sequence[str]) -> Any:

@@ -1,7 +1,8 @@
 """What a caller passes as data: a RankingData, a frame, or arrays; and scores in the order of either."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,50 @@ from cleanrank.validation import one_of
 
 RULE = "must be a RankingData, a frame with the columns label= and qid=, or X with y= and qid= or group="
 ORDERS = ("input", "data")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Ranking data, and the caller's own frame where they were made from one.
+
+    Attributes:
+        data: the rows, grouped by query.
+        frame: the frame, as it was passed.
+        label: its column of grades.
+    """
+
+    data: RankingData
+    frame: Any = None
+    label: str = ""
+
+    @classmethod
+    def of(
+        cls, data: Any, y: Any = None, *, label: str | None = None, qid: Any = None, group: Any = None
+    ) -> "Source":
+        """The source of what a caller passes, as ``as_data`` reads it."""
+        ranking_data = as_data(data, y, label=label, qid=qid, group=group)
+        return (
+            cls(ranking_data, data, label or "label") if is_frame(data) and y is None else cls(ranking_data)
+        )
+
+    def frame_of(self, data: RankingData, columns: Mapping[str, Array] | None = None) -> Any:
+        """The caller's frame with the rows and grades of ``data``, in its own order.
+
+        Args:
+            data: made from ``self.data``; some rows may be gone.
+            columns: name -> values per row of ``data``, for columns that the frame does not have.
+        """
+        from cleanrank.data.frames import changed_frame
+
+        if self.frame is None:
+            remedy = "Pass the frame itself, or use cleanrank.data.frames.to_frame(result.data)."
+            raise invalid("frame", "is there for results that were made from a frame", remedy=remedy)
+        for name in columns or {}:
+            if name in (self.data.feature_names or ()) or name in (self.data.extra or {}):
+                raise invalid("the frame", "must not have the column that is to be added", repr(name))
+        order = np.argsort(data.row_ids)
+        values = {self.label: data.y, **(columns or {})}
+        return changed_frame(self.frame, data.row_ids[order], {k: v[order] for k, v in values.items()})
 
 
 def as_data(
@@ -88,6 +133,15 @@ def as_judged(
         data = np.zeros((len(y), 0))
     features = () if is_frame(data) else None
     return as_data(data, y, label=label, qid=qid, group=group, features=features), "input"
+
+
+def check_data(data: Any) -> RankingData:
+    """Returns ``data`` if it is a RankingData; else raises."""
+    if isinstance(data, RankingData):
+        return data
+    if is_frame(data):
+        raise invalid("data", "must be a RankingData", "a frame", remedy="Convert it: cr.from_frame(frame).")
+    raise wrong_data(data)
 
 
 def is_frame(value: Any) -> bool:

@@ -41,9 +41,10 @@ import numpy as np
 
 from cleanrank.data import cache as cached
 from cleanrank.data.files import PACKINGS, existing_file, open_packed, open_texts, written_whole
+from cleanrank.data.inputs import check_data
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import Array, Progress, RankingData
-from cleanrank.validation import check_integer, check_n_jobs
+from cleanrank.validation import check_integer, check_n_jobs, check_path
 
 AnyPath: TypeAlias = str | os.PathLike[str]
 SIDES = ("query", "weight", "position")
@@ -237,8 +238,8 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     """
     from cleanrank.data._letor_writer import check_writable, letor_blocks
 
-    check_writable(data)
-    target = Path(path)
+    check_writable(check_data(data))
+    target = check_path(path)
     columns = {"weight": data.weights, "position": data.positions}
     for kind, column in columns.items():
         beside = side_file(target, kind)

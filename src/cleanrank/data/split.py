@@ -6,13 +6,15 @@ Queries are sorted by id before they are drawn, so the order of rows in the inpu
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_data
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray, RankingData
-from cleanrank.validation import is_integer
+from cleanrank.validation import check_numbers, is_integer
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,21 @@ class Splits:
 
 
 def split(
-    data: RankingData, shares: Sequence[float] = (0.6, 0.2, 0.2), seed: int | np.random.Generator = 0
+    data: Any,
+    shares: Sequence[float] = (0.6, 0.2, 0.2),
+    seed: int | np.random.Generator = 0,
+    *,
+    label: str | None = None,
+    qid: str | None = None,
 ) -> tuple[RankingData, ...]:
     """Splits the queries at random into parts of given shares.
 
     Args:
-        data: the data.
+        data: a RankingData, or a frame with the columns ``label`` and ``qid``.
         shares: of the parts; if they sum to less than 1, queries are left out.
         seed: same seed, same parts.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids; "qid" when not given.
 
     Returns:
         One RankingData per share.
@@ -49,13 +58,14 @@ def split(
     >>> [part.n_queries for part in split(data, (0.6, 0.2, 0.2), seed=1)]
     [6, 2, 2]
     """
-    parts = np.asarray(shares, dtype=np.float64)
+    data = as_data(data, label=label, qid=qid)
+    parts = check_numbers("shares", shares)
     if parts.ndim != 1 or not len(parts) or not (parts > 0).all() or parts.sum() > 1 + 1e-9:
-        raise invalid("shares", "must be positive and sum to at most 1", list(shares))
+        raise invalid("shares", "must be positive and sum to at most 1", parts.tolist())
     ends = np.rint(np.cumsum(parts) * data.n_queries).astype(np.int64)
     if (np.diff(ends, prepend=0) < 1).any():
         rule = f"must give every part at least one of the {data.n_queries} queries"
-        raise invalid("shares", rule, list(shares), remedy="Ask for fewer or larger parts.")
+        raise invalid("shares", rule, parts.tolist(), remedy="Ask for fewer or larger parts.")
     order = _drawn_queries(data, seed)
     starts = itertools.pairwise([0, *ends.tolist()])
     return tuple(data.select_queries(order[start:end]) for start, end in starts)
@@ -72,15 +82,23 @@ def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator
 
 
 def folds(
-    data: RankingData, n: int = 5, seed: int | np.random.Generator = 0, *, validation: bool = False
+    data: Any,
+    n: int = 5,
+    seed: int | np.random.Generator = 0,
+    *,
+    validation: bool = False,
+    label: str | None = None,
+    qid: str | None = None,
 ) -> list[tuple[RankingData, ...]]:
     """The parts of a cross-validation over queries; every query is tested once.
 
     Args:
-        data: the data.
+        data: a RankingData, or a frame with the columns ``label`` and ``qid``.
         n: number of folds.
         seed: same seed, same folds.
         validation: whether the fold before the tested one serves as validation, as in LETOR's fold table.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids; "qid" when not given.
 
     Returns:
         (train, test) of each fold, or (train, validation, test).
@@ -90,6 +108,7 @@ def folds(
     >>> [tuple(p.n_queries for p in parts) for parts in folds(data, 5, validation=True)][0]
     (6, 2, 2)
     """
+    data = as_data(data, label=label, qid=qid)
     if validation and n < 3:
         raise invalid("n", "must be at least 3 when one fold serves as validation", n)
     fold = fold_of_query(data, n, seed)

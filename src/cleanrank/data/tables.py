@@ -26,6 +26,7 @@ from cleanrank.data.files import (
     written_whole,
 )
 from cleanrank.data.frames import OPTIONAL, from_frame, short_text, to_frame
+from cleanrank.data.inputs import check_data
 from cleanrank.data.spreadsheet import (
     DELIMITERS,
     checked_delimiter,
@@ -35,7 +36,7 @@ from cleanrank.data.spreadsheet import (
 )
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_path, one_of
 
 PathLike = str | os.PathLike[str]
 # Whole numbers in their one usual spelling; as a column of floats, pandas writes 7 as 7.0.
@@ -95,7 +96,8 @@ def write_data(data: RankingData, path: PathLike) -> None:
     0,7,0.5
     1,7,2
     """
-    check_suffix(Path(path), DATA)
+    check_data(data)
+    check_suffix(check_path(path), DATA)
     suffix = next((s.lower() for s in reversed(Path(path).suffixes) if s not in PACKED), "")
     if suffix in (".parquet", ".pq"):
         write_parquet(data, path)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from cleanrank.data.inputs import as_data
 from cleanrank.diagnosis.advice import Advice, advise
 from cleanrank.diagnosis.duplicates import Duplicates, duplicates_of
 from cleanrank.diagnosis.fragility import (
@@ -41,7 +43,6 @@ from cleanrank.diagnosis.profile import (
 from cleanrank.errors import invalid
 from cleanrank.report import articles
 from cleanrank.report.table import plain
-from cleanrank.types import RankingData
 from cleanrank.validation import check_number, one_of
 
 REFERENCE_RATE = 0.1
@@ -118,8 +119,12 @@ class Diagnosis:
 
 
 def diagnose(
-    data: RankingData,
+    data: Any,
+    y: npt.ArrayLike | None = None,
     *,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     rates: Sequence[float] = RATES,
     profiles: Sequence[str] = DEFAULT_PROFILES,
     new_weight: float = 0.5,
@@ -130,7 +135,12 @@ def diagnose(
     """Describes a judged data set: how many label errors can it bear, and what should be done first?
 
     Args:
-        data: judged rows; their labels stand in for the truth.
+        data: judged rows, whose labels stand in for the truth: a RankingData, a frame with the columns
+            ``label`` and ``qid``, or features with ``y``.
+        y: with features as ``data``, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         rates: label error rates of the curves, rising.
         profiles: families of noise; the advice is about the first.
         new_weight: what a new-come pair counts in pNoise.
@@ -147,6 +157,7 @@ def diagnose(
     >>> diagnosis.pairs.different, diagnosis.duplicates.within.least_wrong, round(diagnosis.at(0.1), 3)
     (3, 1, 0.1)
     """
+    data = as_data(data, y, label=label, qid=qid, group=group)
     if not len(rates) or not len(profiles):
         raise invalid("rates" if not len(rates) else "profiles", "must name at least one", "none")
     for profile in profiles:

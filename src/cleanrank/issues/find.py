@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import rankdata
 
+from cleanrank.data.inputs import Source
 from cleanrank.errors import invalid
 from cleanrank.issues.by_grade import find_by_grade
 from cleanrank.issues.clicks import find_against_clicks
@@ -20,16 +22,20 @@ from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
 from cleanrank.ragged import match_rows
-from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.types import Array, FloatArray
 from cleanrank.validation import check_seed, one_of
 
 HALF = 0.5 - 1e-12
 
 
 def find_label_issues(
-    data: RankingData,
-    method: str | Sequence[str] = "auto",
+    data: Any,
+    y: Any = None,
     *,
+    method: str | Sequence[str] = "auto",
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     noise: Any = None,
     gold: Any = None,
     seed: int = 0,
@@ -41,16 +47,22 @@ def find_label_issues(
     least that can be assumed (``issues/posterior.py``).
 
     Args:
-        data: judged rows.
+        data: judged rows: a RankingData, a frame with the columns ``label`` and ``qid``, or features with
+            ``y``.
+        y: with features as ``data``, the grades. (Or the method: ``find_label_issues(data, "sour")``.)
         method: the detector; several are combined, see ``combine``.
-        noise: P(given | true) as a matrix, NoiseProfile or NoiseEstimate, for detectors that can use it.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
+        noise: P(given | true) as a matrix, NoiseProfile, NoiseEstimate or "uniform:0.2", for detectors that
+            can use it.
         gold: rows of known true grade, in any form that ``estimate_noise`` takes: they give the noise, and
             their labels are settled.
         seed: for everything random.
         options: further arguments of the detector; of several, each takes those that it knows.
 
     Returns:
-        A LabelIssues; its ``explain(data)`` gives reasons in words.
+        A LabelIssues; its ``explain()`` gives reasons in words.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(30, 5, docs_per_query=20, seed=0)
@@ -60,6 +72,12 @@ def find_label_issues(
     True
     """
     check_seed(seed)
+    if isinstance(y, str) or (isinstance(y, list | tuple) and all(isinstance(m, str) for m in y)):
+        method, y = y, None
+    if not isinstance(method, str | list | tuple):
+        raise invalid("method", "must name a detector or several", type(method).__name__)
+    source = Source.of(data, y, label=label, qid=qid, group=group)
+    data = source.data
     methods = [method] if isinstance(method, str) else list(method)
     if not methods:
         raise invalid("method", "must name at least one detector", "none")
@@ -89,7 +107,7 @@ def find_label_issues(
         name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in accepted[name]})
         for name in methods
     }
-    return tables[methods[0]] if isinstance(method, str) else combine(tables)
+    return replace(tables[methods[0]] if isinstance(method, str) else combine(tables), source=source)
 
 
 def options_of(method: str) -> list[str]:

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy.typing as npt
+
+from cleanrank.data.inputs import as_data
 from cleanrank.errors import invalid
 from cleanrank.noise.anchors import FitPredict, from_data
 from cleanrank.noise.annotators import from_repeated
@@ -12,7 +15,6 @@ from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import from_gold
 from cleanrank.noise.gold_sheet import gold_answers
 from cleanrank.rankers.grade_model import fit_grades
-from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 SOURCES: dict[str, Callable[..., NoiseEstimate]] = {
@@ -25,8 +27,12 @@ OWN = ("data", "row_ids", "true_grades", "shares", "table", "seed", "fit_predict
 
 
 def estimate_noise(
-    data: RankingData | None = None,
+    data: Any = None,
+    y: npt.ArrayLike | None = None,
     *,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     gold: Any = None,
     judgements: Any = None,
     fit_predict: FitPredict | None = None,
@@ -37,7 +43,12 @@ def estimate_noise(
     """The noise of the labels of ``data``: a matrix P(given | true) with intervals, or why there is none.
 
     Args:
-        data: rows with given grades; not needed with ``judgements``.
+        data: rows with given grades; not needed with ``judgements``. A RankingData, a frame with the columns
+            ``label`` and ``qid``, or features with ``y``.
+        y: with features as ``data``, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         gold: rows whose true grade is known: (row ids, grades), the answers of a gold sheet, a mapping from
             row id to grade, or a grade per row with -1 where it is not known. The best source: about 100 rows
             drawn by ``sample_gold``.
@@ -73,6 +84,7 @@ def estimate_noise(
         return from_repeated(judgements, seed=seed, **options)
     if data is None:
         raise invalid("data", f"must be given for an estimate from {source}")
+    data = as_data(data, y, label=label, qid=qid, group=group)
     if gold is not None:
         answers = gold_answers(gold, data)
         if answers is None:

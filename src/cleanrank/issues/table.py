@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.files import existing_file
+from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
@@ -40,6 +41,7 @@ class LabelIssues:
         is_label_issue: whether the detector would act on it.
         suggested_label: the grade it should rather have; the given one where there is no issue.
         reasons: detector -> its own score per row.
+        source: the data that were looked at, and the frame that they were made from.
     """
 
     row_id: IntArray
@@ -49,6 +51,7 @@ class LabelIssues:
     is_label_issue: BoolArray
     suggested_label: Array
     reasons: Mapping[str, FloatArray] = field(default_factory=dict)
+    source: Source | None = None
 
     def __post_init__(self) -> None:
         n = len(self.row_id)
@@ -215,25 +218,49 @@ class LabelIssues:
 
     def explain(
         self,
-        data: RankingData,
+        data: RankingData | None = None,
         n: int | None = 20,
         *,
         rows: npt.ArrayLike | None = None,
         scores: npt.ArrayLike | None = None,
         neighbours: int = 4,
     ) -> "list[Explanation]":
-        """Reasons in words for the worst ``n`` issues, or for some ``rows``; see ``issues/explain.py``."""
+        """Reasons in words for the worst ``n`` issues, or for some ``rows``; see ``issues/explain.py``.
+
+        ``data`` need not be given to the result of ``find_label_issues``.
+        """
         from cleanrank.issues.explain import explain
 
+        if data is None:
+            if self.source is None:
+                raise invalid("data", "must be given for a table that was read from a file")
+            data = self.source.data
         return explain(self, data, n, rows=rows, scores=scores, neighbours=neighbours)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with cleanlab's column names, indexed by row id."""
+    def to_frame(self, *, why: bool = False) -> Any:
+        """A pandas DataFrame with cleanlab's column names.
+
+        Its index is that of the pandas frame that was passed to ``find_label_issues``, else the row id.
+        Document ids are there where the data have them.
+
+        Args:
+            why: adds the reasons in words, for the issues.
+        """
         import pandas as pd
 
-        columns = {name: getattr(self, name) for name in COLUMNS[1:]}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS[1:]}
+        index = pd.Index(self.row_id, name="row_id")
+        if self.source is not None:
+            data, frame = self.source.data, self.source.frame
+            if data.doc_ids is not None:
+                columns = {"doc_id": data.doc_ids[match_rows(data.row_ids, self.row_id)], **columns}
+            if isinstance(frame, pd.DataFrame):
+                index, columns = frame.index.take(self.row_id), {"row_id": self.row_id, **columns}
         columns["label_quality"] = self.label_quality
-        return pd.DataFrame({**columns, **self.reasons}, index=pd.Index(self.row_id, name="row_id"))
+        if why:
+            words = {each.row_id: each.why for each in self.explain(n=None)}
+            columns["why"] = [words.get(row, "") for row in self.row_id.tolist()]
+        return pd.DataFrame({**columns, **self.reasons}, index=index)
 
     def save(
         self, path: str | Path, data: RankingData | None = None, *, judged: npt.ArrayLike | None = None
@@ -248,7 +275,8 @@ class LabelIssues:
         """
         from cleanrank.issues.to_judge import frame_to_judge
 
-        frame = self.to_frame().reset_index() if data is None else frame_to_judge(self, data, judged)
+        plain = replace(self, source=None)
+        frame = plain.to_frame().reset_index() if data is None else frame_to_judge(plain, data, judged)
         write_frame(frame, path)
 
     def _wrong(self, truth: "Corruption | BoolArray") -> BoolArray:
@@ -315,7 +343,8 @@ def read_issues(path: str | Path) -> LabelIssues:
         if name not in names and frame[name].dtype.kind in "fiu"
     }
     try:
-        table = LabelIssues(**{name: frame[name].to_numpy() for name in COLUMNS}, reasons=reasons)
+        values: dict[str, Any] = {name: frame[name].to_numpy() for name in COLUMNS}
+        table = LabelIssues(**values, reasons=reasons)
         return table.select(np.argsort(table.row_id)) if "rank" in frame.columns else table
     except InvalidInputError as error:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error

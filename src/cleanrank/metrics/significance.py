@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.jit import has_numba, mix64, threads
 from cleanrank.types import Array, FloatArray, IntArray
-from cleanrank.validation import check_number, is_number, one_of
+from cleanrank.validation import check_number, check_numbers, is_number, one_of
 
 ALTERNATIVES: dict[str, int] = {"two-sided": 0, "greater": 1, "less": -1}
 MOST_EXACT = 24
@@ -73,7 +73,7 @@ def fisher_test(
 
 def paired_differences(a: npt.ArrayLike, b: npt.ArrayLike) -> FloatArray:
     """The differences a - b where both are present."""
-    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    left, right = check_numbers("a", a), check_numbers("b", b)
     if left.ndim != 1 or left.shape != right.shape:
         raise invalid(
             "a and b", "must be two lists of one value per query", f"{left.shape} and {right.shape}"

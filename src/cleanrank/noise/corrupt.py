@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 import cleanrank
 from cleanrank.data.files import check_outputs, existing_file, file_sha256, written_whole
+from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
@@ -21,10 +23,14 @@ from cleanrank.validation import one_of
 
 
 def corrupt(
-    data: RankingData,
-    profile: str | NoiseProfile = "uniform",
+    data: Any,
+    profile: Any = "uniform",
     rate: float | None = None,
     *,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     seed: int = 0,
     n_grades: int | None = None,
     spread: float = 0.0,
@@ -33,9 +39,15 @@ def corrupt(
     """Draws every document's given grade from the profile, independently.
 
     Args:
-        data: clean data; it stays untouched.
-        profile: the name of a family (with ``rate``) or a NoiseProfile.
+        data: clean data, which stay untouched: a RankingData, a frame with the columns ``label`` and ``qid``,
+            or features with ``y``.
+        profile: the name of a family (with ``rate``), or what ``NoiseProfile.of`` reads: a matrix, a
+            NoiseProfile, "uniform:0.2".
         rate: probability that a grade changes.
+        y: with features as ``data``, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         seed: same seed, same draws.
         n_grades: grades of the scale, when the highest does not occur in ``data``.
         spread: with a named profile, draws a rate for every query from a Beta distribution with mean ``rate``
@@ -44,19 +56,28 @@ def corrupt(
             proportions are those of ``data`` unless given.
 
     Returns:
-        The noisy data with the true grades, the changed rows and the profile.
+        The noisy data with the true grades, the changed rows and the profile; of a frame, also as ``frame``.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 0, 1], qid=[1, 1, 2, 2])
     >>> corrupt(data, rate=0.0).changed.tolist()
     [False, False, False, False]
     """
-    if isinstance(profile, NoiseProfile):
+    source = Source.of(data, y, label=label, qid=qid, group=group)
+    corruption = _corrupted(source.data, profile, rate, seed, n_grades, spread, options)
+    return replace(corruption, source=source)
+
+
+def _corrupted(
+    data: RankingData, profile: Any, rate: float | None, seed: int, n_grades: int | None, spread: float,
+    options: Mapping[str, Any] | None,
+) -> Corruption:  # fmt: skip
+    C = max(2, data.n_grades if n_grades is None else n_grades)
+    if not isinstance(profile, str) or ":" in profile:
         if rate is not None or options or spread:
             raise invalid("rate, spread and options", "go with a named profile, not with a matrix")
-        return profile.apply(data, seed)
+        return NoiseProfile.of(profile, C).apply(data, seed)
     one_of("noise profile", profile, PROFILES)
-    C = max(2, data.n_grades if n_grades is None else n_grades)
     options = dict(options or {})
     if "row_weights" in options or profile == "uneven":
         options.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())

@@ -14,15 +14,17 @@ document of the top grade.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import as_data
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, one_of
 
 STRATEGIES = ("stratified", "random", "doubt")
 DOUBTFUL = 0.2
@@ -61,21 +63,30 @@ class GoldSheet:
 
 
 def sample_gold(
-    data: RankingData,
+    data: Any,
     n: int = 100,
     strategy: str = "stratified",
     seed: int = 0,
     *,
+    y: npt.ArrayLike | None = None,
+    label: str | None = None,
+    qid: Any = None,
+    group: npt.ArrayLike | None = None,
     doubt: npt.ArrayLike | None = None,
 ) -> GoldSheet:
     """Draws rows to be judged again, in random order.
 
     Args:
-        data: the judged data.
+        data: the judged data: a RankingData, a frame with the columns ``label`` and ``qid``, or features with
+            ``y``.
         n: how many rows.
         strategy: "stratified" draws the same number of every given grade, "random" every row with the same
             probability, "doubt" half of each grade's rows among its most doubtful fifth.
         seed: same seed, same rows.
+        y: with features as ``data``, the grades.
+        label: with a frame, its column of grades; "label" when not given.
+        qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
+        group: instead of ``qid``, documents per query.
         doubt: a number per row of ``data``, high where the grade is doubtful; for "doubt" only.
 
     Returns:
@@ -86,7 +97,9 @@ def sample_gold(
     >>> sample_gold(data, 30)
     GoldSheet(30 rows, stratified, given grades {0: 20, 1: 10})
     """
+    data = as_data(data, y, label=label, qid=qid, group=group)
     one_of("sampling strategy", strategy, STRATEGIES)
+    check_integer("n", n)
     present = int((np.bincount(data.y) > 0).sum()) if data.n_docs else 0
     if not present <= n <= data.n_docs:
         rule = f"must lie between the number of grades ({present}) and of rows ({data.n_docs:,})"

@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
-from cleanrank.ragged import query_of_row
-from cleanrank.types import FloatArray, IntArray
-from cleanrank.validation import check_integer, check_number, one_of
+from cleanrank.ragged import query_of_row, row_order
+from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.validation import check_integer, check_number, check_numbers, one_of
 
 WEIGHTINGS = ("pooled", "macro")
 KINDS = (np.uint8, np.int32, np.int64)
@@ -64,10 +64,12 @@ class PairNoise:
 
 
 def pnoise(
-    true: npt.ArrayLike,
-    given: npt.ArrayLike,
+    true: Any,
+    given: Any,
     indptr: npt.ArrayLike | None = None,
     *,
+    qid: npt.ArrayLike | None = None,
+    group: npt.ArrayLike | None = None,
     new_weight: float = 0.5,
     weighting: str = "pooled",
     n_jobs: int | None = None,
@@ -75,9 +77,12 @@ def pnoise(
     """Measures pNoise from true and given grades in O(n + C^2) a query; O(n log n) with grades above 7.
 
     Args:
-        true: true grades, row by row.
-        given: noisy grades of the same rows.
-        indptr: row offsets of the queries; without it all rows are one query.
+        true: true grades, row by row; or a RankingData with them.
+        given: noisy grades of the same rows; or a RankingData with them.
+        indptr: row offsets of the queries; without it (and ``qid``, ``group``, RankingData) all rows are one
+            query.
+        qid: instead, the query of every row, in any order.
+        group: instead, documents per query.
         new_weight: what a new-come pair counts.
         weighting: "pooled" divides sums over queries, "macro" averages the queries' ratios.
         n_jobs: threads, for millions of rows; smaller inputs are counted on one.
@@ -93,7 +98,14 @@ def pnoise(
 
     one_of("weighting", weighting, WEIGHTINGS)
     check_number("new_weight", new_weight, least=0, most=1)
+    if isinstance(true, RankingData) and isinstance(given, RankingData):
+        if not np.array_equal(true.row_ids, given.row_ids):
+            raise invalid("true and given", "must have the same rows", "other row ids")
+        true, given, indptr = true.y, given.y, true.indptr
     before, after = _common_type(*_grade_columns(true, given))
+    if qid is not None or group is not None:
+        order, indptr, _ = row_order(len(before), qid, group)
+        before, after = before[order], after[order]
     offsets = _offsets(indptr, len(before))
     few = n_jobs is None and len(before) < SERIAL
     with nullcontext() if few else threads(n_jobs):
@@ -166,7 +178,7 @@ def pair_shares(r: FloatArray, length: int | None = None) -> tuple[FloatArray, F
 
 
 def pnoise_expected(
-    profile: NoiseProfile | npt.ArrayLike,
+    profile: Any,
     proportions: npt.ArrayLike,
     *,
     length: int | None = None,
@@ -179,7 +191,7 @@ def pnoise_expected(
     with G(l, j) = P(given grade of l > given grade of j) and A = G + G'.
 
     Args:
-        profile: a NoiseProfile or a noise matrix.
+        profile: a noise matrix, as ``NoiseProfile.of`` reads it.
         proportions: shares or counts of the true grades.
         length: documents per query, n: r_l^2/2 becomes r_l (r_l - 1/n)/2; None means long lists.
         new_weight: what a new-come pair counts, w.
@@ -191,7 +203,7 @@ def pnoise_expected(
     >>> round(pnoise_expected(uniform(0.1, 3), [70, 16, 14]), 4)
     0.1237
     """
-    T = profile.matrix if isinstance(profile, NoiseProfile) else NoiseProfile(np.asarray(profile)).matrix
+    T = NoiseProfile.of(profile, len(np.atleast_1d(proportions))).matrix
     r = proportions_of(proportions, len(T))
     check_number("new_weight", new_weight, least=0, most=1)
     if length is not None:
@@ -230,7 +242,7 @@ def pnoise_curve(
         options.setdefault("proportions", r)
     profiles = (
         make_profile(profile, float(rate), len(r), options)
-        for rate in np.atleast_1d(np.asarray(rates, dtype=np.float64))
+        for rate in np.ravel(check_numbers("rates", rates))
     )
     return np.array([pnoise_expected(each, r, length=length, new_weight=new_weight) for each in profiles])
 

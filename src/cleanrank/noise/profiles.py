@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.noise.corruption import Corruption as Corruption
 from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import check_number, one_of
+from cleanrank.validation import check_number, check_numbers, one_of
 
 SHARED = ("rate", "n_grades")
 REPLACEMENT = (0.5, 0.2, 0.15, 0.1, 0.05)
@@ -116,35 +117,6 @@ class NoiseProfile:
     def __repr__(self) -> str:
         rows = "; ".join(" ".join(f"{p:.3g}" for p in row) for row in self.matrix)
         return f"NoiseProfile({self.name}: [{rows}])"
-
-
-@dataclass(frozen=True, eq=False)
-class Corruption:
-    """Noisy data beside the truth.
-
-    Attributes:
-        data: the data with given (noisy) grades; rows as in the clean data.
-        changed: where they differ from ``true_labels``.
-        profile: the matrix the grades were drawn from; with rates per query, their mean.
-        seed: of the draws; None when they came from a Generator.
-        query_rates: the rate of every query, when rates were drawn per query.
-    """
-
-    data: RankingData
-    true_labels: npt.NDArray[np.int32]
-    changed: npt.NDArray[np.bool_]
-    profile: NoiseProfile
-    seed: int | None
-    query_rates: FloatArray | None = None
-
-    @property
-    def rate(self) -> float:
-        """The realised share of changed documents (dNoise)."""
-        return float(self.changed.mean()) if len(self.changed) else 0.0
-
-    def __repr__(self) -> str:
-        share = f"{self.rate:.1%} of {len(self.changed):,} changed"
-        return f"Corruption({self.profile.name}, seed {self.seed}: {share})"
 
 
 def uniform(
@@ -285,7 +257,7 @@ def missed(rate: float, n_grades: int) -> NoiseProfile:
 
 def proportions_of(values: npt.ArrayLike, n_grades: int | None = None) -> FloatArray:
     """Shares of the grades that sum to 1, from counts or shares in any unit."""
-    shares = np.asarray(values, dtype=np.float64)
+    shares = check_numbers("proportions", values)
     if shares.ndim != 1 or not len(shares) or (n_grades is not None and len(shares) != n_grades):
         rule = f"must be one share for each of {n_grades} grades" if n_grades else "must be a list of shares"
         raise invalid("proportions", rule, f"shape {shares.shape}")
