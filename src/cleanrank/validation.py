@@ -120,6 +120,18 @@ def check_path(path: Any) -> Path:
     return Path(path)
 
 
+def check_memory(name: str, size: float) -> None:
+    """Raises when data of ``size`` bytes cannot fit into the memory of this machine.
+
+    >>> check_memory("n_queries", 1e6)
+    """
+    pages = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
+    memory = pages * os.sysconf("SC_PAGE_SIZE") if pages > 0 else math.inf
+    if size > memory:
+        rule = f"must give data that fit into memory ({memory / 1e9:,.0f} GB)"
+        raise invalid(name, rule, f"about {size / 1e9:,.0f} GB", remedy="Make it smaller.")
+
+
 def check_seed(seed: Any) -> None:
     """Raises unless ``seed`` is an integer >= 0."""
     check_integer("seed", seed, least=0)

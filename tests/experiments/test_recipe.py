@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.errors import CleanrankError, InvalidInputError
+from cleanrank.errors import BadFileError, CleanrankError, UnknownNameError
 from cleanrank.experiments.recipe import (
     Data,
     Noise,
     RecipeMethod,
     all_recipes,
     find_recipe,
+    known_recipes,
     read_recipe,
     recipe_name,
 )
@@ -50,7 +51,7 @@ def published(dataset="synthetic", method="norm on", measure="ndcg@10", value=0.
 
 GRID = "feature_fraction = 0.7 }\ngrid = "
 MISTAKES = [
-    ("# cleanrank reproduce", "# run", "line 1 must be a comment with the command"),
+    ("n_queries = 40", "n_queries = 1000000000", r"data\[0\].options must give data that fit into memory"),
     ('title = "A small grid"', "title = 3", r"small\.toml: title must be text; got 3"),
     ('title = "A small grid"\n', "", r"small\.toml: title must be given"),
     (
@@ -208,13 +209,34 @@ def test_recipes_are_found_by_path_and_by_name(small_recipe, monkeypatch):
     monkeypatch.chdir(small_recipe.parents[2])
     assert find_recipe(str(small_recipe)) == small_recipe
     assert read_recipe(find_recipe("toys/small")).name == "toys/small"
-    with pytest.raises(CleanrankError, match=r"unknown recipe 'toys/smal'\. Did you mean 'toys/small'"):
+    with pytest.raises(
+        UnknownNameError, match=r"no recipe 'toys/smal'.*Did you mean toys/small\?.*cleanrank recipes"
+    ):
         find_recipe("toys/smal")
-    for text in ("toys/none.toml", str(small_recipe.parent)):
-        with pytest.raises(InvalidInputError, match=r"must be a TOML file that exists.*name: toys/small\."):
-            find_recipe(text)
-    with pytest.raises(InvalidInputError, match="must be a TOML file that exists; got 'small'"):
-        find_recipe("small", folder="nowhere")
+    with pytest.raises(
+        UnknownNameError, match=rf"Looked for 'nothing', recipes/ here and '{REPOSITORY}/recipes'"
+    ):
+        find_recipe("nothing")
+    with pytest.raises(UnknownNameError, match="Did you mean niu/balance or niu/grades or niu/newcome"):
+        find_recipe("niu")
+
+
+def test_shipped_recipes_are_found_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shipped = REPOSITORY / "recipes" / "noise" / "quick.toml"
+    assert find_recipe("noise/quick") == find_recipe("recipes/noise/quick.toml") == shipped
+    assert len(known_recipes()) == len(SHIPPED)
+
+
+def test_a_recipe_needs_no_comment(small_recipe):
+    small_recipe.write_text(small_recipe.read_text().partition("\n")[2])
+    assert read_recipe(small_recipe).command == f"cleanrank reproduce {small_recipe}"
+
+
+def test_brackets_nested_too_deep_are_refused(tmp_path):
+    (tmp_path / "a.toml").write_text("a = " + "[" * 5000)
+    with pytest.raises(BadFileError, match="brackets nested too deep"):
+        read_recipe(tmp_path / "a.toml")
 
 
 SHIPPED = all_recipes(REPOSITORY / "recipes")

@@ -30,7 +30,8 @@ app.add_typer(runs, name="runs")
 @app.command()
 def reproduce(
     recipe: Annotated[
-        str | None, typer.Argument(metavar="RECIPE", help="A TOML file, or a name below recipes/.")
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="A TOML file, or a name that `cleanrank recipes` lists."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes; one per core unless given.")
@@ -59,7 +60,9 @@ def reproduce(
     matrix: Annotated[
         bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
     ] = False,
-    recipes: Annotated[Path, typer.Option(help="The folder of recipes for --matrix.")] = Path("recipes"),
+    recipes: Annotated[
+        Path | None, typer.Option(help="The folder of recipes for --matrix; all known ones unless given.")
+    ] = None,
     force: screen.Force = False,
     as_json: screen.Json = False,
 ) -> None:
@@ -126,10 +129,26 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command("recipes")
+def show_recipes(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Recipes below this folder; else all known.")
+    ] = None,
+    as_json: screen.Json = False,
+) -> None:
+    """List recipes: those that come with cleanrank and those below recipes/ here."""
+    from cleanrank.experiments.driver import list_recipes
+
+    rows = list_recipes(folder)
+    columns = [("name", "name"), ("cells", "cells", ","), ("--quick", "quick", ","), ("data sets", "data")]
+    screen.show(rows, as_json, Table.of(rows, [*columns, ("what", "title")]))
+
+
 @runs.command("list")
 def list_runs(
     recipe: Annotated[
-        str | None, typer.Argument(help="The cells of this recipe; all recipes unless given.")
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="The cells of this recipe; all recipes unless given."),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     as_json: screen.Json = False,

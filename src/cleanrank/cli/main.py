@@ -3,15 +3,18 @@
 Data go to stdout, notes and errors to stderr. Exit codes: 0 done, 1 a check failed, 2 usage or bad input.
 """
 
+import errno
 import os
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import cleanrank
 from cleanrank.cli import datasets, diagnose, evaluate, experiments, issues, noise, screen, train
+from cleanrank.cli.wording import in_options
 from cleanrank.errors import CleanrankError
 from cleanrank.report.table import Table, comparison_table
 
@@ -94,20 +97,41 @@ for module in (diagnose, issues, train, noise, evaluate, experiments, datasets):
 def main() -> None:
     """Runs the command line; what goes wrong on purpose becomes one message and an exit code."""
     try:
-        with screen.SPOOL:
+        with screen.SPOOL, warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             app()
     except CleanrankError as error:
-        _stop(str(error))
+        _stop(in_options(str(error), _options_of_command()))
     except BrokenPipeError:
         # The reader has gone (as in `| head`): not our failure, and Python must not complain on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            file = repr(str(error.filename)) if error.filename else "a file"
+            _stop(f"{file} cannot be written: the disk is full. Nothing that was there has changed.")
         place = f" at {error.filename!r}" if error.filename else ""
         _stop(f"files must exist and be readable and writable; got {error.strerror or error}{place}.")
     except KeyboardInterrupt:
         typer.secho("interrupted", err=True)
         sys.exit(130)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    screen.note(f"warning: {in_options(str(message), _options_of_command())}")
+
+
+def _options_of_command() -> dict[str, bool]:
+    """The options of the command that was typed, and whether each takes a value."""
+    command: Any = typer.main.get_command(app)
+    for word in sys.argv[1:]:
+        command = getattr(command, "commands", {}).get(word, command)
+    return {
+        name.removeprefix("--"): not getattr(parameter, "is_flag", False)
+        for parameter in command.params
+        for name in parameter.opts
+        if name.startswith("--")
+    }
 
 
 def _stop(message: str) -> None:

@@ -286,13 +286,14 @@ def _whole(table: Any, name: str, lowest: int) -> IntArray:
 def _read(table: Any) -> Any:
     """An Arrow table from a file or a frame."""
     import pyarrow as pa
-    import pyarrow.csv
     import pyarrow.parquet
+
+    from cleanrank.data.tables import read_table
 
     if isinstance(table, str | os.PathLike):
         file = existing_file(table)
         try:
-            return pyarrow.csv.read_csv(file) if _is_csv(file) else pyarrow.parquet.read_table(file)
+            return read_table(file)[0] if _is_csv(file) else pyarrow.parquet.read_table(file)
         except (pa.ArrowException, OSError) as error:
             kind = file.suffix[1:]
             raise BadFileError(f"{str(file)!r} cannot be read as {kind}: {error}.", str(file)) from error

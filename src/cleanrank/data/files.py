@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from cleanrank.errors import (
     BadFileError,
+    CleanrankError,
     InvalidInputError,
     MissingDataError,
     error_text,
@@ -49,7 +50,10 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield part
         part.replace(target)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and not isinstance(error, CleanrankError):
+            # A full disk, for one, does not say which file.
+            error.filename = str(target)
         part.unlink(missing_ok=True)
         raise
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.files import existing_file, first_bytes, read_unpacked, written_whole
+from cleanrank.data.files import existing_file, first_bytes, written_whole
+from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.tables import kind_of_file, read_data
 from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
@@ -129,7 +130,7 @@ def _first_line(path: Path) -> str:
 
 
 def _from_lines(path: Path) -> FloatArray:
-    lines = read_unpacked(path).decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
+    lines = read_text(path).split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     try:

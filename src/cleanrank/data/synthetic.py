@@ -20,7 +20,15 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.ragged import from_arrays, indptr_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
+from cleanrank.validation import (
+    check_integer,
+    check_memory,
+    check_n_jobs,
+    check_number,
+    check_seed,
+    is_number,
+    one_of,
+)
 
 TRAITS = 10
 BLOCK = 32
@@ -105,8 +113,29 @@ def make_ranking(
     RankingData(20 queries, ... documents, 8 features (dense), grades {...})
     """
     check_n_jobs(n_jobs)
+    check_memory("n_queries", size_of(n_queries, n_features, docs_per_query, shape))
     plan = _plan(n_queries, n_features, docs_per_query, grades, signal, shape, seed)
     return _piece(plan, 0, n_queries, n_jobs)[0]
+
+
+def size_of(
+    n_queries: int,
+    n_features: int | None = None,
+    docs_per_query: float | tuple[float, float] | None = None,
+    shape: str = "mslr",
+) -> float:
+    """About how many bytes the features that ``make_ranking`` gives take; 0 for arguments that it refuses.
+
+    >>> size_of(1000, 10, docs_per_query=50)
+    2000000.0
+    """
+    outline = SHAPES[one_of("shape", shape, SHAPES)]
+    docs = outline.docs if docs_per_query is None else docs_per_query
+    mean = docs[0] if isinstance(docs, tuple) and docs else docs
+    columns = outline.n_features if n_features is None else n_features
+    if not all(is_number(value) for value in (n_queries, columns, mean)):
+        return 0.0
+    return float(n_queries) * float(columns) * float(mean) * 4
 
 
 def make_ranking_chunks(
@@ -149,6 +178,7 @@ def make_haddad(
     check_seed(seed)
     for name, size in (("n_queries", n_queries), ("n_docs", n_docs), ("dim", dim)):
         check_integer(name, size, least=1)
+    check_memory("n_queries, n_docs and dim", 8.0 * n_queries * n_docs * dim)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     shared = rng.standard_normal(dim)
     thetas = rng.standard_normal((n_queries, dim))

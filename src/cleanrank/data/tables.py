@@ -135,6 +135,21 @@ def read_csv(
     strings. ``columns`` as in ``read_parquet``.
     """
     file = existing_file(path)
+    table, quoted = read_table(file, delimiter, (qid, columns.get("doc_id") or "doc_id"))
+    if not table.num_rows:
+        words = "must hold at least one row below its header; it has none"
+        raise BadFileError(f"{str(file)!r} {words}.", str(file))
+    if qid in table.column_names and qid not in quoted:
+        place = table.column_names.index(qid)
+        table = table.set_column(place, qid, _plain_ids(table.column(qid)))
+    return _from_file(table, file, label, qid, columns)
+
+
+def read_table(file: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> tuple[Any, list[str]]:
+    """The Arrow table of a text table, as in ``read_csv``, and the columns that are quoted in its first row.
+
+    ``texts`` are columns to keep as texts, whatever they hold.
+    """
     source, start = _utf8_source(file)
     said, start = split_separator_line(start)
     if delimiter is None:
@@ -142,19 +157,22 @@ def read_csv(
         delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
     header, first = _first_lines(file, start, checked_delimiter(delimiter))
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
-    texts = {name: pa.string() for name in (qid, columns.get("doc_id") or "doc_id") if name in header}
     options = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=checked_delimiter(delimiter)),
-        "convert_options": pyarrow.csv.ConvertOptions(column_types=texts),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types={name: pa.string() for name in texts if name in header},
+            decimal_point=_decimal_point(start, checked_delimiter(delimiter)),
+        ),
     }
-    table = _csv_table(file, source, 0 if said is None else 1, options)
-    if not table.num_rows:
-        words = "must hold at least one row below its header; it has none"
-        raise BadFileError(f"{str(file)!r} {words}.", str(file))
-    if qid in texts and qid not in quoted:
-        place = table.column_names.index(qid)
-        table = table.set_column(place, qid, _plain_ids(table.column(qid)))
-    return _from_file(table, file, label, qid, columns)
+    return _csv_table(file, source, 0 if said is None else 1, options), quoted
+
+
+def _decimal_point(start: str, delimiter: str) -> str:
+    """A comma where cells such as 0,5 occur and none such as 0.5, as in spreadsheets of many countries."""
+    cell = rf"(?:^|{re.escape(delimiter)})-?\d+{{}}\d+(?:{re.escape(delimiter)}|\r?$)"
+    if delimiter == "," or re.search(cell.format(r"\."), start, re.MULTILINE):
+        return "."
+    return "," if re.search(cell.format(","), start, re.MULTILINE) else "."
 
 
 def _plain_ids(column: Any) -> Any:

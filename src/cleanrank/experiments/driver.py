@@ -15,7 +15,7 @@ from cleanrank.errors import MissingDataError, invalid
 from cleanrank.experiments.cells import CellSpec, expand, filter_cells
 from cleanrank.experiments.engines import CELL, ENGINES
 from cleanrank.experiments.methods import METHODS
-from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, read_recipe
+from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, known_recipes, read_recipe
 from cleanrank.experiments.results import split
 from cleanrank.experiments.sources import identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
@@ -92,7 +92,7 @@ def reproduce(
     """Runs a recipe: computes the cells that are not stored yet and returns all of them.
 
     Args:
-        recipe: a path, a name below ``recipes/``, or a recipe.
+        recipe: a path, a name that ``cleanrank recipes`` lists, or a recipe.
         store: the file of runs.
         jobs: processes; one per core unless given.
         only: filters such as ``dataset=mq2008``; all must hold.
@@ -226,11 +226,36 @@ def write_run_report(run: Reproduction, path: str | Path) -> None:
     )
 
 
-def matrix(folder: str | Path, store: str | Path, path: str | Path) -> list[MatrixRow]:
+def list_recipes(folder: str | Path | None = None) -> list[dict[str, Any]]:
+    """Of every recipe below a folder, or of all that are known: name, title, data sets, numbers of cells.
+
+    >>> next(row["data"] for row in list_recipes() if row["name"] == "noise/quick")
+    'mq2008, ohsumed'
+    """
+
+    def row(recipe: Recipe) -> dict[str, Any]:
+        cells = [len(expand(each, lambda *data: str(data))) for each in (recipe, recipe.reduced())]
+        names = ", ".join(dict.fromkeys(data.name for data in recipe.data))
+        return {
+            "name": recipe.name,
+            "title": recipe.title,
+            "data": names,
+            "cells": cells[0],
+            "quick": cells[1],
+        }
+
+    return [row(recipe) for recipe in _recipes(folder)]
+
+
+def _recipes(folder: str | Path | None) -> list[Recipe]:
+    return [read_recipe(p) for p in (known_recipes().values() if folder is None else all_recipes(folder))]
+
+
+def matrix(folder: str | Path | None, store: str | Path, path: str | Path) -> list[MatrixRow]:
     """One page with every recipe below a folder: its command, expected and observed figures, its status."""
     from cleanrank.report.pages import write_matrix
 
-    recipes = [read_recipe(p) for p in all_recipes(folder)]
+    recipes = _recipes(folder)
     if not recipes:
         raise invalid("recipes", "must be found as TOML files", "none", at=repr(str(folder)))
     with Store(store) as runs:

@@ -1,11 +1,13 @@
 """Recipes: TOML files that name data, noise, methods, measures and seeds, read strictly into frozen values.
 
-A recipe, such as ``recipes/noise/quick.toml``, opens with a comment that holds the command that runs it. Keys
-and types are those of the classes below; an error names the file, the key, the rule and the value.
+A recipe, such as ``recipes/noise/quick.toml``, may open with a comment that holds the command that runs it.
+Keys and types are those of the classes below; an error names the file, the key, the rule and the value.
 """
 
+import difflib
 import math
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,17 +18,19 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hin
 import msgspec
 from msgspec import Meta
 
-from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, invalid
+import cleanrank
+from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import NOISES, SPLITS
-from cleanrank.experiments.sources import source_of
+from cleanrank.experiments.sources import GENERATORS, source_of
 from cleanrank.experiments.studies import STUDIES, algorithm
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
-from cleanrank.validation import check_integer, one_of
+from cleanrank.validation import check_integer, check_memory, one_of
 
 COMMAND = "cleanrank reproduce"
+FOLDER = "recipes"
 LAST_SEED = 2**31 - 1  # LightGBM's
 SET_BY_READER = ("name", "command")
 # The types of msgspec's messages in words.
@@ -129,19 +133,36 @@ def _part(whole: tuple[Any, ...], kept: tuple[Any, ...] | None) -> tuple[Any, ..
     return whole if kept is None else tuple(v for v in whole if v in kept) or whole[:1]
 
 
-def find_recipe(text: str, folder: str | Path = "recipes") -> Path:
-    """The file a person means: a path, or a name below ``recipes/`` such as noise/quick."""
-    for path in (Path(text), Path(folder) / text, Path(folder) / f"{text}.toml"):
-        if path.is_file():
-            return path
-    names = [recipe_name(p) for p in all_recipes(folder)]
-    if not names or Path(text).suffix == ".toml" or Path(text).is_dir():
-        remedy = f"Or a name: {', '.join(names)}." if names else ""
-        raise invalid("recipe", "must be a TOML file that exists", repr(text), remedy=remedy)
-    return Path(folder) / f"{one_of('recipe', text, names)}.toml"
+def shipped_recipes() -> Path:
+    """The folder of the recipes that come with cleanrank: in the package, or beside it in a checkout."""
+    package = Path(cleanrank.__file__).parent
+    return next((f for f in (package / FOLDER, package.parents[1] / FOLDER) if f.is_dir()), package / FOLDER)
 
 
-def all_recipes(folder: str | Path = "recipes") -> list[Path]:
+def find_recipe(text: str) -> Path:
+    """The file that a person means: a path, or the name of a known recipe such as noise/quick."""
+    if Path(text).is_file():
+        return Path(text)
+    known = known_recipes()
+    name = text.removeprefix(f"{FOLDER}/").removesuffix(".toml")
+    if name in known:
+        return known[name]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    close += [each for each in known if name and each.split("/")[0] == name and each not in close]
+    hint = f" Did you mean {' or '.join(close[:3])}?" if close else ""
+    places = f"{text!r}, {FOLDER}/ here and {str(shipped_recipes())!r}"
+    raise UnknownNameError(
+        f"there is no recipe {text!r}. Looked for {places}.{hint} List all with: cleanrank recipes"
+    )
+
+
+def known_recipes() -> dict[str, Path]:
+    """Name -> file of every recipe below ``recipes/`` here, and of those that come with cleanrank."""
+    files = [*all_recipes(shipped_recipes()), *all_recipes(FOLDER)]
+    return dict(sorted((recipe_name(path), path) for path in files))
+
+
+def all_recipes(folder: str | Path) -> list[Path]:
     """Every recipe below a folder, by path."""
     return sorted(Path(folder).glob("**/*.toml"))
 
@@ -165,11 +186,12 @@ def read_recipe(path: str | Path) -> Recipe:
         values = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
+    except RecursionError:
+        message = f"{path.name} must be valid TOML; got brackets nested too deep to read."
+        raise BadFileError(message, str(path)) from None
     first = text.lstrip().partition("\n")[0].lstrip("# ").strip()
     if not text.lstrip().startswith("#") or not first.startswith(COMMAND):
-        rule = "must be a comment with the command that runs the recipe"
-        remedy = f"Write: # {COMMAND} recipes/{recipe_name(path)}.toml"
-        raise invalid(f"{path.name}: line 1", rule, repr(first[:60]), remedy=remedy)
+        first = f"{COMMAND} {shlex.quote(str(path))}"
     place = f"{path.name}: "
     _check_table(values, Recipe, place)
     recipe: Recipe = _typed(values, Recipe, place)
@@ -268,6 +290,8 @@ def _data(data: Data, place: str) -> Data:
     with _placed(f"{place}.name"):
         source = source_of(data.name)
     _params(data.options, source.options, f"{place}.options")
+    if data.name in GENERATORS:
+        check_memory(f"{place}.options", GENERATORS[data.name].size({**source.options, **data.options}))
     if data.options.get("relevant", 1) < 1:
         raise invalid(f"{place}.options.relevant", "must be a grade >= 1", data.options["relevant"])
     for fold in data.folds:

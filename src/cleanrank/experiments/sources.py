@@ -17,7 +17,7 @@ import numpy as np
 from cleanrank.data import catalogue
 from cleanrank.data.files import file_sha256
 from cleanrank.data.split import Splits, split
-from cleanrank.data.synthetic import make_haddad, make_ranking
+from cleanrank.data.synthetic import make_haddad, make_ranking, size_of
 from cleanrank.errors import UnknownNameError
 from cleanrank.ragged import from_arrays
 from cleanrank.validation import one_of
@@ -38,6 +38,7 @@ class Generator:
     version: int
     make: Callable[[int, Mapping[str, Any]], Splits]
     options: Mapping[str, Any]
+    size: Callable[[Mapping[str, Any]], float]  # bytes, about
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,18 @@ GENERATORS: Mapping[str, Generator] = {
         1,
         _synthetic,
         {"n_queries": 300, "n_features": 20, "docs_per_query": 20.0, "signal": 0.7, "shape": "mslr"},
+        lambda o: size_of(o["n_queries"], o["n_features"], o["docs_per_query"], o["shape"]),
     ),
     "prevalence": Generator(
-        1, _prevalence, {"n_queries": 100, "n_docs": 50, "lowest": 0.1, "highest": 0.9, "n_grades": 2}
+        1,
+        _prevalence,
+        {"n_queries": 100, "n_docs": 50, "lowest": 0.1, "highest": 0.9, "n_grades": 2},
+        lambda o: 8.0 * o["n_queries"] * o["n_docs"],
     ),
     "thetas": Generator(
-        1, _thetas, {"n_queries": 20, "train": 400, "validation": 100, "test": 500, "dim": 5}
+        1,
+        _thetas,
+        {"n_queries": 20, "train": 400, "validation": 100, "test": 500, "dim": 5},
+        lambda o: 8.0 * o["n_queries"] * (o["train"] + o["validation"] + o["test"]) * o["dim"],
     ),
 }
