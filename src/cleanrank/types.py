@@ -254,7 +254,8 @@ def _features(X: Any) -> Any:
 
 def _as_float32(X: Any) -> Any:
     if X.dtype.kind in "cmM":
-        raise invalid("X", "must hold real numbers", f"dtype {X.dtype}", remedy="Convert it first.")
+        remedy = "Complex data not supported: take its parts." if X.dtype.kind == "c" else "Convert it first."
+        raise invalid("X", "must hold real numbers", f"dtype {X.dtype}", remedy=remedy)
     try:
         with np.errstate(over="raise"):
             return X.astype(np.float32, copy=False)
@@ -303,6 +304,8 @@ def _grades(values: npt.ArrayLike, data: RankingData) -> Array:
     y = np.asarray(values)
     if y.shape != (data.n_docs,):
         raise invalid("y", f"must have one grade per row of X ({data.n_docs})", f"shape {y.shape}")
+    if y.dtype.kind == "O" and all(isinstance(grade, int | float | np.number) for grade in y):
+        y = y.astype(np.float64)
     if y.dtype.kind not in "iubf":
         raise invalid("labels", "must be numbers", f"dtype {y.dtype}")
     most = np.iinfo(np.int32).max

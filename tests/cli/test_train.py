@@ -1,6 +1,9 @@
 import json
+from pathlib import Path
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import pytest
 
 import cleanrank as cr
@@ -76,7 +79,7 @@ def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
     for name, n_features in (("wide.txt", 99), ("narrow.csv", 1)):
         done = cli("predict", "model.txt", name, "-o", "scores.txt")
         assert done.code == 2
-        assert f"features that model.txt was trained on; got {n_features}" in " ".join(done.err.split())
+        assert f"features that the model was trained on; got {n_features}" in " ".join(done.err.split())
     assert not (files / "scores.txt").exists()
 
 
@@ -99,3 +102,52 @@ def test_training_and_validation_files_may_end_at_different_columns(cli, files, 
     done = cli("train", "train.txt", "--valid", "valid.txt", "-o", "model.txt", *FEW)
     assert done.code == 0, done.err
     assert TreeModel.load("model.txt").n_features == last
+
+
+@pytest.fixture
+def tables(files):
+    """plain.csv, and its rows with columns reordered, without labels, in other formats; with a position."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b b", "c"]).astype(np.float32)
+    frame["qid"], frame["label"] = np.arange(120) // 10, (frame["a"] > 0.2).astype(int)
+    frame.to_csv("plain.csv", index=False)
+    frame.assign(position=np.arange(120) % 10 + 1, title="x").to_csv("shown.csv", index=False)
+    frame.iloc[:, ::-1].to_csv("reordered.csv", index=False)
+    rows = frame[["c", "b b", "a"]]
+    rows.assign(title="t").to_csv("unlabelled.csv", index=False)
+    rows.to_parquet("unlabelled.parquet")
+    frame[["a", "b b"]].to_csv("narrow.csv", index=False)
+    frame.assign(label="").to_csv("blank.csv", index=False)
+    lines = [
+        f"1:{row[0]!r} 2:{row[1]!r} 3:{row[2]!r}" for row in frame[["a", "b b", "c"]].to_numpy().tolist()
+    ]
+    (files / "bare.txt").write_text("\n".join(lines) + "\n")
+    queries = [f"qid:{q} {line}" for q, line in zip(frame["qid"], lines, strict=True)]
+    (files / "qids.txt").write_text("\n".join(queries) + "\n")
+    return frame
+
+
+def test_rows_are_scored_by_the_names_of_their_columns_with_or_without_labels(cli, tables):
+    assert cli("train", "plain.csv", "-o", "plain.txt", *FEW).code == 0
+    assert cli("predict", "plain.txt", "plain.csv", "-o", "scores.npy").code == 0
+    scores = np.load("scores.npy")
+    assert len(set(scores)) > 3
+    plain = lightgbm.Booster(model_file="plain.txt")
+    assert plain.feature_name() == ["a", "b%20b", "c"]
+    np.testing.assert_array_equal(plain.predict(tables[["a", "b b", "c"]]), scores)
+    for name in (
+        "reordered.csv", "unlabelled.csv", "unlabelled.parquet", "blank.csv", "bare.txt", "qids.txt"
+    ):  # fmt: skip
+        done = cli("predict", "plain.txt", name, "-o", "other.npy", "--force")
+        assert done.code == 0, done.err
+        np.testing.assert_array_equal(np.load("other.npy"), scores, err_msg=name)
+    done = cli("predict", "plain.txt", "narrow.csv", "-o", "narrow.npy")
+    assert done.code == 2
+    assert "none named 'c'" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_column_of_positions_is_carried_and_not_read(cli, tables):
+    assert cli("train", "shown.csv", "-o", "shown.txt", *FEW).code == 0
+    assert cli("train", "plain.csv", "-o", "plain.txt", *FEW).code == 0
+    assert Path("shown.txt").read_bytes() == Path("plain.txt").read_bytes()

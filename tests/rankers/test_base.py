@@ -6,7 +6,7 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.base import feature_matrix, training_data, validation_data, widened
+from cleanrank.rankers.base import training_data, validation_data, widened
 from tests.rankers.training import trained
 
 
@@ -17,7 +17,7 @@ def test_the_qid_column_names_queries_and_is_no_feature(frame):
     assert data.feature_names == ("a", "b")
     assert data.query_ids.tolist() == ["x", "y"]
     assert data.y.tolist() == [0, 2, 1]
-    np.testing.assert_array_equal(feature_matrix(table), [[1, 4], [2, 5], [3, 6]])
+    np.testing.assert_array_equal(data.X, [[1, 4], [3, 6], [2, 5]])
 
 
 def test_given_ids_win_over_the_column():
@@ -26,16 +26,25 @@ def test_given_ids_win_over_the_column():
     assert training_data(table, [0, 1], group=[1, 1]).n_queries == 2
 
 
-def test_validation_rows_come_as_a_pair_or_a_list_of_one():
+def test_validation_rows_come_as_pairs_with_ids_or_sizes_and_names():
     X, y = np.zeros((3, 1)), [0, 1, 0]
-    assert validation_data(None, None) is None
-    assert validation_data((X, y), [1, 1, 2]).n_queries == 2
-    assert validation_data([(X, y)], [[1, 1, 2]]).n_queries == 2
-    assert validation_data([(X, y)], np.array([1, 1, 2])).n_queries == 2
-    with pytest.raises(CleanrankError, match="must be one pair"):
-        validation_data([(X, y), (X, y)], None)
+    assert validation_data(None) == {}
+    for sets in (
+        validation_data((X, y), [1, 1, 2]),
+        validation_data([(X, y)], [[1, 1, 2]]),
+        validation_data([(X, y)], np.array([1, 1, 2])),
+        validation_data([(X, y)], eval_group=[[2, 1]]),
+        validation_data((X, y), eval_group=[2, 1]),
+    ):
+        assert sets["valid_0"].lengths.tolist() == [2, 1]
+    two = validation_data([(X, y), (X, y)], [[1, 1, 2], None], [None, [3]], ["old", "new"])
+    assert {name: data.n_queries for name, data in two.items()} == {"old": 2, "new": 1}
     with pytest.raises(CleanrankError, match="must be a pair"):
         validation_data(X, [1, 1, 2])
+    with pytest.raises(CleanrankError, match="eval_qid must be a list with an entry for each of the 2 sets"):
+        validation_data([(X, y), (X, y)], [1, 1, 2])
+    with pytest.raises(CleanrankError, match="eval_names must name each of the 1 sets"):
+        validation_data((X, y), [1, 1, 2], eval_names=["a", "b"])
 
 
 def test_ids_in_place_of_group_sizes_are_noticed():

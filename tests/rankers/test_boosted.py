@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,14 +118,20 @@ def test_early_stopping_and_the_saved_model(toy, tmp_path):
     }
 
 
-def test_positions_go_to_lightgbm_and_nowhere_else(toy):
+def test_positions_are_read_where_asked_for_and_carried_otherwise(toy):
     position = np.concatenate([np.arange(1, n + 1) for n in toy.lengths])
-    plain = BoostedRanker(implementation="builtin", **SMALL).fit(toy.X, toy.y, qid=toy.qid)
-    biased = BoostedRanker(implementation="builtin", **SMALL).fit(
-        toy.X, toy.y, qid=toy.qid, position=position
-    )
+    shown = replace(toy, positions=position)
+    plain = BoostedRanker(implementation="builtin", **SMALL).fit_data(shown)
+    ranker = BoostedRanker(implementation="builtin", position_bias=True, **SMALL)
+    biased = ranker.fit(toy.X, toy.y, qid=toy.qid, position=position)
     assert (plain.predict(toy.X) != biased.predict(toy.X)).any()
+    np.testing.assert_array_equal(
+        BoostedRanker(**SMALL).fit_data(shown).predict(toy.X),
+        BoostedRanker(**SMALL).fit_data(toy).predict(toy.X),
+    )
     with pytest.raises(CleanrankError, match="needs positions and implementation='builtin'"):
+        BoostedRanker(position_bias=True, **SMALL).fit_data(shown)
+    with pytest.raises(CleanrankError, match=r"does not read position=\. .*position_bias=True"):
         BoostedRanker(**SMALL).fit(toy.X, toy.y, qid=toy.qid, position=position)
 
 
@@ -193,7 +201,7 @@ def test_unknown_names_are_told(toy):
         BoostedRanker(robust="peer", alpha="best").fit_data(toy)
     with pytest.raises(CleanrankError, match="unknown measure 'ndgc'"):
         BoostedRanker(measure="ndgc@10").fit_data(toy)
-    with pytest.raises(TypeError, match="gold"):
+    with pytest.raises(CleanrankError, match=r"unknown argument of BoostedRanker.fit 'gold'"):
         BoostedRanker().fit_data(toy, gold={})
 
 

@@ -123,7 +123,7 @@ def test_unknown_losses_are_named(toy):
 def test_positions_need_lightgbms_own_objective(toy):
     shown = replace(toy, positions=np.ones(toy.n_docs, np.int32))
     with pytest.raises(InvalidInputError, match="correction of position bias needs"):
-        BoostedRanker(objective="sigmoid", **SMALL).fit_data(shown)
+        BoostedRanker(objective="sigmoid", position_bias=True, **SMALL).fit_data(shown)
 
 
 def test_peers_are_found_in_specs():

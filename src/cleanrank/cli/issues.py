@@ -102,7 +102,7 @@ def find_issues(
     from cleanrank.issues.to_judge import next_to_judge
     from cleanrank.noise.corrupt import read_changed
     from cleanrank.noise.gold_sheet import gold_answers
-    from cleanrank.rankers.configure import read_rows
+    from cleanrank.rankers.configure import read_for
     from cleanrank.rankers.trees import TreeModel
     from cleanrank.report.issue_tables import (
         by_grade_table,
@@ -130,11 +130,7 @@ def find_issues(
     if noise is not None and gold is not None:
         raise invalid("--noise and --gold", "must not be given together")
     trees = None if model is None else TreeModel.load(model)
-    judged = (
-        read_data(data, **columns)
-        if trees is None
-        else read_rows(data, trees.n_features, Path(str(model)).name, **columns)
-    )
+    judged = read_data(data, **columns) if trees is None else read_for(trees, data, **columns)
     changed = None if truth is None else read_changed(truth, judged)
     window: dict[str, Any] = {"kind": kind, "cutoff": cutoff, "start": start, "end": end, "n_jobs": jobs}
     options = {name: value for name, value in window.items() if name in known}

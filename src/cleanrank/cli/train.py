@@ -126,7 +126,9 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
     file: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help=f"Rows: {screen.DATA_FORMATS}.", callback=screen.piped),
+        typer.Argument(
+            metavar="DATA", help=f"Rows, labelled or not: {screen.DATA_FORMATS}.", callback=screen.piped
+        ),
     ],
     out: Annotated[Path, screen.out_file("SCORES", "One score per row of DATA; .npy or text.")],
     jobs: screen.Jobs = 1,
@@ -135,7 +137,10 @@ def predict(
     *,
     columns: screen.Columns,
 ) -> None:
-    """Score rows with a saved model; scores follow the rows of the input file."""
+    """Score rows with a saved model; scores follow the rows of the input file.
+
+    Columns are found by name where model and file have names; others are ignored, missing ones refused.
+    """
     from cleanrank.data.files import SCORES, check_outputs
     from cleanrank.data.scores import write_scores
     from cleanrank.rankers.configure import score_file, size_of
@@ -146,4 +151,4 @@ def predict(
     unit, size = size_of(fitted)
     record = {"documents": data.n_docs, "queries": data.n_queries, unit: size, "scores": str(out)}
     summary = f"{data.n_docs:,} rows scored by {size:,} {unit}"
-    screen.show(record, as_json, repr(data), summary, f"wrote {out}")
+    screen.show(record, as_json, summary, f"wrote {out}")

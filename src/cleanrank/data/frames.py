@@ -69,7 +69,7 @@ def from_frame(
     optional = {"gains": gains, "doc_id": doc_id, "weight": weight, "position": position}
     named = {"label": label, "qid": qid, **optional}
     roles = {role: str(name) for role, name in named.items() if name is not None}
-    table = _table(df, [*roles.values(), *(features or ())])
+    table = arrow_table(df, [*roles.values(), *(features or ())])
     names = table.column_names
     if "doc_id" in names and "doc_id" not in roles and "doc_id" not in {*roles.values(), *(features or ())}:
         roles["doc_id"] = "doc_id"
@@ -96,7 +96,7 @@ def from_frame(
 
 def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str, Any]:
     """X, feature_names, extra and categories, as ``from_arrays`` takes them, of a frame of features."""
-    table = _table(df, features or ())
+    table = arrow_table(df, features or ())
     names = table.column_names
     if features is None:
         index = next((name for name in names if name in INDEX_NAMES and _counts(table.column(name))), None)
@@ -162,7 +162,7 @@ def changed_frame(df: Any, rows: IntArray, columns: Mapping[str, Array]) -> Any:
         types = {name: df.schema.get(name) for name in columns}
         series = (polars.Series(name, values) for name, values in columns.items())
         return df[rows].with_columns(s if types[s.name] is None else s.cast(types[s.name]) for s in series)
-    table = _table(df, ()).take(pa.array(rows))
+    table = arrow_table(df).take(pa.array(rows))
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         if place < 0:
@@ -174,7 +174,7 @@ def changed_frame(df: Any, rows: IntArray, columns: Mapping[str, Array]) -> Any:
     return table
 
 
-def _table(df: Any, names: Sequence[str]) -> Any:
+def arrow_table(df: Any, names: Sequence[str] = ()) -> Any:
     """An Arrow table of ``df``; levels of a pandas index that are among ``names`` become columns."""
     if isinstance(df, pa.Table):
         return df

@@ -6,6 +6,7 @@ All of them go through an Arrow table and ``from_frame``. A message about a valu
 import codecs
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from cleanrank.data.files import (
     first_bytes,
     is_packed,
     open_packed,
+    read_unpacked,
     written_whole,
 )
 from cleanrank.data.frames import OPTIONAL, from_frame, short_text, to_frame
@@ -79,6 +81,43 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
     from cleanrank.data.letor import read_letor
 
     return read_letor(path, **options)
+
+
+def read_rows(path: PathLike, **options: Any) -> RankingData:
+    r"""Reads rows to score: as ``read_data``, but labels and query ids may be missing; they are 0 then.
+
+    Args:
+        path: a file.
+        options: those of ``read_data``.
+
+    Returns:
+        The rows, grouped by query.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/a.csv").write_text("bm25\n0.5\n0.25\n")
+    ...     read_rows(f"{folder}/a.csv").X.tolist()
+    [[0.5], [0.25]]
+    """
+    if kind_of_file(path) != "letor":
+        return read_data(path, judged=False, **options)
+    lines = read_unpacked(path).splitlines() if _is_unlabelled(first_bytes(path, 4096)) else []
+    if not lines:
+        return read_data(path, **options)
+    with tempfile.TemporaryDirectory() as folder:
+        labelled = Path(folder) / Path(path).name
+        grade = b"0 " if lines[0].lstrip().startswith(b"qid:") else b"0 qid:0 "
+        labelled.write_bytes(b"\n".join(grade + line if _is_unlabelled(line) else line for line in lines))
+        try:
+            return read_data(labelled, cache=False, **options)
+        except BadFileError as error:
+            words = str(error).replace(str(labelled), str(path))
+            raise BadFileError(words, str(path), error.line) from error
+
+
+def _is_unlabelled(text: bytes) -> bool:
+    """Whether a LETOR text begins with ``qid:`` or a feature where its label should stand."""
+    return b":" in text.split(None, 1)[0] if text.strip() else False
 
 
 def write_data(data: RankingData, path: PathLike) -> None:
@@ -259,6 +298,12 @@ def kind_of_file(path: PathLike) -> str:
 
 
 def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, Any]) -> RankingData:
+    if not columns.pop("judged", True):
+        for name in (label, qid):
+            if name not in table.column_names:
+                table = table.append_column(name, pa.array([0] * table.num_rows))
+            elif name == label and table.column(name).null_count:
+                table = table.drop_columns([name]).append_column(name, pa.array([0] * table.num_rows))
     for argument in columns:
         one_of("argument", argument, ("features", *OPTIONAL))
     used = {label, qid, *(str(c) for c in columns.values() if isinstance(c, str))}

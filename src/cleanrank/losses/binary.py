@@ -78,6 +78,10 @@ class BinaryLoss:
     kinks: tuple[float, ...] = ()
     trainable: bool = True
 
+    def __reduce__(self) -> Any:
+        """A loss of LOSSES is pickled by its name: formulas are no data."""
+        return (_named, (self.name,)) if LOSSES.get(self.name) is self else super().__reduce__()
+
     def value(self, logit: Values, target: Values) -> Values:
         """l(a, t), elementwise."""
         return _between(self.one.value, self.zero.value, logit, target)
@@ -89,6 +93,10 @@ class BinaryLoss:
     def curvature(self, logit: Values, target: Values) -> Values:
         """The second derivative of l(a, t) by a, which may be 0 or negative; 0 at kinks."""
         return _between(self.one.curvature, self.zero.curvature, logit, target)
+
+
+def _named(name: str) -> BinaryLoss:
+    return LOSSES[name]
 
 
 def _between(one: Formula, zero: Formula, logit: Values, target: Values) -> Values:

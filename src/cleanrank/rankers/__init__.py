@@ -94,5 +94,4 @@ def load_ranker(path: str | PathLike[str]) -> Any:
 
     ranker = make_ranker("lambdarank")
     ranker.model_ = TreeModel.load(path)
-    ranker.n_features_in_ = ranker.model_.n_features
     return ranker

@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from os import PathLike
 from typing import Any
+from urllib.parse import quote, unquote
 
 import lightgbm
 import numpy as np
@@ -21,7 +22,7 @@ from cleanrank.errors import BadFileError, InvalidInputError, error_text, invali
 from cleanrank.jit import kernel
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
-from cleanrank.rankers.base import feature_matrix
+from cleanrank.rankers.columns import Columns
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -46,6 +47,9 @@ LIGHTGBM_MEASURES: dict[str, bool] = {
 COMPARISONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 # LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
 BLOCK = 16
+# What LightGBM refuses or alters in the name of a feature; "%" marks what was replaced.
+RESERVED = re.compile(r'[\s%",:\[\]{}\0-\x1f]')
+NO_NAME = "%00"
 
 
 class NoSplitError(InvalidInputError):
@@ -130,7 +134,9 @@ def dataset(
     reference: Any = None,
 ) -> Any:
     """LightGBM's data set of rows; ``base`` (C,) are the scores of the classes at which training starts."""
-    return lightgbm.Dataset(
+    columns = Columns.of(data)
+    names = columns.names or ()
+    rows = lightgbm.Dataset(
         data.X,
         label=data.y,
         group=data.lengths if grouped else None,
@@ -138,8 +144,29 @@ def dataset(
         position=data.positions if positions else None,
         init_score=None if base is None else np.tile(base, (data.n_docs, 1)),
         reference=reference,
+        feature_name=[encode_name(name) for name in names] or "auto",
+        categorical_feature=[names.index(name) for name in names if name in columns.categories] or "auto",
         free_raw_data=True,
     )
+    # Values that are their own codes need no list; LightGBM keeps that of the others in its text.
+    values = [list(columns.categories[name]) for name in names if name in columns.categories]
+    if any(each != list(range(len(each))) for each in values):
+        rows.pandas_categorical = values
+    return rows
+
+
+def encode_name(name: str) -> str:
+    """A feature's name as LightGBM takes it: without blanks and JSON's special characters.
+
+    >>> encode_name("price [EUR]"), decode_name("price%20%5BEUR%5D")
+    ('price%20%5BEUR%5D', 'price [EUR]')
+    """
+    return RESERVED.sub(lambda match: quote(match[0], safe=""), name) or NO_NAME
+
+
+def decode_name(name: str) -> str:
+    """The inverse of ``encode_name``."""
+    return "" if name == NO_NAME else unquote(name)
 
 
 def boost(
@@ -161,9 +188,9 @@ def boost(
     """
     watched = [] if validation_set is None else [validation_set]
     values: dict[str, Any] = {}
-    stopping: list[Callable[..., Any]] = []
+    stopping = [lightgbm.record_evaluation(values)] if watched else []
     if watched and patience is not None:
-        stopping = [lightgbm.early_stopping(patience, verbose=False), lightgbm.record_evaluation(values)]
+        stopping = [lightgbm.early_stopping(patience, verbose=False), *stopping]
     with _errors_in_our_words(settings, train_set):
         booster = lightgbm.train(
             dict(settings),
@@ -176,12 +203,12 @@ def boost(
             callbacks=[*callbacks, *stopping],
             keep_training_booster=keep,
         )
-    if not stopping:
+    if "validation" not in values:
         return TreeModel(booster, booster.current_iteration())
     best = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
     first = 0 if init_model is None else init_model.booster.current_iteration()
-    (history,) = values["validation"].values()  # there is one measure
-    return TreeModel(booster, best, float(history[best - first - 1]))
+    history, *_ = values["validation"].values()
+    return TreeModel(booster, best, float(history[best - first - 1]), tuple(history))
 
 
 def training_scores(booster: Any) -> FloatArray:
@@ -260,16 +287,32 @@ class TreeModel:
     booster: Any
     best_iteration: int  # trees that are used to score
     validation_value: float | None = None  # the measure on validation data at that point
+    history: tuple[float, ...] = ()  # the same after every tree
 
     @property
     def n_features(self) -> int:
         """Columns that the model was trained on."""
         return int(self.booster.num_feature())
 
+    @cached_property
+    def columns(self) -> Columns:
+        """Their names and categories, which LightGBM's text holds."""
+        names = tuple(decode_name(name) for name in self.booster.feature_name())
+        if names == tuple(f"Column_{place}" for place in range(len(names))):
+            return Columns(self.n_features)
+        values = self.booster.pandas_categorical or []
+        text = self.booster.model_to_string(num_iteration=1)
+        listed = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, re.MULTILINE)
+        places = [int(place) for place in listed[1].split(",")] if listed else []
+        if len(places) != len(values):
+            return Columns(self.n_features, names)
+        categories = {names[place]: tuple(each) for place, each in zip(places, values, strict=True)}
+        return Columns(self.n_features, names, categories)
+
     def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
         """Scores of rows, in input order; they must have the columns that the model was trained on."""
         options = {"num_iteration": self.best_iteration, "num_threads": n_jobs, "raw_score": raw}
-        return np.asarray(self.booster.predict(self._checked(X), **options), dtype=np.float64)
+        return np.asarray(self.booster.predict(self.columns.matrix(X), **options), dtype=np.float64)
 
     def staged_predict(
         self, X: Any, *, end: int | None = None, n_jobs: int = 1, block: int = BLOCK
@@ -279,7 +322,7 @@ class TreeModel:
         They equal the scores that LightGBM keeps while it trains bit for bit, because both add the same leaf
         values in the same order. ``block`` trees are looked up in one go, 8 bytes a row each.
         """
-        booster, X = self.booster, self._checked(X)
+        booster, X = self.booster, self.columns.matrix(X)
         text = booster.model_to_string(num_iteration=-1)
         if "\n[boosting: dart]" in text:
             raise invalid("model", "must not be trained by DART, which rescales earlier trees")
@@ -328,23 +371,6 @@ class TreeModel:
         except lightgbm.basic.LightGBMError as error:
             raise BadFileError(f"{name} must be whole: {error}.", str(file)) from None
         return cls(booster, booster.current_iteration())
-
-    def _checked(self, X: Any) -> Any:
-        """Rows as LightGBM takes them: numbers in the columns that the model was trained on."""
-        rows = feature_matrix(X)
-        if not hasattr(rows, "tocsr"):
-            rows = np.asarray(rows)
-            if rows.dtype.kind not in "iufb":
-                try:
-                    rows = rows.astype(np.float64)
-                except (TypeError, ValueError) as error:
-                    raise invalid("X", "must hold numbers", f"dtype {rows.dtype} ({error})") from error
-            if rows.ndim != 2:
-                raise invalid("X", "must have two dimensions (documents, features)", f"shape {rows.shape}")
-        if rows.shape[1] != self.n_features:
-            rule = f"must have the {self.n_features} columns that the model was trained on"
-            raise invalid("X", rule, rows.shape[1])
-        return rows
 
 
 def _is_whole(text: bytes) -> bool:

@@ -1,10 +1,10 @@
 """What all rankers share: rows in any order, queries by id or size, scores back in the order of the rows."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,17 @@ import numpy.typing as npt
 from cleanrank.data.split import split
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.metrics.evaluation import evaluate_arrays
+from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import from_arrays, row_order
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.rankers.columns import Columns, frame_features, frame_qid, is_frame, with_categories
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
-QID = "qid"
 CHUNK = 4096
 T = TypeVar("T")
+# Validation rows: one set or several by name, of which the first decides.
+Validation: TypeAlias = RankingData | Mapping[str, RankingData] | None
+EvalsResult: TypeAlias = dict[str, dict[str, list[float]]]
 
 
 class Parameters:
@@ -60,7 +64,16 @@ class BaseRanker(Estimator):
     """Fits on judged rows in any order and scores rows in input order; subclasses say how they train.
 
     A subclass has a parameter ``measure`` and ``_fit(train, validation, **options)``, which sets ``model_``.
+    Columns of data frames are found by name: in any order, others ignored, missing ones refused.
+
+    Attributes:
+        n_features_in_: columns that it was fitted on.
+        feature_names_in_: their names, where they had any.
+        evals_result_: set of validation rows -> measure -> value after every tree or epoch.
     """
+
+    reads_positions: ClassVar[bool] = False
+    _sets: Mapping[str, RankingData] = {}  # of validation rows, while it is fitted
 
     def fit(
         self,
@@ -73,6 +86,9 @@ class BaseRanker(Estimator):
         position: npt.ArrayLike | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
+        eval_group: Any = None,
+        eval_names: Sequence[str] | None = None,
+        categorical_feature: Any = "auto",
         **options: Any,
     ) -> Self:
         """Trains on rows in any order.
@@ -84,30 +100,53 @@ class BaseRanker(Estimator):
             group: instead of ``qid``, documents per query when rows are contiguous.
             sample_weight: multiplies a row's gradients.
             position: the rank at which a row was shown, for rankers that correct position bias.
-            eval_set: (X, y) of validation rows, or a list with that one pair.
-            eval_qid: their queries.
+            eval_set: (X, y) of validation rows, or a list of such pairs; stopping and choices look at the
+                first, ``evals_result_`` has all.
+            eval_qid: their queries; of several sets a list.
+            eval_group: instead of ``eval_qid``, documents per query.
+            eval_names: what ``evals_result_`` calls the sets.
+            categorical_feature: names or places of features that hold categories as whole numbers; "auto":
+                the category columns of a data frame.
             options: further arguments of ``fit_data``.
         """
+        if y is None:
+            raise invalid(type(self).__name__, "requires y to be passed, but the target y is None")
+        if position is not None and not self.reads_positions:
+            remedy = "For trees use BoostedRanker(implementation='builtin', position_bias=True)."
+            raise invalid(f"{type(self).__name__} as it is set", "does not read position=", remedy=remedy)
         train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
-        return self.fit_data(train, validation_data(eval_set, eval_qid), **options)
+        held = validation_data(eval_set, eval_qid, eval_group, eval_names)
+        return self.fit_data(with_categories(train, categorical_feature), held, **options)
 
-    def fit_data(self, train: RankingData, validation: RankingData | None = None, **options: Any) -> Self:
+    def fit_data(self, train: RankingData, validation: Validation = None, **options: Any) -> Self:
         """Trains on a RankingData.
 
         Args:
             train: rows to learn from.
-            validation: rows to stop and choose on.
+            validation: rows to stop and choose on; several sets by name, of which the first decides.
             options: ``progress``, called with (step, steps), and what the class lists as options of ``fit``.
         """
-        self._fit(train, validation, **options)
-        self.n_features_in_ = train.n_features
-        if train.feature_names is not None:
-            self.feature_names_in_ = np.array(train.feature_names, dtype=object)
+        for name in options:
+            one_of(f"argument of {type(self).__name__}.fit", name, self._options())
+        if train.n_docs and not train.n_features:
+            shape = f"0 feature(s) (shape=({train.n_docs}, 0)) while a minimum of 1 is required"
+            raise invalid("training data", "must have features", shape)
+        sets = {"valid_0": validation} if isinstance(validation, RankingData) else dict(validation or {})
+        columns = Columns.of(train)
+        subject = "validation data" if len(sets) == 1 else "validation data ({})"
+        sets = {name: columns.align(data, subject.format(name)) for name, data in sets.items()}
+        self._sets = sets
+        try:
+            self._fit(train, next(iter(sets.values()), None), **options)
+        finally:
+            del self._sets
+        self.evals_result_: EvalsResult = self._evaluations(sets)
         return self
 
     def predict(self, X: Any) -> FloatArray:
         """One score per row, in input order; higher ranks first."""
-        scores: FloatArray = self._fitted().predict(feature_matrix(X))
+        self._check_width(X)
+        scores: FloatArray = self._fitted().predict(X)
         return scores
 
     def score(
@@ -119,9 +158,39 @@ class BaseRanker(Estimator):
         group: npt.ArrayLike | None = None,
     ) -> float:
         """The mean of the ranker's measure over the queries of judged rows."""
-        if qid is None and group is None and is_frame(X) and QID in X.columns:
-            qid = np.asarray(X[QID])
-        return _mean(y, self.predict(X), qid, group, self._measure())
+        if qid is None and group is None:
+            qid = frame_qid(X)
+        return mean_over_queries(y, self.predict(X), qid, group, self._measure())
+
+    def _check_width(self, X: Any) -> None:
+        """Refuses an array of another width, in scikit-learn's words."""
+        shape: tuple[int, ...] = () if is_frame(X) else np.shape(X)
+        if len(shape) == 2 and shape[1] != self.n_features_in_:
+            rule = f"but {type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise invalid("X", f"has {shape[1]} features, {rule}")
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that it was fitted on."""
+        return int(self._fitted().n_features)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Their names; there is no such attribute where they had none."""
+        names = self._fitted().columns.names
+        if names is None:
+            raise AttributeError(f"{type(self).__name__} was fitted on columns without names")
+        return np.array(names, dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the model to a file that ``load_ranker`` reads."""
@@ -129,6 +198,14 @@ class BaseRanker(Estimator):
 
     def _fit(self, *args: Any, **options: Any) -> None:
         """How a subclass trains: sets ``model_``."""
+        raise NotImplementedError
+
+    def _options(self) -> list[str]:
+        """The names of the options of ``fit``."""
+        return options_of(self._fit)
+
+    def _evaluations(self, sets: Mapping[str, RankingData]) -> EvalsResult:
+        """What ``evals_result_`` says about sets of validation rows, of which ``_fit`` saw the first."""
         raise NotImplementedError
 
     def _measure(self) -> str:
@@ -142,6 +219,11 @@ class BaseRanker(Estimator):
         return self.model_
 
 
+def options_of(function: Callable[..., Any]) -> list[str]:
+    """The names of a function's keyword-only arguments."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY]
+
+
 def ranking_scorer(measure: str = "ndcg@10") -> Any:
     """A scikit-learn scorer that asks for ``qid``: the mean of a measure over queries.
 
@@ -149,13 +231,16 @@ def ranking_scorer(measure: str = "ndcg@10") -> Any:
     """
     from sklearn.metrics import make_scorer
 
+    Measure.parse(measure)  # a slip is noticed here, not when something is scored
+
     def mean(y_true: npt.ArrayLike, y_pred: npt.ArrayLike, qid: npt.ArrayLike) -> float:
-        return _mean(y_true, y_pred, qid, None, measure)
+        return mean_over_queries(y_true, y_pred, qid, None, measure)
 
     return make_scorer(mean).set_score_request(qid=True)
 
 
-def _mean(y: npt.ArrayLike, scores: npt.ArrayLike, qid: Any, group: Any, measure: str) -> float:
+def mean_over_queries(y: npt.ArrayLike, scores: npt.ArrayLike, qid: Any, group: Any, measure: str) -> float:
+    """The mean of a measure over the queries of rows in any order."""
     grades, predicted = np.asarray(y), np.asarray(scores)
     order, indptr, _ = row_order(len(grades), qid, group)
     return float(next(iter(evaluate_arrays(grades[order], predicted[order], indptr, measure).means.values())))
@@ -171,42 +256,48 @@ def training_data(
     position: npt.ArrayLike | None = None,
 ) -> RankingData:
     """Rows grouped by query; a column "qid" of a data frame names the queries when nothing else does."""
-    names, features = None, X
+    parts: dict[str, Any] = {"X": X}
     if is_frame(X):
-        names = tuple(str(name) for name in X.columns if name != QID)
-        if qid is None and group is None and QID in X.columns:
-            qid = np.asarray(X[QID])
-        features = feature_matrix(X)
-    return from_arrays(
-        features, y, qid=qid, group=group, weights=sample_weight, positions=position, feature_names=names
-    )
+        if qid is None and group is None:
+            qid = frame_qid(X)
+        parts = frame_features(X)
+    return from_arrays(y=y, qid=qid, group=group, weights=sample_weight, positions=position, **parts)
 
 
-def validation_data(eval_set: Any, eval_qid: Any) -> RankingData | None:
-    """The pair (X, y) of validation rows, alone or as the only one of a list, as LightGBM takes it."""
+def validation_data(
+    eval_set: Any, eval_qid: Any = None, eval_group: Any = None, eval_names: Sequence[str] | None = None
+) -> dict[str, RankingData]:
+    """Sets of validation rows by name, as LightGBM takes them: one pair (X, y) or a list of pairs."""
     if eval_set is None:
-        return None
-    if isinstance(eval_set, list):
-        if len(eval_set) != 1:
-            raise invalid("eval_set", "must be one pair (X, y)", f"{len(eval_set)} of them")
-        eval_set = eval_set[0]
-        eval_qid = eval_qid[0] if isinstance(eval_qid, list) and np.ndim(eval_qid[0]) == 1 else eval_qid
-    if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
-        raise invalid("eval_set", "must be a pair (X, y)", type(eval_set).__name__)
-    return training_data(*eval_set, qid=eval_qid)
+        return {}
+    several = isinstance(eval_set, list)
+    pairs = eval_set if several else [eval_set]
+    for pair in pairs:
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise invalid("eval_set", "must be a pair (X, y) or a list of pairs", type(pair).__name__)
+    names = [f"valid_{place}" for place in range(len(pairs))] if eval_names is None else list(eval_names)
+    if len(set(names)) != len(pairs):
+        raise invalid("eval_names", f"must name each of the {len(pairs)} sets differently", names)
+    qids, groups = (
+        _for_each(name, values, len(pairs) if several else 0)
+        for name, values in (("eval_qid", eval_qid), ("eval_group", eval_group))
+    )
+    rows = zip(pairs, qids, groups, strict=True)
+    return {n: training_data(*p, qid=q, group=g) for n, (p, q, g) in zip(names, rows, strict=True)}
 
 
-def feature_matrix(X: Any) -> Any:
-    """Features alone: a frame loses its column "qid" and becomes float32."""
-    if not is_frame(X):
-        return X
-    names = [name for name in X.columns if name != QID]
-    return np.asarray(X[names].to_numpy(), dtype=np.float32)
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a pandas or polars data frame."""
-    return hasattr(X, "columns") and hasattr(X, "to_numpy")
+def _for_each(name: str, values: Any, sets: int) -> list[Any]:
+    """The queries of each of so many sets; of one set they may come without a list around them."""
+    if values is None:
+        return [None] * max(sets, 1)
+    nested = isinstance(values, list | tuple) and all(each is None or np.ndim(each) == 1 for each in values)
+    if sets == 0 or (sets == 1 and not nested):
+        return [values]
+    if not nested or len(values) != sets:
+        raise invalid(
+            name, f"must be a list with an entry for each of the {sets} sets", type(values).__name__
+        )
+    return list(values)
 
 
 def widened(data: RankingData, n_features: int) -> RankingData:
@@ -229,7 +320,8 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     if not train.n_docs:
         raise invalid("training data", "must have at least one document", "none")
     if not varies(train.X):
-        constant = f"{train.n_features} constant ones in {train.n_docs:,} rows"
+        rows = "1 sample" if train.n_docs == 1 else f"{train.n_docs:,} rows"
+        constant = f"{train.n_features} constant ones in {rows}"
         remedy = "Check how the features were read or joined."
         raise invalid(
             "features", "must differ between documents in at least one column", constant, remedy=remedy
@@ -238,9 +330,7 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
         return
     if not validation.n_docs:
         raise invalid("validation data", "must have at least one document", "none", remedy="Or give none.")
-    if validation.n_features != train.n_features:
-        rule = f"must have the {train.n_features} features of the training data"
-        raise invalid("validation data", rule, validation.n_features)
+    Columns.of(train).align(validation, "validation data")
 
 
 def varies(X: Any) -> bool:

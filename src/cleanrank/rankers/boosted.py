@@ -16,7 +16,8 @@ from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjec
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
-from cleanrank.rankers.base import BaseRanker, best_of, check_rows, held_out
+from cleanrank.rankers.base import best_of, check_rows, held_out, options_of
+from cleanrank.rankers.tree_ranker import TreeRanker
 from cleanrank.rankers.trees import (
     LAMBDARANK,
     LAMBDAS,
@@ -57,7 +58,7 @@ class Steps:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BoostedRanker(BaseRanker):
+class BoostedRanker(TreeRanker):
     """Boosted trees by LightGBM.
 
     Where something is chosen (``grid``, alpha="auto") and there are no validation data, a fifth of the
@@ -85,7 +86,8 @@ class BoostedRanker(BaseRanker):
         label_gain: gain of each grade for lambdarank, else 2^y - 1; not read where rows have gains.
         grid: LightGBM parameters to choose from on validation data, name -> values.
         n_estimators: trees at the most.
-        early_stopping_rounds: trees without gain on validation data before it stops.
+        early_stopping_rounds: trees without gain on validation data before it stops; 0 never stops and keeps
+            the best number of trees, None keeps all trees, as in LightGBM.
         measure: what early stopping and choices look at.
         learning_rate: shrinkage of a tree.
         num_leaves: of a tree.
@@ -93,6 +95,8 @@ class BoostedRanker(BaseRanker):
         random_state: for everything random.
         n_jobs: threads; the trees are the same for any number.
         deterministic: the same trees in every run.
+        position_bias: learn and remove the bias of the positions at which rows were shown, by LightGBM;
+            needs implementation="builtin". Positions are not read otherwise.
         params: further LightGBM parameters.
 
     Attributes:
@@ -129,7 +133,7 @@ class BoostedRanker(BaseRanker):
     label_gain: Sequence[float] | None = None
     grid: Mapping[str, Sequence[Any]] | None = None
     n_estimators: int = 500
-    early_stopping_rounds: int = 50
+    early_stopping_rounds: int | None = 50
     measure: str = "ndcg@10"
     learning_rate: float = 0.05
     num_leaves: int = 31
@@ -137,6 +141,7 @@ class BoostedRanker(BaseRanker):
     random_state: int = 0
     n_jobs: int = 1
     deterministic: bool = True
+    position_bias: bool = False
     params: Mapping[str, Any] | None = None
 
     def _fit(
@@ -199,19 +204,16 @@ class BoostedRanker(BaseRanker):
         return [{"alpha": a, **cell} for a in ALPHAS for cell in cells] if self._searches_alpha() else cells
 
     def make_objective(self, train: RankingData, alpha: Any = None) -> LambdaRankObjective | None:
-        """The compiled objective on these rows, None where ``TreeParams`` has it; sets ``loss_``."""
+        """The compiled objective on these rows, None where ``TreeParams`` has it."""
         self._check_settings()
-        robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
+        loss = self._pair_loss(alpha)
         own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
         options: dict[str, Any] = {"sigmoid": self.sigma, "n_jobs": self.n_jobs}
-        self.loss_: BinaryLoss | None = None
-        if self.objective in (*LAMBDAS, "gbdt"):
-            if self.robust is None or self.robust == PEER:
-                return None
-            self.loss_ = robust_loss(robust, "logistic")
+        if loss is None:
+            return None
+        if self.objective in LAMBDAS:
             options |= {"norm": self.objective == "lambdarank", "mode": self.implementation}
-            return RobustLambdaObjective(train, self.loss_, **options | own)
-        self.loss_ = robust_loss(robust, self.objective)
+            return RobustLambdaObjective(train, loss, **options | own)
         if only := sorted(LAMBDARANK.keys() & resolve_aliases(self.params).keys()):
             raise invalid("params", "must leave out what only lambdarank reads", only)
         peers = has_peers(self.robust)
@@ -219,7 +221,27 @@ class BoostedRanker(BaseRanker):
         if peers:
             check_peer_pairs(pairs)
         options |= {"pair_set": pairs, "weighting": self.weighting or "micro", "noise": self.noise}
-        return PairwiseObjective(train, self.loss_, truncation_level=self.truncation_level, **options)
+        return PairwiseObjective(train, loss, truncation_level=self.truncation_level, **options)
+
+    @property
+    def loss_(self) -> BinaryLoss | None:
+        """The binary loss on pairs; None where it is LambdaRank's own or there are no pairs."""
+        self._fitted()
+        return self._pair_loss(self.alpha_)
+
+    @property
+    def reads_positions(self) -> bool:  # type: ignore[override]
+        """Whether positions are read."""
+        return self.position_bias
+
+    def _pair_loss(self, alpha: Any) -> BinaryLoss | None:
+        robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
+        if self.objective not in (*LAMBDAS, "gbdt"):
+            return robust_loss(robust, self.objective)
+        return None if self.robust is None or self.robust == PEER else robust_loss(robust, "logistic")
+
+    def _options(self) -> list[str]:
+        return [*super()._options(), *options_of(self._repaired)]
 
     def _repaired(
         self, train: RankingData, validation: RankingData | None, steps: Steps
@@ -262,7 +284,8 @@ class BoostedRanker(BaseRanker):
             seed=self.random_state,
             n_jobs=self.n_jobs,
             deterministic=self.deterministic,
-            position_bias=train.positions is not None and peers is None and self.objective != "gbdt",
+            position_bias=self.position_bias,
+            callbacks=self._callbacks,
         )
         return settings.train(train, validation, objective=objective, progress=progress)
 

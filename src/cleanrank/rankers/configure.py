@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.tables import kind_of_file, read_data
+from cleanrank.data.tables import kind_of_file, read_data, read_rows
 from cleanrank.errors import invalid
 from cleanrank.rankers import RANKERS, load_ranker, make_ranker
 from cleanrank.rankers.base import widened
@@ -95,31 +95,33 @@ def read_training(
     return data, held
 
 
-def read_rows(file: Path, n_features: int, model: str, **columns: Any) -> RankingData:
-    """Data with the columns of a model; LETOR files may leave the last ones out.
+def read_for(model: Any, file: Path, *, judged: bool = True, **columns: Any) -> RankingData:
+    """Rows with the columns of a model: by name where both have names, else by place.
 
     Args:
-        file: the data.
-        n_features: columns of the model.
-        model: its name, for the message.
+        model: a TreeModel or a NeuralModel.
+        file: the rows; LETOR files may leave the last columns out.
+        judged: whether the rows must have labels.
         columns: options of ``read_data`` for tables.
     """
-    data = read_data(file, **columns)
+    data = (read_data if judged else read_rows)(file, **columns)
     if kind_of_file(file) == "letor":
-        data = widened(data, n_features)
-    if data.n_features != n_features:
-        rule = f"must have the {n_features} features that {model} was trained on"
-        raise invalid(file.name, rule, data.n_features)
-    return data
+        data = widened(data, model.n_features)
+    aligned: RankingData = model.columns.align(data, file.name)
+    return aligned
 
 
 def score_file(
     model: Path, file: Path, n_jobs: int = 1, **columns: Any
 ) -> tuple[FloatArray, RankingData, Any]:
-    """(one score per row of the file, its data, the saved model that scored them)."""
+    """(one score per row of the file, its data, the saved model that scored them).
+
+    Labels may be missing, and query ids too unless the model is a network that sees whole lists.
+    """
     fitted = load_ranker(model).model_
-    data = read_rows(file, fitted.n_features, model.name, **columns)
-    group = {"group": data.lengths} if hasattr(fitted, "listwise") else {}
+    whole_lists = getattr(fitted, "listwise", False)
+    data = read_for(fitted, file, judged=whole_lists, **columns)
+    group = {"group": data.lengths} if whole_lists else {}
     scores = np.empty(data.n_docs)
     scores[data.row_ids] = fitted.predict(data.X, n_jobs=n_jobs, **group)
     return scores, data, fitted

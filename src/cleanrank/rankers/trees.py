@@ -5,7 +5,7 @@ same without that ("lambdamart"). GBDT is least-squares boosting on the grade, m
 (Friedman 2001), which knows no queries ("gbdt").
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from cleanrank.rankers._lightgbm import (
     training_scores,
 )
 from cleanrank.rankers.base import check_rows
+from cleanrank.rankers.columns import with_categories
 from cleanrank.types import Progress, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_seed, one_of
 
@@ -60,12 +61,13 @@ class TreeParams:
         params: LightGBM parameters, under any of their names, that replace DEFAULTS.
         n_estimators: trees at the most.
         early_stopping_rounds: trees without gain on validation data before it stops; 0 never stops and keeps
-            the best number of trees.
+            the best number of trees, None keeps all.
         measure: what early stopping looks at: any cleanrank measure, or LightGBM's as "lightgbm:ndcg@10".
         seed: for everything random inside LightGBM.
         n_jobs: threads; the trees are the same for any number.
         deterministic: the same trees in every run; LightGBM may be a little slower.
         position_bias: let LightGBM learn and remove the bias of ``positions``; built-in implementation only.
+        callbacks: of LightGBM, called after every tree.
     """
 
     objective: str = "lambdarank"
@@ -73,12 +75,13 @@ class TreeParams:
     peers: Peers | None = None
     params: Mapping[str, Any] | None = field(default_factory=dict)
     n_estimators: int = 500
-    early_stopping_rounds: int = 50
+    early_stopping_rounds: int | None = 50
     measure: str | Measure = "ndcg@10"
     seed: int = 0
     n_jobs: int = 1
     deterministic: bool = True
     position_bias: bool = False
+    callbacks: Sequence[Callable[..., Any]] = ()
 
     def train(
         self,
@@ -101,6 +104,7 @@ class TreeParams:
             progress: called with (trees, n_estimators).
         """
         own, params = lambdarank_params(self.params)
+        train = with_categories(train, params.pop("categorical_feature", None))
         check_rows(train, validation)
         self._check(train, objective)
         if objective is not None and own:
@@ -116,14 +120,14 @@ class TreeParams:
         measure, feval = stopping_measure(self.measure, validation, self.n_jobs)
         settings = DEFAULTS | settings | measure
         settings |= run_settings(self.seed, self.n_jobs, self.deterministic) | params
-        callbacks: list[Callable[..., Any]] = []
+        callbacks = list(self.callbacks)
         if progress is not None:
             callbacks.append(lambda env: progress(env.iteration - env.begin_iteration + 1, self.n_estimators))
         ranking = Ranking(train.indptr) if observer is not None and hook is None else None
         if observer is not None and ranking is not None:
             callbacks.append(_before_each_tree(observer, ranking))
         train_set = dataset(train, positions=self.position_bias)
-        patience = self.early_stopping_rounds if self.early_stopping_rounds > 0 else self.n_estimators + 1
+        patience = self.n_estimators + 1 if self.early_stopping_rounds == 0 else self.early_stopping_rounds
         model = boost(
             settings,
             train_set,
@@ -149,7 +153,8 @@ class TreeParams:
         one_of("objective", self.objective, (*LAMBDAS, "gbdt"))
         one_of("implementation", self.implementation, IMPLEMENTATIONS)
         check_integer("n_estimators", self.n_estimators, least=1)
-        check_integer("early_stopping_rounds", self.early_stopping_rounds)
+        if self.early_stopping_rounds is not None:
+            check_integer("early_stopping_rounds", self.early_stopping_rounds, least=0)
         check_seed(self.seed)
         check_n_jobs(self.n_jobs)
         builtin = self.implementation == "builtin" and objective is None

@@ -133,7 +133,7 @@ class RobustRanker(BoostedRanker):
         folds: int = 5,
         grid: Mapping[str, Sequence[Any]] | None = None,
         n_estimators: int = 500,
-        early_stopping_rounds: int = 50,
+        early_stopping_rounds: int | None = 50,
         measure: str = "ndcg@10",
         learning_rate: float = 0.05,
         label_gain: Sequence[float] | None = None,

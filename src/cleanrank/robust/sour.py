@@ -14,7 +14,8 @@ from cleanrank.issues.sour import as_peers, watch_folds, watch_last, watch_train
 from cleanrank.issues.table import BoolArray, LabelIssues
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.peer import Peers
-from cleanrank.rankers.base import BaseRanker, best_of
+from cleanrank.rankers.base import best_of
+from cleanrank.rankers.tree_ranker import TreeRanker
 from cleanrank.rankers.trees import TreeModel, TreeParams, common_params, lambdarank_params
 from cleanrank.types import FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_integer, one_of
@@ -29,7 +30,7 @@ Rows: TypeAlias = RankingData | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SOURRanker(BaseRanker):
+class SOURRanker(TreeRanker):
     """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
 
     Option of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained.
@@ -87,7 +88,7 @@ class SOURRanker(BaseRanker):
     folds: int = 0
     peers: Peers | float | None = None
     n_estimators: int = 1000
-    early_stopping_rounds: int = 100
+    early_stopping_rounds: int | None = 100
     learning_rate: float = 0.05
     num_leaves: int = 31
     min_child_samples: int = 20
@@ -127,6 +128,7 @@ class SOURRanker(BaseRanker):
             measure=self._measure(),
             seed=self.random_state,
             n_jobs=self.n_jobs,
+            callbacks=self._callbacks,
         )
         return replace(settings, **changes)
 

@@ -16,7 +16,7 @@ def test_validation_columns_are_found_by_name(toy):
     task = Task(SMALL, toy.X, toy.indptr, toy.row_ids, NAMES)
     turned = replace(toy, X=toy.X[:, [3, 0, 2, 1]], feature_names=("d", "a", "c", "b"))
     torch.testing.assert_close(task.validation_documents(turned).X, task.docs.X, rtol=0, atol=0)
-    with pytest.raises(CleanrankError, match="columns of the training data; got 'a'"):
+    with pytest.raises(CleanrankError, match="columns that the model was trained on; got none named 'a'"):
         task.validation_documents(replace(toy, feature_names=("b", "c", "d", "e")))
 
 

@@ -85,7 +85,7 @@ def coteach(
         epoch[0] += 1
         return bucketed(data.lengths, ranker.batch_queries, rng)
 
-    value_of = task.validator(validation, ranker.measure)
+    value_of = None if validation is None else task.validator(validation, ranker.measure)
 
     def validate(twins: nn.Module) -> float:
         assert isinstance(twins, _Twins)

@@ -14,7 +14,7 @@ from cleanrank.errors import BadFileError, invalid
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import row_order
-from cleanrank.rankers.base import QID, feature_matrix, is_frame
+from cleanrank.rankers.columns import Columns, frame_qid
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
 from cleanrank.rankers.neural.inputs import SCALINGS, Batch, Scaling, batch_of, chunks, fit_scaling
@@ -51,6 +51,11 @@ class NeuralModel:
         return len(self.scaling.shift)
 
     @property
+    def columns(self) -> Columns:
+        """Their names; all of them hold numbers."""
+        return Columns(self.n_features, self.feature_names)
+
+    @property
     def listwise(self) -> bool:
         """Whether scores depend on the other documents of the query."""
         return bool(getattr(self.network, "listwise", False))
@@ -74,11 +79,9 @@ class NeuralModel:
             device: where it runs.
             n_jobs: threads; None leaves torch's number.
         """
-        if is_frame(X):
-            if qid is None and group is None and QID in X.columns:
-                qid = np.asarray(X[QID])
-            X = feature_matrix(self._columns(X))
-        scaled = self.scaling.apply(X)
+        if qid is None and group is None:
+            qid = frame_qid(X)
+        scaled = self.scaling.apply(self.columns.matrix(X))
         n = len(scaled)
         if not self.listwise:
             order, indptr = np.arange(n), np.array([0, n])
@@ -93,19 +96,6 @@ class NeuralModel:
             docs = documents(scaled[order] if self.listwise else scaled, indptr, where)
             scores[order] = score_all(self.network.to(where), docs)
         return scores
-
-    def _columns(self, frame: Any) -> Any:
-        """The columns that it was trained on, in that order."""
-        if self.feature_names is None:
-            return frame
-        columns = {str(name): name for name in frame.columns}
-        absent = [name for name in self.feature_names if name not in columns]
-        if absent:
-            more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-            rule = "must have the columns that the model was trained on"
-            remedy = "An array is read by the place of its columns."
-            raise invalid("X", rule, f"none named {absent[0]!r}{more}", remedy=remedy)
-        return frame[[columns[name] for name in self.feature_names]]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes weights and scales as safetensors, with what rebuilds the network in its metadata."""
@@ -227,11 +217,9 @@ class Task:
         self.docs: Documents = documents(self.scaling.apply(X, rows=rows), np.asarray(indptr), self.device)
 
     def validator(
-        self, data: RankingData | None, measure: str, *, half: bool = False
-    ) -> Callable[[nn.Module], float] | None:
-        """The mean of a measure on validation data as a function of the network; None without data."""
-        if data is None:
-            return None
+        self, data: RankingData, measure: str, *, half: bool = False
+    ) -> Callable[[nn.Module], float]:
+        """The mean of a measure on validation data as a function of the network."""
         held = self.validation_documents(data)
         return lambda network: evaluate_mean(score_all(network, held, half=half), data, measure)
 
@@ -239,13 +227,8 @@ class Task:
         """Validation documents on the scale of the training rows, columns by name where both have names."""
         if not data.n_docs:
             raise invalid("validation data", "must have documents", remedy="Leave them out.")
-        X, names = data.X, data.feature_names
-        if self.names is not None and names is not None and names != self.names:
-            if set(names) != set(self.names):
-                odd = sorted(set(names) ^ set(self.names))
-                raise invalid("validation data", "must have the columns of the training data", repr(odd[0]))
-            X = X[:, [names.index(name) for name in self.names]]
-        scaled = self.scaling.apply(X, rows=data.row_ids, subject="X of validation data")
+        data = Columns(len(self.scaling.shift), self.names).align(data, "validation data")
+        scaled = self.scaling.apply(data.X, rows=data.row_ids, subject="X of validation data")
         return documents(scaled, data.indptr, self.device)
 
 

@@ -7,7 +7,7 @@ Rows come in any order and scores go back in it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.errors import invalid
-from cleanrank.metrics.evaluation import evaluate_mean
-from cleanrank.rankers.base import QID, BaseRanker, feature_matrix, is_frame, training_data, validation_data
+from cleanrank.rankers.base import (
+    BaseRanker,
+    EvalsResult,
+    mean_over_queries,
+    training_data,
+    validation_data,
+)
+from cleanrank.rankers.columns import frame_features, frame_qid, is_frame, with_categories
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
@@ -83,6 +89,8 @@ class NeuralRanker(BaseRanker):
     True
     """
 
+    reads_positions: ClassVar[bool] = True
+
     loss: Any = "ranknet"
     _: KW_ONLY
     pairs: str = "strict"
@@ -121,26 +129,35 @@ class NeuralRanker(BaseRanker):
         position: npt.ArrayLike | None = None,
         eval_set: Any = None,
         eval_qid: Any = None,
+        eval_group: Any = None,
+        eval_names: Sequence[str] | None = None,
+        categorical_feature: Any = "auto",
         observer: Observer | None = None,
         **options: Any,
     ) -> Self:
         """Trains on rows in any order; ``fit_data`` takes a RankingData.
 
         Args:
-            X: features; a column "qid" of a data frame names the queries.
+            X: features, all of them numbers; a column "qid" of a data frame names the queries.
             y: grades.
             qid: the query of every row.
             group: instead of ``qid``, documents per query when rows are contiguous.
             sample_weight: how many copies a row stands for.
             position: the rank at which a row was shown; read by losses of ``neural.debias``.
-            eval_set: (X, y) of validation rows, or a list with that one pair.
-            eval_qid: their queries.
+            eval_set: (X, y) of validation rows, or a list of such pairs, of which the first decides.
+            eval_qid: their queries; of several sets a list.
+            eval_group: instead of ``eval_qid``, documents per query.
+            eval_names: what ``evals_result_`` calls the sets.
+            categorical_feature: must be "auto"; networks read numbers alone.
             observer: called with (epoch, scores of the rows of X) after each epoch.
             options: ``progress``, called with (epoch, epochs).
         """
+        if y is None:
+            raise invalid("NeuralRanker", "requires y to be passed, but the target y is None")
         data = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
         watch = None if observer is None else _in_input_order(observer, data.row_ids)
-        return self.fit_data(data, validation_data(eval_set, eval_qid), observer=watch, **options)
+        held = validation_data(eval_set, eval_qid, eval_group, eval_names)
+        return self.fit_data(with_categories(data, categorical_feature), held, observer=watch, **options)
 
     def _fit(
         self,
@@ -152,6 +169,7 @@ class NeuralRanker(BaseRanker):
     ) -> None:
         if not data.n_docs:
             raise invalid("training data", "must have documents")
+        _refuse_categories(data.categories)
         training = self._training()
         loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
@@ -196,8 +214,9 @@ class NeuralRanker(BaseRanker):
             progress: called with (epoch, epochs).
             observer: called with (epoch, scores of the rows of X) after each epoch.
         """
-        names = tuple(str(name) for name in X.columns if name != QID) if is_frame(X) else None
-        features = feature_matrix(X)
+        parts = frame_features(X) if is_frame(X) else {"X": X, "feature_names": None}
+        features, names = parts["X"], parts["feature_names"]
+        _refuse_categories(parts.get("categories"))
         features = features if hasattr(features, "shape") else np.asarray(features)
         pairs = checked_preferences(preferences, features.shape[0])
         check_integer("batch_pairs", batch_pairs, least=1)
@@ -218,7 +237,7 @@ class NeuralRanker(BaseRanker):
             cuts = range(batch_pairs, len(pairs), batch_pairs)
             return np.split(rng.permutation(len(pairs)), cuts)
 
-        held = validation_data(eval_set, eval_qid)
+        held = next(iter(validation_data(eval_set, eval_qid).values()), None)
         return self._train(task, step, batches, training, (pairs,), held, progress, observer)
 
     def predict(
@@ -226,6 +245,7 @@ class NeuralRanker(BaseRanker):
     ) -> FloatArray:
         """One score per row, in input order; networks that see whole lists need the queries."""
         model: NeuralModel = self._fitted()
+        self._check_width(X)
         return model.predict(X, qid=qid, group=group, device=self.device, n_jobs=self.n_jobs)
 
     def score(
@@ -237,9 +257,9 @@ class NeuralRanker(BaseRanker):
         group: npt.ArrayLike | None = None,
     ) -> float:
         """The mean of ``measure`` over the queries of judged rows."""
-        data = training_data(X, y, qid=qid, group=group)
-        scores = self._fitted().predict(data.X, group=data.lengths, device=self.device, n_jobs=self.n_jobs)
-        return evaluate_mean(scores, data, self.measure)
+        if qid is None and group is None:
+            qid = frame_qid(X)
+        return mean_over_queries(y, self.predict(X, qid=qid, group=group), qid, group, self.measure)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -248,6 +268,10 @@ class NeuralRanker(BaseRanker):
         ranker = cls(network=model.kind, network_options=model.options)
         ranker.model_, ranker.alpha_, ranker.history_ = model, None, []
         return ranker
+
+    def _evaluations(self, sets: Mapping[str, RankingData]) -> EvalsResult:
+        values = [[entry["value"] for entry in self.history_ if "value" in entry], *self._other_values]
+        return {name: {self.measure: history} for name, history in zip(sets, values, strict=False)}
 
     def loss_config(self) -> LossConfig:
         """The parameters of the loss."""
@@ -296,12 +320,25 @@ class NeuralRanker(BaseRanker):
             assert observer is not None
             observer(epoch, score_all(network, task.docs, half=half))
 
+        def validator(data: RankingData) -> Callable[[nn.Module], float]:
+            return task.validator(data, self.measure, half=half)
+
+        others = [validator(data) for data in list(self._sets.values())[1:]]
+        self._other_values: list[list[float]] = [[] for _ in others]
+        first = None if validation is None else validator(validation)
+
+        def validate(network: nn.Module) -> float:
+            assert first is not None
+            for value, values in zip(others, self._other_values, strict=True):
+                values.append(value(network))
+            return first(network)
+
         state = train(
             task.network,
             step,
             batches,
             training,
-            validate=task.validator(validation, self.measure, half=half),
+            validate=None if first is None else validate,
             observer=None if observer is None else watch,
             progress=progress,
             checkpoint=self.checkpoint,
@@ -332,6 +369,13 @@ class NeuralRanker(BaseRanker):
     def _settings(self) -> dict[str, Any]:
         """The parameters that decide the weights, as JSON gives them back."""
         return plain_values({k: v for k, v in self.get_params().items() if k not in CHANGEABLE})
+
+
+def _refuse_categories(categories: Mapping[str, Any] | None) -> None:
+    if categories:
+        remedy = "One-hot encode it first, as pandas.get_dummies does, or use trees: BoostedRanker."
+        column = f"categories in {next(iter(categories))!r}"
+        raise invalid("NeuralRanker", "reads numbers alone", column, remedy=remedy)
 
 
 def _in_input_order(observer: Observer, row_ids: IntArray) -> Observer:

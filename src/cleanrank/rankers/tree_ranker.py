@@ -1,0 +1,87 @@
+"""What rankers of trees share beyond BaseRanker: LightGBM's attributes and habits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from cleanrank.errors import invalid
+from cleanrank.metrics.evaluation import evaluate_mean
+from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
+from cleanrank.rankers.base import BaseRanker, EvalsResult, Validation
+from cleanrank.rankers.columns import with_categories
+from cleanrank.types import Array, RankingData
+
+
+class TreeRanker(BaseRanker):
+    """A ranker whose ``model_`` is a TreeModel.
+
+    Attributes:
+        booster_: LightGBM's own model.
+        best_iteration_: trees in use.
+        feature_importances_: how often each feature is split on, in the order of the columns;
+            ``booster_.feature_importance("gain")`` has what the splits gain.
+    """
+
+    params: Mapping[str, Any] | None
+    _callbacks: Sequence[Callable[..., Any]] = ()
+
+    def fit_data(
+        self,
+        train: RankingData,
+        validation: Validation = None,
+        *,
+        callbacks: Sequence[Callable[..., Any]] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Trains on a RankingData.
+
+        Args:
+            train: rows to learn from; ``categories`` are split as such.
+            validation: rows to stop and choose on; several sets by name, of which the first decides.
+            callbacks: of LightGBM, called after every tree of every model that is trained; they see the first
+                set of validation rows.
+            options: ``progress``, called with (step, steps), and what the class lists as options of ``fit``.
+        """
+        params = resolve_aliases(self.params)
+        several = isinstance(validation, Mapping) and len(validation) > 1
+        if several and (self._measure().startswith(LIGHTGBM_MEASURE) or params.get("boosting") == "dart"):
+            rule = "goes with one set of validation rows"
+            raise invalid("a measure of LightGBM, or DART,", rule, f"{len(validation or ())} sets")
+        train = with_categories(train, params.get("categorical_feature"))
+        self._callbacks = tuple(callbacks or ())
+        try:
+            return super().fit_data(train, validation, **options)
+        finally:
+            del self._callbacks
+
+    @property
+    def booster_(self) -> Any:
+        """LightGBM's own model."""
+        return self._fitted().booster
+
+    @property
+    def best_iteration_(self) -> int:
+        """Trees in use."""
+        return int(self._fitted().best_iteration)
+
+    @property
+    def feature_importances_(self) -> Array:
+        """How often each feature is split on by the trees in use, in the order of the columns."""
+        model = self._fitted()
+        importances: Array = model.booster.feature_importance("split", iteration=model.best_iteration)
+        return importances
+
+    def _options(self) -> list[str]:
+        return [*super()._options(), "callbacks"]
+
+    def _evaluations(self, sets: Mapping[str, RankingData]) -> EvalsResult:
+        model, measure, results = self._fitted(), self._measure(), {}
+        for place, (name, data) in enumerate(sets.items()):
+            if place == 0:
+                history = list(model.history)
+            else:
+                staged = model.staged_predict(data.X)
+                history = [evaluate_mean(scores, data, measure) for _, scores in staged]
+                # A tree without a split is counted for the first set and not kept.
+                history += history[-1:] * (len(model.history) - len(history))
+            results[name] = {measure: history}
+        return results
