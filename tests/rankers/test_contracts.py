@@ -86,7 +86,6 @@ SMALL = {"n_estimators": 3, "min_child_samples": 1}
     [
         OneQueryBoosted(**SMALL),
         OneQueryBoosted(objective="sigmoid", **SMALL),
-        OneQueryBoosted(robust="peer", alpha=0.1, **SMALL),
         OneQuerySOUR(end=3, **SMALL),
         FourQueriesRobust(n_estimators=3, grid={"min_data_in_leaf": [1]}, folds=2, rounds=1),
         OneQueryNeural(epochs=2, network_options={"hidden": (4,)}),
