@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import cleanrank
-from cleanrank.cli import datasets, diagnose, evaluate, experiments, issues, noise, screen, train
+from cleanrank.cli import annotators, datasets, diagnose, evaluate, experiments, issues, noise, screen, train
 from cleanrank.cli.wording import in_options
 from cleanrank.errors import CleanrankError
 from cleanrank.report.table import Table, comparison_table
@@ -90,7 +90,7 @@ def demo(
     )
 
 
-for module in (diagnose, issues, train, noise, evaluate, experiments, datasets):
+for module in (diagnose, issues, train, noise, annotators, evaluate, experiments, datasets):
     app.add_typer(module.app)
 
 

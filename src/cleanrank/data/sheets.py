@@ -30,13 +30,13 @@ ROLES: dict[str, tuple[str, ...]] = {
     "query": ("query_id", "qid", "topic_id", "topic", "query", "search_id", "search", "q"),
     "doc": ("doc_id", "document_id", "docno", "doc", "document", "passage_id", "pid", "product_id", "url"),
     "grade": ("grade", "label", "relevance", "rel", "rating", "judgement", "judgment", "score"),
-    "true grade": ("true_grade", "true_label", "gold_grade", "gold_label", "gold", "truth"),
+    "truth": ("true_grade", "true_label", "gold_grade", "gold_label", "gold", "truth"),
     "item": ("item", "item_id", "task", "task_id", "pair", "pair_id", "id"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "judge", "judge_id", "assessor",
                   "assessor_id", "rater", "rater_id", "user", "user_id"),
     "share": ("stratum_share",),
 }  # fmt: skip
-ROLES["true grade"] += ROLES["grade"]
+ROLES["true grade"] = ROLES["truth"] + ROLES["grade"]
 
 
 @dataclass(frozen=True, eq=False)

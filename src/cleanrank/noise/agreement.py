@@ -71,6 +71,17 @@ class Agreement:
     alpha: float
 
 
+@dataclass(frozen=True)
+class PairAgreement:
+    """How far two annotators agree on the items that both graded."""
+
+    first: str
+    second: str
+    items: int
+    share: float
+    kappa: float
+
+
 def judgements(
     table: Any = None,
     *,
@@ -197,16 +208,69 @@ def _squared_distance(marginal: FloatArray, distance: str) -> FloatArray:
     return squared
 
 
-def _mean_cohen(judged: Judgements, least: int = 10) -> float | None:
-    A = len(judged.annotators)
-    table = np.full((len(judged.items), A), -1, dtype=np.int64)
-    table[judged.item, judged.annotator] = judged.grade
-    kappas = []
-    for a, b in zip(*np.tril_indices(A, -1), strict=True):
-        both = (table[:, a] >= 0) & (table[:, b] >= 0)
-        if both.sum() >= least:
-            kappas.append(cohen_kappa(table[both, a], table[both, b], judged.n_grades))
-    finite = [kappa for kappa in kappas if np.isfinite(kappa)]
+def pair_agreements(table: Any, least: int = 10) -> "list[PairAgreement]":
+    """How far every two annotators agree who graded at least ``least`` items in common.
+
+    >>> table = {"item": [1, 1, 2, 2], "annotator": ["x", "y", "x", "y"], "grade": [0, 0, 1, 0]}
+    >>> pair_agreements(table, least=2)
+    [PairAgreement(first='x', second='y', items=2, share=0.5, kappa=0.0)]
+    """
+    from scipy.sparse import csr_matrix
+
+    judged = judgements(table)
+    A, C = len(judged.annotators), judged.n_grades
+    rows = judged.annotator * C + judged.grade
+    shape = A * C, len(judged.items)
+    said = csr_matrix((np.ones(len(judged)), (rows, judged.item)), shape=shape)
+    together = (said @ said.T).tocoo()
+    first, second = together.row // C, together.col // C
+    above = first < second
+    pairs, pair = np.unique((first * A + second)[above], return_inverse=True)
+    counts = np.zeros((len(pairs), C, C))
+    cells = pair, together.row[above] % C, together.col[above] % C
+    np.add.at(counts, cells, together.data[above])
+    items = counts.sum(axis=(1, 2))
+    share, kappa = _shares_and_kappas(counts)
+    return [
+        PairAgreement(str(judged.annotators[a]), str(judged.annotators[b]), int(n), float(s), float(k))
+        for (a, b), n, s, k in zip(
+            np.stack(np.divmod(pairs, max(A, 1)), axis=1), items, share, kappa, strict=True
+        )
+        if n >= least
+    ]
+
+
+def with_majority(table: Any) -> tuple[FloatArray, FloatArray]:
+    """How far every annotator agrees with the majority of the others, plain and corrected for chance.
+
+    Items on which the others tie, or which nobody else graded, do not count; NaN where none is left.
+
+    >>> table = {"item": [1, 1, 1, 2, 2, 2], "annotator": ["x", "y", "z"] * 2, "grade": [0, 0, 1, 1, 1, 1]}
+    >>> with_majority(table)[0].tolist()
+    [1.0, 1.0, 0.5]
+    """
+    judged = judgements(table)
+    A, C = max(len(judged.annotators), 1), judged.n_grades
+    others = judged.per_item[judged.item]
+    others[np.arange(len(judged)), judged.grade] -= 1
+    top = others.max(axis=1)
+    clear = (top > 0) & ((others == top[:, None]).sum(axis=1) == 1)
+    counts = np.zeros((A, C, C))
+    np.add.at(counts, (judged.annotator[clear], judged.grade[clear], others.argmax(axis=1)[clear]), 1.0)
+    return _shares_and_kappas(counts)
+
+
+def _shares_and_kappas(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Agreement and Cohen's kappa of (..., C, C) tables of counts; NaN for empty ones."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        table = counts / counts.sum(axis=(1, 2), keepdims=True)
+        share = np.trace(table, axis1=1, axis2=2)
+        chance = (table.sum(axis=2) * table.sum(axis=1)).sum(axis=1)
+        return share, np.where(chance < 1, (share - chance) / (1 - chance), np.nan)
+
+
+def _mean_cohen(judged: Judgements) -> float | None:
+    finite = [pair.kappa for pair in pair_agreements(judged) if np.isfinite(pair.kappa)]
     return float(np.mean(finite)) if finite else None
 
 

@@ -1,0 +1,95 @@
+"""``cleanrank annotators``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cleanrank.cli import screen
+
+app = typer.Typer()
+SHOWN = 30
+
+
+@app.command()
+def annotators(
+    judgements: Annotated[
+        Path,
+        typer.Argument(
+            metavar="JUDGEMENTS",
+            help="Table (.csv, .xlsx, .parquet): item (or query and document), annotator, grade; or a "
+            "column of grades per annotator.",
+            callback=screen.piped,
+        ),
+    ],
+    out: Annotated[
+        Path | None, screen.out_file("CONSENSUS", "Also write the consensus: .csv, .tsv, .xlsx or .parquet.")
+    ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the items to judge again."),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="With --again: how many items.")] = 100,
+    judge_cost: Annotated[float, typer.Option(min=0.0, help="Of one judgement.")] = 1.0,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE=NAME,...",
+            help="Headings that are not usual ones: item, query, doc, annotator, grade, truth.",
+        ),
+    ] = None,
+    annotator_columns: Annotated[
+        str | None,
+        typer.Option("--annotators", metavar="NAME,...", help="Columns of grades, one per annotator."),
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of a text table, if it is guessed wrong.")] = None,
+    level: screen.Level = 0.95,
+    seed: screen.Seed = 0,
+    html: screen.Html = None,
+    force: screen.Force = False,
+    as_json: screen.Json = False,
+) -> None:
+    """Look at several people's judgements: who is reliable, the consensus, what to judge again."""
+    from cleanrank.data.files import FRAMES, PAGES, check_outputs
+    from cleanrank.data.spreadsheet import checked_delimiter, write_frame
+    from cleanrank.noise.annotator_report import annotator_report
+    from cleanrank.report.annotator_tables import (
+        again_table,
+        agreement_table,
+        annotator_record,
+        annotator_table,
+        write_annotators_page,
+    )
+
+    check_outputs(out, again, inputs=(judgements,), force=force, suffixes=FRAMES)
+    page_force = force or (html is not None and screen.own_page(html))
+    check_outputs(html, inputs=(judgements, out, again), force=page_force, suffixes=PAGES)
+    report = annotator_report(
+        judgements,
+        level=level,
+        seed=seed,
+        columns=screen.parse_columns("--columns", columns),
+        annotators=None if annotator_columns is None else annotator_columns.split(","),
+        delimiter=None if delimiter is None else checked_delimiter(delimiter),
+    )
+    people = annotator_table(report)
+    more = len(people.rows) - SHOWN
+    shown = people if more <= 0 else annotator_table(report, rows=SHOWN)
+    prices = again_table(report, judge_cost)
+    screen.show(
+        annotator_record(report, judge_cost),
+        as_json,
+        shown,
+        *([f"{more:,} more annotators are in --json and --html"] if more > 0 else []),
+        agreement_table(report),
+        *([prices] if prices.rows else []),
+        *report.notes,
+    )
+    if out is not None:
+        write_frame(report.consensus(), out)
+        screen.note(f"wrote {out}")
+    if again is not None:
+        write_frame(report.to_judge_again(n), again)
+        screen.note(f"wrote {again}")
+    if html is not None:
+        screen.note(f"wrote {write_annotators_page(html, report, name=judgements.name, cost=judge_cost)}")
