@@ -51,7 +51,7 @@ def test_inputs_are_kept_and_headings_named(cli, judged):
     frame.to_csv(judged / "de.csv", index=False, sep=";", encoding="cp1252")
     done = cli("annotators", judged / "de.csv")
     assert done.code == 2
-    assert "--columns item=NAME" in done.err
+    assert "(--columns), by role" in done.err
     done = cli("annotators", judged / "de.csv", "--columns", "annotator=Prüfer,grade=Note", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["judgements"] == 600

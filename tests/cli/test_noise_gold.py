@@ -147,4 +147,4 @@ def test_gold_by_query_and_document(run, cli, files, truth):
     assert "has no column" not in done.err
     done = cli("find-issues", files / "noisy.csv", "--gold", files / "human.csv", "-o", files / "j.csv")
     assert done.code == 2
-    assert "--gold-columns query=NAME" in done.err
+    assert "(--gold-columns), by role" in done.err

@@ -86,7 +86,7 @@ def test_what_it_expects_comes_true():
 
 def test_doubts_that_are_no_probabilities_are_refused():
     noisy = cr.corrupt(cr.make_ranking(30, 5, docs_per_query=15, seed=0), rate=0.1, seed=1)
-    with pytest.raises(InvalidInputError, match=r"only order the rows.*--gold or --noise"):
+    with pytest.raises(InvalidInputError, match=r"only order the rows.*gold= or noise="):
         plan_rejudging(cr.find_label_issues(noisy.data, folds=2), noisy.data)
     with pytest.raises(InvalidInputError, match="probability of every grade"):
         plan_rejudging(cr.find_label_issues(noisy.data, "confident", folds=2), noisy.data)

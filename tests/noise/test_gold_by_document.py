@@ -122,6 +122,22 @@ def test_contradictions_and_data_without_documents_are_refused(data, judged):
         gold_answers(frame, bare)
 
 
+def test_frames_are_matched_by_their_own_columns():
+    """Nobody must make a RankingData: the url beside the features is the document."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    frame = frame.assign(
+        qid=np.arange(300) // 10, label=rng.integers(0, 2, 300), URL=[f"u{i}" for i in range(300)]
+    )
+    frame = frame.sample(frac=1, random_state=1)
+    human = frame.sample(80, random_state=2)[["qid", "URL", "label"]]
+    estimate = cr.estimate_noise(frame, gold=human)
+    assert estimate.n == 80
+    assert estimate.rate < 0.1
+    issues = cr.find_label_issues(frame, gold=human, folds=2)
+    assert issues.to_frame().loc[human.index, "doubt"].max() == 0
+
+
 def test_a_document_listed_twice_has_its_grade_in_both_rows():
     data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 1, 0], qid=[1, 1, 1, 2], doc_ids=["a", "a", "b", "a"])
     assert vars_of(gold_answers({("1", "a"): 1}, data)) == ([0, 1], [1, 1])

@@ -89,10 +89,10 @@ def find_label_issues(
     if gold is not None:
         if noise is not None:
             raise invalid("find_label_issues", "takes either `noise` or `gold`, not both")
-        answers = gold_answers(gold, data)
+        answers = gold_answers(gold, source.data)
         if answers is not None:
-            noise = answers.estimate(data, seed=seed)
-            options |= {"known": known_grades(data, answers)} if "known" in every else {}
+            noise = answers.estimate(source.data, seed=seed)
+            options |= {"known": known_grades(source.data, answers)} if "known" in every else {}
     if noise is not None:
         if "noise" not in every:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))

@@ -32,7 +32,7 @@ DRAWS = 200
 NEW_COME = 0.5
 TINY = 1e-12
 CLOSE = 1e-3
-REMEDY = "Say what is known of the noise (gold= or noise=; --gold or --noise) to the detector 'auto'."
+REMEDY = "Say what is known of the noise (gold= or noise=) to the detector 'auto'."
 
 
 @dataclass(frozen=True)

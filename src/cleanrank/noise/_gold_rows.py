@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cleanrank.data.sheets import TOTALS, Sheet, match_ids, whole_numbers
+from cleanrank.data.sheets import TOTALS, Sheet, frame_sheet, match_ids, whole_numbers
 from cleanrank.errors import error_text, invalid
 from cleanrank.ragged import match_rows, query_of_row
-from cleanrank.types import FloatArray, IntArray, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 UNANSWERED = {"", "?"}
 SHOWN = 10
@@ -20,7 +20,7 @@ TAKEN_AS_RANDOM = (
     "the answers are taken as a random choice among the rows of each given grade; documents chosen otherwise "
     "(the top of a system, the hard ones) tell the noise of such documents"
 )
-NO_DOCUMENTS = "Name their column (doc_id=, on the command line --doc-id), or give gold by row id."
+NO_DOCUMENTS = "Name their column (doc_id=), or give gold by row id."
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,7 @@ def read_entries(sheet: Sheet, columns: Mapping[str, str] | None = None) -> tupl
     if "true grade" not in headings or not (by_row or by_pair):
         rule = "must have the column true_grade (or grade) and row_id, or query_id and doc_id"
         at = "line 1" if sheet.unit == "line" else ""
-        remedy = (
-            "Name yours: columns={'query': ..., 'doc': ..., 'grade': ...} (--gold-columns query=NAME,...)."
-        )
+        remedy = "Name yours with the argument columns (--gold-columns), by role: query, doc, grade."
         message = error_text(sheet.name, rule, ", ".join(sheet.values) or "none", at=at, remedy=remedy)
         raise sheet.bad(message)
     empty = [""] * len(sheet)
@@ -154,10 +152,7 @@ def _rows_named(entries: Sequence[Entry], data: RankingData) -> list[int]:
 
 def _pairs_named(entries: Sequence[Entry], data: RankingData, sheet: Sheet) -> list[int]:
     """For every entry the first position in the data of its query and document, -1 where there is none."""
-    if data.doc_ids is None:
-        rule = "must have document ids to be matched with gold by query and document"
-        raise invalid("data", rule, "none", remedy=NO_DOCUMENTS)
-    docs, doc_of_row = np.unique(data.doc_ids, return_inverse=True)
+    docs, doc_of_row = np.unique(_documents(data), return_inverse=True)
     query = match_ids([entry.query for entry in entries], data.query_ids)
     doc = match_ids([entry.doc for entry in entries], docs)
     key_of_row = query_of_row(data.indptr) * len(docs) + doc_of_row
@@ -167,15 +162,27 @@ def _pairs_named(entries: Sequence[Entry], data: RankingData, sheet: Sheet) -> l
     return keys
 
 
+def _documents(data: RankingData) -> Array:
+    """The documents' ids, or else the text column that is called like one (url, docno)."""
+    if data.doc_ids is not None:
+        return data.doc_ids
+    texts = frame_sheet(data.extra or {}, "data")
+    heading = texts.heading("doc")
+    if heading is None:
+        rule = "must have document ids to be matched with gold by query and document"
+        raise invalid("data", rule, "none", remedy=NO_DOCUMENTS)
+    return np.array(texts.texts(heading))
+
+
 def _all_rows(
     answers: Mapping[int, tuple[int, int, float]], data: RankingData, by_row: bool
 ) -> tuple[IntArray, list[tuple[int, int, float]]]:
     """Positions and answers; a document that a query lists twice has its grade in both rows."""
     first = np.array(list(answers), dtype=np.int64)
     values = list(answers.values())
-    if by_row or data.doc_ids is None:
+    if by_row:
         return first, values
-    _, doc_of_row = np.unique(data.doc_ids, return_inverse=True)
+    _, doc_of_row = np.unique(_documents(data), return_inverse=True)
     key_of_row = query_of_row(data.indptr) * (doc_of_row.max(initial=0) + 1) + doc_of_row
     place = match_rows(key_of_row[first], key_of_row)
     rows = np.flatnonzero(place >= 0)
@@ -208,7 +215,7 @@ def _share(entry: Entry, wrong: list[tuple[int, str]]) -> float:
 def _nothing_matches(missing: Sequence[Entry], data: RankingData, sheet: Sheet) -> str:
     rule = "must speak of documents of the data; none of its queries and documents is there"
     gold = ", ".join(f"({e.query}, {e.doc})" for e in missing[:3])
-    docs = data.doc_ids[:3].tolist() if data.doc_ids is not None else []
+    docs = _documents(data)[:3].tolist()
     own = ", ".join(f"({q}, {d})" for q, d in zip(data.qid[:3].tolist(), docs, strict=False))
     return error_text(sheet.name, rule, gold, remedy=f"The data have {own}, ...")
 

@@ -126,7 +126,7 @@ def _rule(sheet: Sheet) -> str:
         "must have the columns item (or query_id and doc_id), annotator and grade, or one column of grades "
         "for each of two or more annotators"
     )
-    remedy = "Name yours in columns= (--columns item=NAME,annotator=NAME,grade=NAME)."
+    remedy = "Name yours with the argument columns (--columns), by role: item, annotator, grade."
     return error_text(sheet.name, rule, ", ".join(sheet.values) or "none", remedy=remedy)
 
 
