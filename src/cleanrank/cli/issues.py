@@ -239,8 +239,8 @@ def clean(
     from cleanrank.data.tables import read_data, write_data
     from cleanrank.issues.table import read_issues
 
-    audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(out, inputs=[data, issues], force=force, suffixes=DATA)
+    audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(audit, inputs=[data, issues], force=force)
     judged = read_data(data, **columns)
     cleaned = clean_data(judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, by=by)

@@ -53,7 +53,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     except BaseException as error:
         if isinstance(error, OSError) and not isinstance(error, CleanrankError):
             # A full disk, for one, does not say which file.
-            error.filename = str(target)
+            error.filename = str(target) if error.filename in (None, str(part)) else error.filename
         part.unlink(missing_ok=True)
         raise
 

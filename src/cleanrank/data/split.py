@@ -75,7 +75,8 @@ def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator
     """The fold (0..n-1) of every query, sizes differing by one at most."""
     if not is_integer(n) or not 2 <= n <= data.n_queries:
         rule = f"must be a whole number between 2 and the number of queries ({data.n_queries})"
-        raise invalid("folds", rule, repr(n))
+        remedy = f"Say folds={min(data.n_queries, 5)}." if data.n_queries > 1 else "More queries are needed."
+        raise invalid("folds", rule, repr(n), remedy=remedy)
     fold = np.empty(data.n_queries, dtype=np.int64)
     fold[_drawn_queries(data, seed)] = np.arange(data.n_queries) % n
     return fold

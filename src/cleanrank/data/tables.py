@@ -75,7 +75,7 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
     if of_tables:
         others = "CSV" if kind == "parquet" else "CSV or Parquet"
         value = f"{str(path)!r}, a {'Parquet' if kind == 'parquet' else 'LETOR'} file"
-        raise invalid(" and ".join(of_tables), f"must go with {others}", value)
+        raise invalid(" and ".join(f"{name}=" for name in of_tables), f"must go with {others}", value)
     if isinstance(path, str | os.PathLike) and kind != "letor":
         return (read_parquet if kind == "parquet" else read_csv)(path, **options)
     from cleanrank.data.letor import read_letor
