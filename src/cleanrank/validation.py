@@ -29,11 +29,11 @@ def one_of(kind: str, name: str, names: Iterable[str]) -> str:
     'exp'
     """
     choices = list(names)
-    if name in choices:
+    if isinstance(name, str) and name in choices:
         return name
     close = difflib.get_close_matches(str(name), choices, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise UnknownNameError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(choices)}.")
+    raise UnknownNameError(f"unknown {kind} {reprlib.repr(name)}.{hint} Known: {', '.join(choices)}.")
 
 
 def is_integer(value: object) -> TypeGuard[int]:

@@ -22,7 +22,7 @@ def judged():
 @pytest.fixture(scope="module")
 def log(judged):
     scores = np.random.default_rng(1).normal(size=11)
-    return simulate_clicks(judged, scores=scores, sessions=4, seed=1, options={"way": "second"})
+    return simulate_clicks(judged, scores=scores, order="data", sessions=4, seed=1, options={"way": "second"})
 
 
 def same(a, b):

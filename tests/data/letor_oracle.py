@@ -22,6 +22,7 @@ class Naive:
     qids: list
     cells: list  # one {column: float32, not 0} per row
     docs: list
+    comments: list
     width: int
 
 
@@ -46,7 +47,7 @@ def naive_read(raw, *, zero_based="auto", n_features=None):
     has_zero = any(index == 0 for _, row in rows for index in row[2])
     base = 0 if zero_based is True or (zero_based == "auto" and has_zero) else 1
     highest = n_features - 1 + base if n_features is not None else None
-    for number, (_, _, cells, _) in rows:
+    for number, (_, _, cells, _, _) in rows:
         if highest is not None and any(index > highest for index in cells):
             raise Refused(number)
     most = max((index for _, row in rows for index in row[2]), default=base - 1)
@@ -55,6 +56,7 @@ def naive_read(raw, *, zero_based="auto", n_features=None):
         qids=[row[1] for _, row in rows],
         cells=[{i - base: v for i, v in row[2].items() if v != 0} for _, row in rows],
         docs=[row[3] for _, row in rows],
+        comments=[row[4] for _, row in rows],
         width=n_features if n_features is not None else most + 1 - base,
     )
 
@@ -79,12 +81,14 @@ def _row(line, number, zero_based):
         if index > 2**31 - 2 or index in cells or (index == 0 and zero_based is False):
             raise Refused(number)
         cells[index] = _value(text, number)
-    doc = ""
+    doc = rest = ""
     if hash_:
         found = re.match(rb"[ \t]*docid[ \t]*=(.*)", comment, re.DOTALL)
         words = re.split(rb"[ \t]+", (found[1] if found else comment).lstrip(BLANKS))
         doc = _id(words[0], number)
-    return y, qid, cells, doc
+        text = (found[1] if found else comment).lstrip(BLANKS)
+        rest = text[len(words[0]) :].strip(BLANKS).decode("utf-8", "replace")
+    return y, qid, cells, doc, rest
 
 
 def _grade(text, number):

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
+import cleanrank as cr
 from cleanrank.data import files
 from cleanrank.data.letor import read_letor, write_letor
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
@@ -295,6 +296,38 @@ def test_any_data_survive_the_round_trip(tmp_path, data):
     back = read_letor(write_letor(made, tmp_path / "a.txt"), cache=False, dense=True)
     assert_same(back, made, but=("row_ids",))
     assert np.array_equal(np.signbit(back.X), np.signbit(made.X)) or np.isnan(X).any()
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_comments_are_kept_whole(tmp_path, cache):
+    lines = [
+        "2 qid:10 1:0.5 #docid = GX029-35 inc = 0.0119881192468859 prob = 0.139842",
+        "0 qid:11 1:0.25 #docid = GX000-1",
+        "1 qid:10 1:1 #docid = GX-é inc = 1\tprob = ü",
+        "1 qid:11 1:2",
+    ]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    for _ in range(2):
+        data = read_letor(tmp_path / "a.txt", cache=cache)
+        assert data.extra["comment"].tolist() == [
+            "inc = 0.0119881192468859 prob = 0.139842", "inc = 1\tprob = ü", "", "",
+        ]  # fmt: skip
+    noisy = cr.corrupt(data, "uniform:0.5", seed=1).data
+    written = write_letor(noisy, tmp_path / "b.txt").read_text().splitlines()
+    for k, (line, row) in enumerate(zip(written, data.row_ids.tolist(), strict=True)):
+        assert line == f"{noisy.y[k]}{lines[row][1:]}".replace("\t", " ")
+    part = read_letor(write_letor(data.drop([0]), tmp_path / "c.txt"), cache=False)
+    assert part.extra["comment"].tolist() == ["inc = 1 prob = ü", "", ""]
+
+
+def test_comments_of_other_tables_stay_on_their_line(tmp_path):
+    notes = np.array(["two\nlines", None, "x" * 5000, "  "], dtype=object)
+    data = from_arrays(
+        np.ones((4, 1)), [0, 1, 0, 1], group=[4], doc_ids=list("abcd"), extra={"comment": notes}
+    )
+    back = read_letor(write_letor(data, tmp_path / "a.txt"), cache=False)
+    assert back.extra["comment"].tolist() == ["two lines", "", "x" * 4096, ""]
+    assert back.y.tolist() == [0, 1, 0, 1]
 
 
 def test_our_files_are_read_by_scikit_learn_and_theirs_by_us(tmp_path):

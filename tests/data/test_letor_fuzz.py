@@ -79,6 +79,8 @@ def both(path, raw, **options):
     assert data.y.tolist() == [naive.y[row] for row in order], raw
     docs = [naive.docs[row] for row in order]
     assert (data.doc_ids.tolist() if data.doc_ids is not None else [""] * len(docs)) == docs, raw
+    comments = [naive.comments[row] for row in order]
+    assert ([""] * len(docs) if data.extra is None else data.extra["comment"].tolist()) == comments, raw
     assert data.n_features == naive.width, raw
     stored = sum(map(len, naive.cells))
     assert isinstance(data.X, np.ndarray) == (stored >= 0.3 * len(order) * naive.width), raw

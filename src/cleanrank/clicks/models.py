@@ -176,6 +176,8 @@ def make_click_model(model: str | ClickModel, options: Mapping[str, Any] | None 
     if not isinstance(model, str):
         if options:
             raise invalid("options", "go with a named model, not with a click model", dict(options))
+        if not isinstance(model, ClickModel):
+            raise invalid("model", "must be a click model or the name of one", repr(model)[:80])
         return model
     family = CLICK_MODELS[one_of("click model", model, CLICK_MODELS)]
     takes = inspect.signature(family).parameters

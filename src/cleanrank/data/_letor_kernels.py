@@ -27,6 +27,7 @@ from cleanrank.types import Array, IntArray
 MAX_INDEX = 2**31 - 2
 MAX_GRADE = 65_535
 MAX_ID = 1024
+MAX_COMMENT = 4096
 
 COUNT, DENSE, SPARSE = 0, 1, 2
 OK, BAD_LABEL, BAD_QID, BAD_FEATURE, BAD_INDEX, BAD_VALUE, REPEATED, BAD_DOC_ID = range(8)
@@ -75,7 +76,7 @@ class Tally(NamedTuple):
     unsorted: int
     named_queries: int
     doc_id_bytes: int
-    wide_doc_ids: int
+    more_comment: int
     slow: int
     error: int
     error_line: int
@@ -356,6 +357,7 @@ def parse_rows(
             rows.doc_at[row] = doc_at
             rows.doc_len[row] = doc_end - doc_at
             tally[6] = max(tally[6], doc_end - doc_at)
+            tally[7] |= not ends_line(buf, doc_end)
             tally[0] += 1
             row += 1
         i = line_end(buf, i) + 1
@@ -371,6 +373,22 @@ def gather(buf: Array, at: IntArray, lengths: Array, out: Array) -> Array:
             out[row, k] = buf[at[row] + k]
             wide[row] |= buf[at[row] + k] > 127
     return wide
+
+
+@kernel()
+def rest_of_line(buf: Array, at: IntArray) -> tuple[IntArray, IntArray]:
+    """(starts, ends) of what stands between each position and the end of its line, without blanks around."""
+    starts, ends = at.copy(), at.copy()
+    for row in range(len(at)):
+        i = at[row]
+        while is_blank(buf[i]):
+            i += 1
+        starts[row], ends[row] = i, i
+        while not ends_line(buf, i):
+            if not is_blank(buf[i]):
+                ends[row] = i + 1
+            i += 1
+    return starts, ends
 
 
 @kernel()

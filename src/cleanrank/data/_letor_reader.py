@@ -79,6 +79,7 @@ class Parsed:
     qid: Array
     names: tuple[str, ...] | None
     doc_ids: Array | None
+    comments: Array | None
 
 
 def parse_texts(
@@ -111,7 +112,8 @@ def parse_texts(
             run(parts[:-1], rows, no_cells(), strict.rules(kernels.COUNT, 0), work, None)
     doc_ids = gather_ids(parts, rows.doc_at, rows.doc_len, tally.doc_id_bytes) if tally.doc_id_bytes else None
     qid, names = named_queries(parts, rows) if tally.named_queries else (rows.qid, None)
-    return Parsed(make_features(n, layout, cells, tally), rows.y, qid, names, doc_ids)
+    comments = gather_comments(parts, rows) if tally.more_comment else None
+    return Parsed(make_features(n, layout, cells, tally), rows.y, qid, names, doc_ids, comments)
 
 
 @contextmanager
@@ -267,6 +269,18 @@ def gather_ids(parts: Sequence[Part], at: IntArray, lengths: Array, width: int) 
     return ids.astype(str) if beyond_ascii else ids
 
 
+def gather_comments(parts: Sequence[Part], rows: Rows) -> Array | None:
+    """What follows the document id in the comment of every row, as text; None if nothing does."""
+    comments = np.full(len(rows.y), "", dtype=object)
+    for text, first, last in by_text(parts):
+        after = rows.doc_at[first:last] + rows.doc_len[first:last]
+        starts, ends = kernels.rest_of_line(text.buf, after)
+        for row in np.flatnonzero(ends > starts).tolist():
+            end = min(ends[row], starts[row] + kernels.MAX_COMMENT)
+            comments[first + row] = text.raw[starts[row] : end].decode("utf-8", "replace")
+    return comments if comments.any() else None
+
+
 def named_queries(parts: Sequence[Part], rows: Rows) -> tuple[IntArray, tuple[str, ...]]:
     """Query ids as codes and their names; Python sees one id per run of equal ones."""
     codes: dict[bytes, int] = {}
@@ -288,7 +302,7 @@ def grouped(parsed: Parsed, sizes: IntArray | None) -> dict[str, Array]:
             ids = np.array(parsed.names)[ids]
     else:
         order, indptr, ids = np.arange(len(parsed.y)), indptr_of(sizes), np.arange(len(sizes))
-    X, y, doc_ids = parsed.X, parsed.y, parsed.doc_ids
+    X, y, doc_ids, comments = parsed.X, parsed.y, parsed.doc_ids, parsed.comments
     if not (order[:-1] < order[1:]).all():
         if isinstance(X, np.ndarray):
             # In place: a second copy of X would double the memory that reading needs.
@@ -296,7 +310,12 @@ def grouped(parsed: Parsed, sizes: IntArray | None) -> dict[str, Array]:
         else:
             X = X[order]
         y, doc_ids = y[order], None if doc_ids is None else doc_ids[order]
+        comments = None if comments is None else comments[order]
     columns: dict[str, Any] = {"X": X, "y": y, "doc_ids": doc_ids}
+    if comments is not None:
+        texts = [comment.encode() for comment in comments]
+        columns["comment_bytes"] = np.frombuffer(b"".join(texts), np.uint8)
+        columns["comment_ends"] = np.cumsum([len(text) for text in texts])
     return {**columns, "indptr": indptr, "query_ids": ids, "row_ids": order}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data._letor_floats import put_digits, put_float
-from cleanrank.data._letor_kernels import MAX_GRADE, MAX_ID
+from cleanrank.data._letor_kernels import MAX_COMMENT, MAX_GRADE, MAX_ID
 from cleanrank.data._letor_reader import thread_map
 from cleanrank.errors import invalid
 from cleanrank.jit import kernel
@@ -62,10 +62,10 @@ def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
     docs = np.zeros((data.n_docs, 1), np.uint8)
     if data.doc_ids is not None:
         docs = _id_bytes(data.doc_ids, "document ids", "")
+    comments = (data.extra or {}).get("comment")
     query = query_of_row(data.indptr)
     words = np.zeros((2, 16), np.uint8)
     words[0, : len(QID)], words[1, : len(DOC)] = list(QID), list(DOC)
-    row_bytes = qids.shape[1] + docs.shape[1] + 64
 
     def block(rows: slice) -> memoryview:
         indptr, indices, values = _cells(data, rows)
@@ -73,14 +73,31 @@ def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
         if infinite.any():
             row = rows.start + int(np.searchsorted(indptr, np.argmax(infinite), side="right")) - 1
             raise invalid("X", "must be finite or nan to be written", "inf", at=data.place(row))
+        ends = docs[rows] if comments is None else _with_comments(docs[rows], comments[rows])
+        row_bytes = qids.shape[1] + ends.shape[1] + 64
         out = np.empty(len(values) * VALUE_BYTES + (len(indptr) - 1) * row_bytes, np.uint8)
-        size = put_rows(out, data.y[rows], query[rows], qids, docs[rows], words, indptr, indices, values)
+        size = put_rows(out, data.y[rows], query[rows], qids, ends, words, indptr, indices, values)
         return out[:size].data
 
     step = max(1, BLOCK_VALUES // max(1, data.n_features if isinstance(data.X, np.ndarray) else 64))
     slices = [slice(k, min(k + step, data.n_docs)) for k in range(0, data.n_docs, step)]
     with thread_map(n_jobs) as work:
         yield from work(block, slices)
+
+
+def _with_comments(docs: Array, comments: Array) -> Array:
+    """Ids as bytes, and after each a blank and its comment, without control characters."""
+    plain = (UNFIT.sub(" ", "" if text is None else str(text)).strip() for text in comments.tolist())
+    texts = [text.encode("utf-8", "replace")[:MAX_COMMENT] for text in plain]
+    width = docs.shape[1]
+    out = np.zeros((len(docs), width + 1 + max(map(len, texts), default=0)), np.uint8)
+    out[:, :width] = docs
+    lengths = (docs != 0).sum(axis=1)
+    for row, text in enumerate(texts):
+        if text and lengths[row]:
+            line = b" " + text
+            out[row, lengths[row] : lengths[row] + len(line)] = np.frombuffer(line, np.uint8)
+    return out
 
 
 def check_writable(data: RankingData) -> None:

@@ -31,7 +31,7 @@ import numpy as np
 
 from cleanrank.types import Array
 
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 DESCRIPTION = "entry.json"
 BLOCK_WORDS = 1 << 17
 CLOCK_TICK_NS = 20_000_000

@@ -17,7 +17,7 @@ The grammar, on bytes; ``blank`` is a space or a tab:
 - Lines without a row (blank, or only a comment) are skipped.
 - Feature indices count from 0 if a 0 occurs anywhere in the files, else from 1; ``zero_based`` forces it.
 - The document id is what follows ``docid =``, else the first word of the comment; rows without one get "".
-  Other words of the comment are not kept.
+  The rest of the comments (4,096 bytes each) is carried along as the column "comment" of ``extra``.
 - Query ids are int64 if every id is a whole number in its usual spelling, else all are str, so that "07" and
   "7" stay two queries. Rows with the same id belong to one query, wherever they stand and in whichever of
   several files; queries come in the order in which they first appear, rows keep their order within a query,
@@ -47,6 +47,7 @@ from cleanrank.types import Array, Progress, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_path
 
 AnyPath: TypeAlias = str | os.PathLike[str]
+COMMENT = "comment"
 SIDES = ("query", "weight", "position")
 NO_ROWS = re.compile(rb"(?:[ \t]*(?:#[^\n]*|\r)?\n)*")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -116,7 +117,18 @@ def read_letor(
             cached.store(entry, columns)
     elif progress is not None:
         progress(1, 1)
-    return RankingData(**columns, feature_names=None if feature_names is None else tuple(feature_names))
+    comments = _comments(columns.pop("comment_bytes", None), columns.pop("comment_ends", None))
+    names = None if feature_names is None else tuple(feature_names)
+    return RankingData(**columns, feature_names=names, extra=comments)
+
+
+def _comments(raw: Array | None, ends: Array | None) -> dict[str, Array] | None:
+    """The rest of the comments, from their bytes one after the other, which is how they are cached."""
+    if raw is None or ends is None:
+        return None
+    text = raw.tobytes()
+    cuts = itertools.pairwise([0, *ends.tolist()])
+    return {COMMENT: np.array([text[start:end].decode() for start, end in cuts], dtype=object)}
 
 
 def _parse(
@@ -222,8 +234,10 @@ def write_letor(data: RankingData, path: AnyPath, *, n_jobs: int | None = None) 
     Rows are written in the order of ``data`` (query by query), not of ``row_ids``; feature indices count
     from 1; every value of a dense X is written, of a sparse one the stored values. Numbers have the fewest
     digits that read back the same. A name that ends in .gz, .bz2, .xz or .zst compresses. Weights and
-    positions go to ``PATH.weight`` and ``PATH.position``. The format has no feature names; gains, infinite
-    values and ids with blanks raise an error. Query ids that are strings of digits read back as numbers.
+    positions go to ``PATH.weight`` and ``PATH.position``. The column "comment" of ``extra`` follows the
+    document id; other extra columns, feature names and categories have no place in the format. Gains,
+    infinite values and ids with blanks raise an error. Query ids that are strings of digits read back as
+    numbers.
 
     Returns:
         The path of the file.
