@@ -10,6 +10,7 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
+from cleanrank.issues.find import DETECTORS, options_of
 from cleanrank.rankers._lightgbm import decode_name, encode_name
 from cleanrank.rankers.columns import Columns, with_categories
 
@@ -19,6 +20,7 @@ KINDS = {
     "polars": pl.from_pandas,
     "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
 }
+NOISE = np.eye(3) * 0.85 + 0.05
 SMALL = {"n_estimators": 5, "min_child_samples": 5, "num_leaves": 7}
 
 
@@ -41,7 +43,7 @@ def judged():
     return frame, y, np.repeat(np.arange(12), 20)
 
 
-@pytest.mark.parametrize("make", rankers())
+@pytest.mark.parametrize("make", list(rankers()))
 def test_columns_are_found_by_name_in_fit_predict_and_score(make, judged, tmp_path):
     frame, y, qid = judged
     backwards = frame[frame.columns[::-1]].assign(more=1.0, text="x")
@@ -141,6 +143,36 @@ def test_categories_are_split_as_such_and_plain_lightgbm_agrees(kind, tmp_path):
     places, sizes = plain.pandas_categorical
     assert sorted(places) == ["at", "be", "ch", "de", "es", "fr"]
     assert sorted(sizes) == (["10", "20", "30"] if kind == "polars" else [10, 20, 30])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cr.BoostedRanker(objective="sigmoid", **SMALL),
+        lambda: cr.BoostedRanker(implementation="builtin", **SMALL),
+        lambda: cr.SOURRanker(variant="fly", patience=1, **SMALL),
+        lambda: cr.SOURRanker(variant="curr", ends=[2], **SMALL),
+        lambda: cr.RobustRanker(noise=NOISE, folds=2, grid={}, n_estimators=3),
+    ],
+)
+def test_every_ranker_of_trees_takes_categories(make, tmp_path):
+    frame, y, qid = countries(0)
+    ranker = make().fit(frame, y, qid=qid, eval_set=(frame.iloc[:, ::-1], y), eval_qid=qid)
+    ranker.save(tmp_path / "model.txt")
+    assert "num_cat=0" not in (tmp_path / "model.txt").read_text().split("Tree=1")[0]
+    plain = lightgbm.Booster(model_file=str(tmp_path / "model.txt"))
+    np.testing.assert_array_equal(plain.predict(frame), ranker.predict(frame))
+
+
+@pytest.mark.parametrize("method", sorted(DETECTORS))
+def test_every_detector_takes_categories(method):
+    frame, y, qid = countries(0, 400)
+    data = cr.from_frame(frame.assign(label=y, qid=qid))
+    needs = options_of(method)
+    if "clicks" in needs:
+        pytest.skip("needs clicks")
+    options = {name: value for name, value in {"end": 3, "folds": 2, "noise": NOISE}.items() if name in needs}
+    assert len(cr.find_label_issues(data, method, **options)) == data.n_docs
 
 
 def test_codes_of_unseen_values_are_missing():

@@ -273,7 +273,7 @@ class FilteringObjective(LambdaRankObjective):
         super().__init__(data, **{**options, "observer": detector})
         # Gradients need grades and queries; weights are applied once, by this objective.
         bare = np.zeros((data.n_docs, 0), dtype=np.float32)
-        self.rows = replace(data, X=bare, weights=None, feature_names=None)
+        self.rows = replace(data, X=bare, weights=None, feature_names=None, categories=None)
         self.detector, self.patience, self.every, self.options = detector, patience, every, options
         self.left_out: BoolArray = np.zeros(data.n_docs, dtype=np.bool_)
         self.inner: LambdaRankObjective | None = None
