@@ -4,7 +4,7 @@
 
 Every cell (data x noise x method) is kept in the cache folder: a run may be stopped and taken up again.
 The real sets need CLEANRANK_DATA; without it the synthetic sets are run alone. The result goes to
-benchmarks/results/estimation.json and, as tables, between the markers of docs/estimating-noise.md.
+benchmarks/results/estimation.json and, as tables, between the markers of docs/results/estimation.md.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from cleanrank.rankers.grade_model import fit_grades
 from cleanrank.types import RankingData
 
 VERSION = 1
-PAGE = Path(__file__).parents[1] / "docs" / "estimating-noise.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "estimation.md"
 BEGIN, END = "<!-- estimation: begin -->", "<!-- estimation: end -->"
 ITEMS = 200
 FOREST: dict[str, Any] = {
@@ -251,14 +251,14 @@ def run_all(folder: Path, seeds: int, jobs: int, only: str) -> list[dict[str, An
 
 def tables(found: list[dict[str, Any]]) -> str:
     """A summary over noises, then every cell."""
-    lines = ["### Means over all noises", "", *_header(summary=True)]
+    lines = ["## Means over all noises", "", *_header(summary=True)]
     for data in DATA:
         for method in METHODS:
             rows = [cell for cell in found if cell["data"] == data and cell["method"] == method]
             if rows:
                 lines.append(_row([data, method], rows))
     for kind in ("gold", "repeated", "data alone"):
-        lines += ["", f"### Every noise: {kind}", "", *_header(summary=False)]
+        lines += ["", f"## Every noise: {kind}", "", *_header(summary=False)]
         lines += [
             _row([cell["data"], cell["method"].removeprefix(f"{kind}, "), cell["noise"]], [cell])
             for cell in found

@@ -149,7 +149,7 @@ def from_data(
     notes = ["read off the data alone: hard documents count as noise, so the rate is more likely too high"]
     if family is not None:
         # Missed relevant documents and errors that fall off with distance can pass every check (the table of
-        # docs/estimating-noise.md), so the caller must vouch for an assumed family.
+        # docs/results/estimation.md), so the caller must vouch for an assumed family.
         notes.append(
             "errors were assumed to go to any other grade alike, which the data cannot prove: not trusted"
         )
