@@ -1,4 +1,4 @@
-"""An extension of griffe: the doctests of docstrings, which Markdown would take as quotations, become code."""
+"""An extension of griffe: doctests, which Markdown would take as quotations, become code."""
 
 import re
 from typing import Any
