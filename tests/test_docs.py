@@ -40,10 +40,12 @@ def run_lines(block, monkeypatch):
         words = shlex.split(line, comments=True) if "<<" not in line else []
         if words[:1] == ["cleanrank"] and not re.search(r"[|<>$;&`*]", line):
             monkeypatch.setattr("sys.argv", words)
+            code = None
             try:
                 main()
             except SystemExit as stop:
-                assert not stop.code, line
+                code = stop.code
+            assert not code, line
         elif line.strip():
             done = subprocess.run(
                 ["bash", "-euo", "pipefail", "-c", line],
