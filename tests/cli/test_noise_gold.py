@@ -75,6 +75,19 @@ def test_json_is_the_estimate_without_its_draws(run, files, truth):
     assert "draws" not in record
 
 
+def test_the_page_holds_rates_and_matrix(run, files, truth):
+    sheet, data, page = files / "sheet.csv", files / "noisy.txt", files / "noise.html"
+    run("sample", data, "-o", sheet, "--n", 60)
+    answer(sheet, truth)
+    done = run("read", sheet, data, "--html", page)
+    assert done.exit_code == 0, done.output
+    text = page.read_text()
+    for part in ("of pairs are wrong", "given 2", "Too few", "noisy.txt"):
+        assert part in text
+    page.write_text("mine")
+    assert "must not exist yet" in str(run("read", sheet, data, "--html", page).exception)
+
+
 def test_few_answers_are_called_too_few(run, files, truth):
     sheet, data = files / "sheet.csv", files / "noisy.txt"
     run("sample", data, "-o", sheet, "--n", 30)

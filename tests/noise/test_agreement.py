@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from cleanrank.errors import InvalidInputError, UnknownNameError
+from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.noise.agreement import (
     agreement,
     cohen_kappa,
@@ -79,7 +79,7 @@ def test_wrong_tables_are_refused():
         judgements(item=[1, 1], grade=[0, 1.5])
     with pytest.raises(InvalidInputError, match="n_grades"):
         judgements(item=[1, 1], grade=[0, 3], n_grades=3)
-    with pytest.raises(UnknownNameError, match="item"):
+    with pytest.raises(BadFileError, match="must have the columns item"):
         judgements(pd.DataFrame({"itm": [1], "grade": [0]}))
     with pytest.raises(InvalidInputError, match="an item and an annotator per grade"):
         judgements(item=[1], grade=[0, 1])

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.noise.agreement import agreement, cohen_kappa, pair_agreements, with_majority
 from cleanrank.noise.annotator_report import annotator_report
+from cleanrank.noise.annotators import annotator_noise, from_repeated
 from cleanrank.noise.judgement_table import read_judgements
 
 
@@ -180,3 +182,18 @@ def test_web_search_workers(data_root):
     assert report.judged.lowest == 1
     assert checked["consensus"] > checked["majority"] + 0.03
     assert checked["expected"] > checked["consensus"]
+
+
+def test_every_function_of_judgements_takes_such_tables(tmp_path, long, wide):
+    """Also ``from_repeated("x.csv")``; grades keep their numbers, since the matrix goes with data."""
+    long.to_csv(tmp_path / "x.csv", index=False)
+    usual = long.assign(
+        item=long["query"].astype(str) + long["doc"], annotator=long["worker"], grade=long["label"]
+    )
+    expected = from_repeated(usual, draws=50).matrix
+    assert from_repeated(str(tmp_path / "x.csv"), draws=50).matrix == pytest.approx(expected, abs=0.02)
+    assert cr.estimate_noise(judgements=wide, draws=50).matrix == pytest.approx(expected, abs=0.02)
+    assert from_repeated(long.assign(label=long["label"] + 1), draws=50).n_grades == 4
+    assert annotator_noise(long, draws=50).keys() == set("ABCDEF")
+    with pytest.raises(CleanrankError, match="must be a table"):
+        from_repeated(7)

@@ -237,17 +237,21 @@ def read(
     ] = False,
     gold_columns: screen.GoldColumns = None,
     seed: screen.Seed = 0,
+    html: screen.Html = None,
     force: screen.Force = False,
     as_json: screen.Json = False,
     *,
     columns: screen.Columns,
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
-    from cleanrank.data.files import check_outputs
+    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.noise.gold_sheet import read_sheet
+    from cleanrank.report.estimate_tables import enough_words, estimate_tables, write_estimate_page
 
     check_outputs(out, inputs=[sheet, data], force=force, suffixes=(".json",))
+    page_force = force or (html is not None and screen.own_page(html))
+    check_outputs(html, inputs=[sheet, data], force=page_force, suffixes=PAGES)
     judged = read_data(data, **columns)
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=headings)
@@ -261,34 +265,8 @@ def read(
         estimate.save(out)
         screen.note(f"wrote {out}")
     record = {key: value for key, value in estimate.to_json().items() if key != "draws"}
-    screen.show(record, as_json, *_estimate_tables(estimate))
+    screen.show(record, as_json, *estimate_tables(estimate))
     if not as_json:
-        shortfall = str(estimate.too_few(width))
-        typer.echo(f"{shortfall[0].upper()}{shortfall[1:]}.")
-
-
-def _estimate_tables(estimate: Any) -> tuple[Table, Table]:
-    """The matrix, and what follows from it."""
-    low, high = estimate.interval
-    grades = range(estimate.n_grades)
-    matrix = [
-        (f"true {l}", *(f"{estimate.matrix[l, m]:.2f} [{low[l, m]:.2f}, {high[l, m]:.2f}]" for m in grades))
-        for l in grades
-    ]
-    pairs, (fewest, most) = estimate.pnoise, estimate.pnoise_interval
-    rows = [
-        ("true grades", ", ".join(f"{g}: {share:.1%}" for g, share in enumerate(estimate.proportions))),
-        ("wrong grades", _span(estimate.rate, *estimate.rate_interval)),
-        ("wrong pairs (pNoise)", _span(pairs, fewest, most)),
-        ("AUC signal left", _span(1 - 2 * pairs, 1 - 2 * most, 1 - 2 * fewest)),
-    ]
-    head = ("", f"{estimate.n:,} answers, {estimate.level:.0%} intervals")
-    notes = [f"note: {reason}" for reason in estimate.reasons]
-    return (
-        Table(("P(given | true)", *(f"given {m}" for m in grades)), matrix),
-        Table(head, rows, headed=2, notes=notes),
-    )
-
-
-def _span(value: float, low: float, high: float) -> str:
-    return f"{value:.1%} [{low:.1%}, {high:.1%}]"
+        typer.echo(enough_words(estimate, width))
+    if html is not None:
+        screen.note(f"wrote {write_estimate_page(html, estimate, name=data.name, width=width)}")

@@ -154,9 +154,10 @@ def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None) -> 
 
 def frame_sheet(frame: Any, name: str = "the frame") -> Sheet:
     """The cells of a pandas, polars or pyarrow table, or of a mapping of columns."""
-    names = list(
-        frame.keys() if isinstance(frame, Mapping) else getattr(frame, "column_names", frame.columns)
-    )
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    names = list(frame) if isinstance(frame, Mapping) else names
+    if names is None:
+        raise invalid(name, "must be a table: a frame, a mapping of columns or a file", type(frame).__name__)
     columns = {str(each): _plain_column(frame[each]) for each in names}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:

@@ -49,9 +49,10 @@ def estimate_noise(
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
         group: instead of ``qid``, documents per query.
-        gold: rows whose true grade is known: (row ids, grades), the answers of a gold sheet, a mapping from
-            row id to grade, or a grade per row with -1 where it is not known. The best source: about 100 rows
-            drawn by ``sample_gold``.
+        gold: rows whose true grade is known, the best source: about 100 rows drawn by ``sample_gold``, or
+            true grades from elsewhere. A file (a filled-in sheet, a table, TREC qrels), a frame, Series or
+            mapping by row id or by query and document, (row ids, grades), or a grade per row with -1 where it
+            is not known; see ``gold_answers``.
         judgements: several judgements of the same items, by equally good judges: a frame or mapping with the
             columns item, grade and, if known, annotator.
         fit_predict: with the data alone, (train, rows) -> (N, C) probabilities of the given grades, in place
@@ -86,7 +87,7 @@ def estimate_noise(
         raise invalid("data", f"must be given for an estimate from {source}")
     data = as_data(data, y, label=label, qid=qid, group=group)
     if gold is not None:
-        answers = gold_answers(gold, data)
+        answers = gold_answers(gold, data, n_grades=options.get("n_grades"))
         if answers is None:
             raise invalid("gold", "must hold at least one row of known grade", "none")
         return answers.estimate(data, seed=seed, **options)

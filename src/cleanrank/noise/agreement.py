@@ -6,6 +6,7 @@ chance: 1 is perfect, 0 is what blind guessing with the same habits gives.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,23 @@ def judgements(
     grade: npt.ArrayLike | None = None,
     n_grades: int | None = None,
 ) -> Judgements:
-    """Checks a table of judgements: a frame or mapping with item, annotator and grade, or the columns.
+    """Checks a table of judgements: one with item, annotator and grade, or the columns themselves.
+
+    ``table`` may be a frame, a mapping or a file; other headings are guessed as ``read_judgements`` does.
 
     >>> judgements(item=["a", "a", "b"], annotator=["x", "y", "x"], grade=[1, 2, 0])
     Judgements(3 of 2 items by 2 annotators, 3 grades)
     """
     if isinstance(table, Judgements):
         return table
+    names: list[Any] = []
+    if table is not None and not isinstance(table, str | PathLike):
+        names = list(table.keys() if isinstance(table, Mapping) else getattr(table, "columns", ()))
+    if table is not None and not {"item", "grade"} <= set(names):
+        from cleanrank.noise.judgement_table import read_judgements
+
+        return read_judgements(table, lowest=0).judgements
     if table is not None:
-        names = list(table.keys() if isinstance(table, Mapping) else table.columns)
         item, grade = (table[one_of("column", name, names)] for name in ("item", "grade"))
         annotator = table["annotator"] if "annotator" in names else None
     grades = np.asarray(grade)

@@ -44,6 +44,7 @@ def read_judgements(
     columns: Mapping[str, str] | None = None,
     annotators: Sequence[str] | None = None,
     delimiter: str | None = None,
+    lowest: int | None = None,
 ) -> JudgedItems:
     """Reads who gave which grade to what.
 
@@ -54,6 +55,7 @@ def read_judgements(
             grades of some items) -> heading.
         annotators: the columns of a wide table that hold grades; all columns of whole numbers if not given.
         delimiter: of a text file, if it cannot be guessed.
+        lowest: the lowest grade of the scale; the lowest that was given when not given.
 
     Returns:
         The judgements. Blank and negative grades are no judgements; of two of the same item by the same
@@ -70,22 +72,26 @@ def read_judgements(
     sheet = read_sheet_file(table, delimiter) if is_file else frame_sheet(table, "judgements")
     headings = sheet.headings(ROLES, columns)
     if "annotator" in headings and annotators is None:
-        return _from_long(sheet, headings)
-    return _from_wide(sheet, headings, annotators)
+        return _from_long(sheet, headings, lowest)
+    return _from_wide(sheet, headings, annotators, lowest)
 
 
-def _from_long(sheet: Sheet, headings: Mapping[str, str]) -> JudgedItems:
+def _from_long(sheet: Sheet, headings: Mapping[str, str], lowest: int | None) -> JudgedItems:
     keys = _keys(sheet, headings)
     if "grade" not in headings or not keys:
         raise sheet.bad(_rule(sheet))
     who = np.array(sheet.texts(headings["annotator"]))
     grades, notes = _grades(sheet, sheet.texts(headings["grade"]), sheet.lines)
     kept = np.flatnonzero((grades >= 0) & (who != ""))
-    return _judged(keys, kept, who[kept], grades[kept], _truth(sheet, headings), notes)
+    return _judged(keys, kept, who[kept], grades[kept], _truth(sheet, headings), notes, lowest)
 
 
-def _from_wide(sheet: Sheet, headings: Mapping[str, str], annotators: Sequence[str] | None) -> JudgedItems:
+def _from_wide(
+    sheet: Sheet, headings: Mapping[str, str], annotators: Sequence[str] | None, lowest: int | None
+) -> JudgedItems:
     keys = _keys(sheet, headings)
+    if annotators is None and "grade" in headings:
+        raise sheet.bad(_rule(sheet))  # a long table that lacks a column
     if annotators is None:
         own = {headings[role] for role in ("item", "query", "doc", "truth") if role in headings}
         names = [name for name in sheet.values if name not in own and _holds_grades(sheet.texts(name))]
@@ -105,7 +111,7 @@ def _from_wide(sheet: Sheet, headings: Mapping[str, str], annotators: Sequence[s
         rows.append(kept)
         notes += [f"{name}: {note}" for note in more]
     item, who, said = (np.concatenate(each) for each in (rows, people, parts))
-    return _judged(keys, item, who, said, _truth(sheet, headings), notes)
+    return _judged(keys, item, who, said, _truth(sheet, headings), notes, lowest)
 
 
 def _truth(sheet: Sheet, headings: Mapping[str, str]) -> Array | None:
@@ -153,7 +159,13 @@ def _grades(sheet: Sheet, texts: Sequence[str], lines: Sequence[int]) -> tuple[A
 
 
 def _judged(
-    keys: Mapping[str, Array], rows: Array, who: Array, grades: Array, truth: Array | None, notes: list[str]
+    keys: Mapping[str, Array],
+    rows: Array,
+    who: Array,
+    grades: Array,
+    truth: Array | None,
+    notes: list[str],
+    lowest: int | None,
 ) -> JudgedItems:
     if not len(rows):
         raise invalid("judgements", "must hold at least one grade", "none")
@@ -172,7 +184,7 @@ def _judged(
         repeated = len(rows) - len(once)
         notes = [*notes, f"{repeated:,} further judgements of an item by the same person were left out"]
     once = np.sort(once)
-    lowest = int(grades.min())
+    lowest = int(grades.min()) if lowest is None else lowest
     named = {name: column[rows][first[order]] for name, column in keys.items()}
     table = judgements(item=item[once], annotator=who[once], grade=grades[once] - lowest)
     known = None if truth is None else truth[rows][first[order]]
