@@ -31,7 +31,7 @@ def of_fold(name, fold, norm):
         )
         model = settings.train(splits.train, splits.validation)
         values[objective] = np.asarray(
-            cr.evaluate(model.predict(splits.test.X), splits.test, MEASURE)[MEASURE]
+            cr.evaluate(model.predict(splits.test.X), splits.test, MEASURE, order="data")[MEASURE]
         )
         trees[objective] = model.best_iteration
     return values, trees

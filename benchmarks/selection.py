@@ -53,7 +53,7 @@ def one(name, fold, profile_name, rate, seed, draws):
     on_validation, on_test = candidates(train, splits.validation, splits.test, seed)
     measures = as_measures(CRITERIA)
     truth = means_of(as_measures(TARGET), on_validation, splits.validation.y, splits.validation)[0]
-    test = np.array([evaluate(s, splits.test, TARGET).means[TARGET] for s in on_test])
+    test = np.array([evaluate(s, splits.test, TARGET, order="data").means[TARGET] for s in on_test])
     right, regret, own = (np.zeros(len(CRITERIA) + 1) for _ in range(3))
     systems = {str(i): s for i, s in enumerate(on_validation)}
     for _ in range(draws):

@@ -71,6 +71,17 @@ def test_scores_in_the_order_of_the_users_own_rows(shuffled, kind):
     assert cr.evaluate(scores, data, order="data").means["ndcg@10"] < 0.8 < expected.expected
 
 
+def test_a_ranker_is_as_good_as_its_own_score_says(shuffled):
+    columns, _ = shuffled
+    frame = pd.DataFrame(columns)
+    features = [f"f{j}" for j in range(4)]
+    ranker = cr.BoostedRanker(n_estimators=10, num_leaves=4)
+    ranker.fit(frame[features], frame["grade"], qid=frame["query"])
+    own = ranker.score(frame[features], frame["grade"], qid=frame["query"])
+    evaluation = cr.evaluate(ranker.predict(frame[features]), frame, "ndcg@10", label="grade", qid="query")
+    assert evaluation.means["ndcg@10"] == pytest.approx(own, abs=1e-12)
+
+
 def test_every_function_of_scores_refuses_an_order_that_it_cannot_know(shuffled):
     columns, scores = shuffled
     data = cr.from_frame(pd.DataFrame(columns), label="grade", qid="query")
