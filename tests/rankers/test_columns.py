@@ -185,9 +185,39 @@ def test_codes_of_unseen_values_are_missing():
     with pytest.raises(CleanrankError, match=r"column 'country' of X must hold text, as in training; got 3"):
         ranker.predict(frame.assign(country=3))
     with pytest.raises(
-        CleanrankError, match=r"column 'bm25' of X must hold numbers, as in training; got cat"
+        CleanrankError, match=r"column 'bm25' of X must hold numbers, as in training; got the cat"
     ):
         ranker.predict(frame.assign(bm25=pd.Categorical(["a"] * len(frame))))
+
+
+def test_whole_numbers_as_categories_of_a_frame_are_told_from_codes(tmp_path):
+    """A frame with fewer categories has other codes; the model's file must say what its own stand for."""
+    rng = np.random.default_rng(3)
+    kind = rng.integers(0, 4, 400)
+    y, qid = np.isin(kind, [0, 2]).astype(int), np.repeat(np.arange(20), 20)
+    frame = pd.DataFrame({"x": rng.normal(size=400), "kind": kind})
+    few = frame.assign(kind=pd.Categorical(np.where(kind == 1, 3, kind)))
+    wanted = []
+    for each, settings in (
+        (frame.assign(kind=pd.Categorical(kind)), {}),
+        (frame, {"categorical_feature": ["kind"]}),
+    ):
+        ranker = cr.BoostedRanker(**SMALL).fit(each, y, qid=qid, **settings)
+        ranker.save(tmp_path / "model.txt")
+        loaded, plain = (
+            cr.load_ranker(tmp_path / "model.txt"),
+            lightgbm.Booster(model_file=tmp_path / "model.txt"),
+        )
+        wanted.append(ranker.predict(each))
+        np.testing.assert_array_equal(plain.predict(each), wanted[-1])
+        for model in (ranker, loaded):
+            np.testing.assert_array_equal(model.predict(each), wanted[-1])
+            np.testing.assert_array_equal(model.predict(frame), wanted[-1])
+            numbers = few.assign(kind=few["kind"].astype(int))
+            np.testing.assert_array_equal(model.predict(few), model.predict(numbers))
+        if not settings:
+            np.testing.assert_array_equal(plain.predict(few), ranker.predict(few))
+    np.testing.assert_array_equal(*wanted)
 
 
 @pytest.mark.parametrize(

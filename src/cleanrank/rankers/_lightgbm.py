@@ -22,7 +22,7 @@ from cleanrank.errors import BadFileError, InvalidInputError, error_text, invali
 from cleanrank.jit import kernel
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
-from cleanrank.rankers.columns import Columns
+from cleanrank.rankers.columns import Columns, own_codes
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -148,9 +148,9 @@ def dataset(
         categorical_feature=[names.index(name) for name in names if name in columns.categories] or "auto",
         free_raw_data=True,
     )
-    # Values that are their own codes need no list; LightGBM keeps that of the others in its text.
+    # Numbers that are their own codes need no list; LightGBM keeps that of the others in its text.
     values = [list(columns.categories[name]) for name in names if name in columns.categories]
-    if any(each != list(range(len(each))) for each in values):
+    if not all(own_codes(each) for each in values):
         rows.pandas_categorical = values
     return rows
 

@@ -100,11 +100,11 @@ class Columns:
             values, known = categories.get(name), self.categories.get(name)
             if values == known:
                 continue
-            if known is None:
-                rule, remedy = "must hold numbers, as in training", "Convert it first."
-                raise invalid(f"column {name!r} of {subject}", rule, "categories", remedy=remedy)
             X = np.array(X.toarray() if hasattr(X, "tocsr") else X)
             codes = X[:, j]
+            if known is None:
+                X[:, j] = _decoded(codes, values or (), f"column {name!r} of {subject}")
+                continue
             if values is None:
                 values = tuple(np.unique(codes[~np.isnan(codes)]).tolist())
                 codes = np.searchsorted(np.array(values), codes)
@@ -163,12 +163,12 @@ def frame_features(X: Any, known: Columns | None = None, subject: str = "X") -> 
 def with_categories(data: RankingData, categorical_feature: Any) -> RankingData:
     """The rows with further features, by name or place, marked as categories; LightGBM's argument.
 
-    Their values, whole numbers >= 0, are their own codes.
+    Their values, whole numbers >= 0, are their own codes; ``categories`` lists them as floats.
 
     >>> from cleanrank.ragged import from_arrays
     >>> data = from_arrays([[0.5, 2.0], [0.7, 0.0]], [0, 1], qid=[1, 1], feature_names=("a", "b"))
     >>> dict(with_categories(data, ["b"]).categories)
-    {'b': (0, 1, 2)}
+    {'b': (0.0, 1.0, 2.0)}
     """
     if categorical_feature is None or (
         isinstance(categorical_feature, str) and categorical_feature in ("auto", "")
@@ -192,7 +192,7 @@ def with_categories(data: RankingData, categorical_feature: Any) -> RankingData:
                 remedy = "Number its values 0, 1, 2, ..., or make it a category column of a data frame."
                 subject = f"categorical feature {feature!r}"
                 raise invalid(subject, rule, values[row], at=data.place(row), remedy=remedy)
-            categories[name] = tuple(range(int(np.nanmax(values, initial=0)) + 1))
+            categories[name] = tuple(map(float, range(int(np.nanmax(values, initial=0)) + 1)))
     return replace(data, feature_names=names, categories=categories or None)
 
 
@@ -212,6 +212,20 @@ def _numbers(X: Any, subject: str) -> npt.NDArray[Any]:
         return rows if rows.dtype.kind in "iufb" else rows.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise invalid(subject, "must hold numbers in rows of one length", str(error)) from error
+
+
+def own_codes(values: Sequence[Any]) -> bool:
+    """Whether categories are numbers that ``with_categories`` took as their own codes."""
+    return all(isinstance(value, float) and value == code for code, value in enumerate(values))
+
+
+def _decoded(codes: npt.NDArray[Any], values: tuple[Any, ...], subject: str) -> FloatArray:
+    """The numbers that codes of categories stand for, for a model that was trained on numbers."""
+    if any(isinstance(value, str) for value in values):
+        rule, remedy = "must hold numbers, as in training", "Convert it first."
+        raise invalid(subject, rule, f"the category {values[0]!r}", remedy=remedy)
+    numbers = np.array([*values, np.nan], dtype=np.float64)
+    return numbers[np.where(np.isnan(codes), len(values), codes).astype(np.int64)]
 
 
 def _text_codes(values: npt.NDArray[Any]) -> tuple[tuple[Any, ...], FloatArray]:
