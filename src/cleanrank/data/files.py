@@ -51,7 +51,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield part
         part.replace(target)
     except BaseException as error:
-        if isinstance(error, OSError) and not isinstance(error, CleanrankError):
+        if isinstance(error, OSError) and error.errno and not isinstance(error, CleanrankError):
             # A full disk, for one, does not say which file.
             error.filename = str(target) if error.filename in (None, str(part)) else error.filename
         part.unlink(missing_ok=True)

@@ -84,7 +84,8 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
     if path.suffix == ".npy":
         try:
             scores = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        # NumPy parses the header as Python and lets through what that raises.
+        except Exception as error:
             raise BadFileError(f"{subject} must hold a plain array of numbers: {error}.", str(path)) from None
         if not isinstance(scores, np.ndarray):
             scores.close()

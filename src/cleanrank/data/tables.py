@@ -156,7 +156,9 @@ def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **co
     file = existing_file(path)
     try:
         table = pyarrow.parquet.read_table(file, partitioning=None)
-    except (pa.ArrowException, OSError) as error:
+        table.validate(full=True)
+        _ = table.column_names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BadFileError(
             f"{str(file)!r} cannot be read as Parquet: {short_text(error)}.", str(file)
         ) from error

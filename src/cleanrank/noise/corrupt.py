@@ -15,10 +15,10 @@ import cleanrank
 from cleanrank.data.files import check_outputs, existing_file, file_sha256, written_whole
 from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
-from cleanrank.errors import invalid
+from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
 from cleanrank.ragged import match_rows
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
 
@@ -189,14 +189,26 @@ def read_changed(path: str | os.PathLike[str], data: RankingData) -> npt.NDArray
     """Which rows of the data have a wrong grade by the truth file that ``write_corruption`` wrote."""
     file = existing_file(path)
     frame = read_frame(file)
-    for name in ("row_id", "true_grade", "given_grade"):
-        one_of(f"column of {file.name}", name, frame.columns)
-    place = match_rows(frame.row_id.to_numpy(), data.row_ids)
+    names = ("row_id", "true_grade", "given_grade")
+    row_id, true, given = (_whole_numbers(frame, name, file) for name in names)
+    place = match_rows(row_id, data.row_ids)
     if (place < 0).any():
         row = data.row_ids[np.argmax(place < 0)]
         raise invalid(file.name, "must have every row of the data", f"no row {row}")
-    changed: npt.NDArray[np.bool_] = (frame.true_grade != frame.given_grade).to_numpy()[place]
-    return changed
+    return np.asarray((true != given)[place])
+
+
+def _whole_numbers(frame: Any, name: str, file: Path) -> IntArray:
+    import pandas as pd
+
+    one_of(f"column of {file.name}", name, frame.columns)
+    numbers = pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)
+    bad = ~(np.abs(numbers) < 2**53) | (numbers != np.rint(numbers))
+    if bad.any():
+        row = int(np.argmax(bad))
+        subject, value, at = f"{name} of {file.name}", repr(frame[name].iloc[row]), f"row {row}"
+        raise BadFileError(error_text(subject, "must be whole numbers", value, at=at), str(file))
+    return np.asarray(numbers.astype(np.int64))
 
 
 def record_of(
