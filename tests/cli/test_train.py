@@ -1,4 +1,5 @@
 import json
+import resource
 from pathlib import Path
 
 import lightgbm
@@ -151,3 +152,30 @@ def test_a_column_of_positions_is_carried_and_not_read(cli, tables):
     assert cli("train", "shown.csv", "-o", "shown.txt", *FEW).code == 0
     assert cli("train", "plain.csv", "-o", "plain.txt", *FEW).code == 0
     assert Path("shown.txt").read_bytes() == Path("plain.txt").read_bytes()
+
+
+@pytest.mark.parametrize("model", ["lambdarank", "sour", "pairwise", "robust", "neural"])
+def test_data_without_a_pair_are_refused_before_a_file_is_written(cli, files, model):
+    lines = (files / "train.txt").read_text().splitlines()
+    (files / "equal.txt").write_text("\n".join("1" + line[1:] for line in lines) + "\n")
+    single = [f"{line.split()[0]} qid:{k} {' '.join(line.split()[2:])}" for k, line in enumerate(lines)]
+    (files / "single.txt").write_text("\n".join(single) + "\n")
+    for name, words in (("equal", "labels must differ"), ("single", "one document a query")):
+        noise = ("--noise", "uniform:.1") if model == "robust" else ()
+        done = cli("train", f"{name}.txt", "--model", model, "-o", "model.txt", *noise)
+        assert (done.code, words in done.err) == (2, True), done.err
+        assert not (files / "model.txt").exists()
+
+
+def test_a_model_that_cannot_be_written_is_a_sentence(cli, files):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    cr.read_data("train.txt")  # the cache is there already
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        done = cli("train", "train.txt", "-o", "model.txt", *FEW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert done.code == 2
+    assert "File too large" in done.err
+    assert "Traceback" not in done.err
+    assert not (files / "model.txt").exists()

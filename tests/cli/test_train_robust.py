@@ -51,3 +51,22 @@ def test_noise_belongs_to_robust(cli, noisy):
     done = cli("train", "train.txt", "--noise", "uniform:0.2", "-o", "model.txt")
     assert done.code == 2
     assert "--noise goes with --model robust" in done.err
+
+
+def test_a_value_on_expected_gains_is_named_so_and_clean_labels_can_be_declared(cli, noisy):
+    cr.write_letor(cr.make_ranking(10, 4, docs_per_query=15, seed=5), "valid.txt")
+    words = ("train", "train.txt", "--valid", "valid.txt", "--noise", "uniform:0.2", "--force", *FEW)
+    assert json.loads(cli(*words).out)["measure"] == "ndcg@10 of expected gains"
+    record = json.loads(cli(*words, "--valid-clean").out)
+    assert record["measure"] == "ndcg@10"
+    assert record["strategy"] == "posterior"
+    model, valid = cr.load_ranker("model.txt"), cr.read_data("valid.txt")
+    assert record["validation"] == pytest.approx(model.score(valid.X, valid.y, qid=valid.qid))
+    done = cli("train", "train.txt", "--valid-clean", "-o", "other.txt")
+    assert (done.code, "--valid-clean goes with --model robust" in done.err) == (2, True)
+
+
+def test_a_matrix_of_equal_rows_is_refused(cli, noisy):
+    done = cli("train", "train.txt", "--noise", "uniform:0.8", *FEW)
+    assert done.code == 2
+    assert "noise matrix must have rows that differ" in done.err

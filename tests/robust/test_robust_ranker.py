@@ -360,3 +360,30 @@ def test_other_tables_are_refused_in_a_sentence(noisy, issues):
         ranker.fit_data(other, issues=issues)
     with pytest.raises(cr.CleanrankError, match="unknown objective 'hinge'"):
         RobustRanker(objective="hinge", noise=noisy.profile, **QUICK).fit_data(noisy.data)
+
+
+@pytest.mark.parametrize("noise", [np.full((5, 5), 0.2), np.tile([0.6, 0.1, 0.1, 0.1, 0.1], (5, 1))])
+def test_a_matrix_of_equal_rows_is_refused(noisy, held, noise):
+    with pytest.raises(cr.CleanrankError, match=r"noise matrix must have rows that differ.*5 equal rows"):
+        fitted(noisy, held, noise=noise)
+    with pytest.raises(cr.CleanrankError, match="noise matrix must have rows that differ"):
+        cr.find_label_issues(noisy.data, "posterior", noise=noise)
+
+
+def test_values_on_expected_gains_are_named_as_such(noisy, held):
+    given = fitted(noisy, held, noise=noisy.profile)
+    assert given.validation_measure() == given.report_.measure == "ndcg@10 of expected gains"
+    assert "validation: ndcg@10 of expected gains" in repr(given.report_)
+    alone = fitted(noisy, None, noise=noisy.profile)
+    assert alone.report_.measure == "ndcg@10 of expected gains"  # of held-out training rows
+    assert fitted(noisy, held).report_.measure == "ndcg@10"  # the baseline
+
+
+def test_clean_validation_labels_can_be_declared(noisy, held):
+    clean = fitted(noisy, held, noise=noisy.profile, clean_validation=True)
+    assert clean.chosen_["strategy"] == "posterior"
+    assert clean.report_.measure == "ndcg@10"
+    value = cr.evaluate(clean.predict(held.data.X), held.data, "ndcg@10").means["ndcg@10"]
+    assert clean.chosen_["validation"] == pytest.approx(value, abs=1e-12)
+    noisy_labels = fitted(noisy, held, noise=noisy.profile)
+    np.testing.assert_array_equal(noisy_labels.cleaned_.data.gains, clean.cleaned_.data.gains)

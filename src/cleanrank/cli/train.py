@@ -21,6 +21,10 @@ def train(
     file: screen.Data,
     out: Annotated[Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors.")],
     valid: Annotated[Path | None, screen.in_option("FILE", "Validation data, to stop and choose on.")] = None,
+    valid_clean: Annotated[
+        bool,
+        typer.Option("--valid-clean", help="For robust: the labels of --valid are right, not noisy too."),
+    ] = False,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(RANKERS)}.")] = "lambdarank",
     trees: Annotated[int, typer.Option(min=1, help="Trees at the most.")] = 500,
     epochs: Annotated[int, typer.Option(min=1, help="For neural: passes over the data at the most.")] = 50,
@@ -78,6 +82,7 @@ def train(
 
     one_of("model", model, RANKERS)
     for name, value, readers in (
+        ("--valid-clean", valid_clean or None, ("robust",)),
         ("--noise", noise, configure.READS_NOISE),
         ("--gold", gold, configure.READS_GOLD),
     ):
@@ -86,6 +91,8 @@ def train(
     check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=MODELS)
     data, validation = configure.read_training(file, valid, **columns)
     options = screen.parse_options(option)
+    if valid_clean:
+        options["clean_validation"] = True
     if noise is not None:
         options["noise"] = load_noise(noise, max(data.n_grades, 2))
     settings = {

@@ -40,6 +40,7 @@ CLOSE = 1e-7
 TINY = 1e-300
 MISSED = 0.05
 LEAST = 0.002
+EQUAL = 1e-9
 
 
 def find_auto(
@@ -225,6 +226,10 @@ def posterior_of(
     profile = NoiseProfile.of(noise, max(n_grades, *(each.n_grades for each in (data, *others))))
     T, C = profile.matrix, len(profile.matrix)
     L = known_rows(likelihoods(data.y, T), known)
+    if known is None and np.ptp(T, axis=0).max() < EQUAL:
+        rule = "must have rows that differ: with equal ones a given grade says nothing about the true one"
+        remedy = "Judge rows again and estimate the noise from them."
+        raise invalid("noise matrix", rule, f"{C} equal rows", remedy=remedy)
     options: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs, "params": params}
     fit: Fit
     targets: FloatArray | None = None

@@ -22,9 +22,10 @@ from cleanrank.errors import BadFileError, InvalidInputError, error_text, invali
 from cleanrank.jit import kernel
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
+from cleanrank.rankers._model_text import check_text
 from cleanrank.rankers.columns import Columns, own_codes
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import is_number, one_of
 
 # Parameters that would get round an argument, and that argument.
 ARGUMENTS: dict[str, str] = {
@@ -45,6 +46,9 @@ LIGHTGBM_MEASURES: dict[str, bool] = {
     "l2": False,
 }
 COMPARISONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+LEAF_SUM = "min_sum_hessian_in_leaf"
+LEAST_LEAF_SUM = 1e-3  # LightGBM's default
+ROUNDING = 1e-9
 # LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
 BLOCK = 16
 # What LightGBM refuses or alters in the name of a feature; "%" marks what was replaced.
@@ -111,6 +115,20 @@ def run_settings(seed: int, n_jobs: int | None, deterministic: bool = True) -> d
         "num_threads": 0 if n_jobs in (None, -1) else n_jobs,
         "verbosity": -1,
     }
+
+
+def leaf_sum(data: RankingData, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The least sum of Hessians in a leaf: the one in ``params``, but never as little as rounding errors.
+
+    LightGBM estimates the documents of a leaf from Hessians, rounded bin by bin, so that some are left over,
+    and counts these for an empty side when its sum of Hessians, a rounding error, is large enough. Then it
+    finds no document there and ends the training ("left_count > 0"). Errors of rounding are less than 1e-12
+    of the sum of all Hessians, which is of the order of the sum of the weights.
+    """
+    least = params.get(LEAF_SUM, LEAST_LEAF_SUM)
+    total = data.n_docs if data.weights is None else float(data.weights.sum())
+    # What is no number >= 0, LightGBM refuses.
+    return {LEAF_SUM: max(least, ROUNDING * total) if is_number(least) and least >= 0 else least}
 
 
 def refuse_dart(params: Mapping[str, Any]) -> None:
@@ -350,39 +368,21 @@ class TreeModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes LightGBM's text format, the trees in use alone."""
+        # LightGBM's own writer does not say why it fails.
+        text = self.booster.model_to_string(num_iteration=self.best_iteration)
         with written_whole(path) as part:
-            self.booster.save_model(str(part), num_iteration=self.best_iteration)
+            part.write_bytes(text.encode())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "TreeModel":
         """Reads a model in LightGBM's text format."""
         file = existing_file(path)
-        name = f"model file {str(file)!r}"
-        text = file.read_bytes()
-        if text.partition(b"\n")[0].strip() != b"tree":
-            rule = "must be LightGBM's text, which begins with 'tree'"
-            raise BadFileError(error_text(name, rule, repr(text[:16])), str(file))
-        if not _is_whole(text):
-            # LightGBM ends the whole process over such a file.
-            rule = "must be whole; got another number of bytes than its head counts"
-            raise BadFileError(error_text(name, rule, remedy="Copy or save it again."), str(file))
+        check_text(file.read_bytes(), str(file))
         try:
             booster = lightgbm.Booster(model_file=str(file))
         except lightgbm.basic.LightGBMError as error:
-            raise BadFileError(f"{name} must be whole: {error}.", str(file)) from None
+            raise BadFileError(f"model file {str(file)!r} must be whole: {error}.", str(file)) from None
         return cls(booster, booster.current_iteration())
-
-
-def _is_whole(text: bytes) -> bool:
-    """Whether a model's trees take as many bytes as its head says, and end where they should."""
-    head, _, trees = text.partition(b"\nTree=0\n")
-    sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
-    if sizes is None:
-        return b"end of trees" in text
-    if not sizes[1].strip():
-        return b"\nend of trees" in head
-    length = sum(int(size) for size in sizes[1].split()) - len(b"Tree=0\n")
-    return trees[length:].startswith(b"end of trees")
 
 
 @kernel()

@@ -208,6 +208,10 @@ class BaseRanker(Estimator):
         """What ``evals_result_`` says about sets of validation rows, of which ``_fit`` saw the first."""
         raise NotImplementedError
 
+    def validation_measure(self) -> str:
+        """What the validation value of a fitted ranker is."""
+        return self._measure()
+
     def _measure(self) -> str:
         """What ``score`` is the mean of."""
         return str(self.get_params()["measure"])
@@ -331,6 +335,27 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     if not validation.n_docs:
         raise invalid("validation data", "must have at least one document", "none", remedy="Or give none.")
     Columns.of(train).align(validation, "validation data")
+
+
+def check_labels(train: RankingData, gains: Array, *, pairs: bool = True) -> None:
+    """Refuses labels that leave nothing to learn.
+
+    Args:
+        train: the rows.
+        gains: (N,) what a document is worth, the grade itself included.
+        pairs: documents are compared within their query, so that one query must have two that differ.
+    """
+    if gains.min() == gains.max():
+        rows = f"the same one in all {train.n_docs:,} rows"
+        remedy = "Check which column holds the labels."
+        raise invalid("labels", "must differ between documents", rows, remedy=remedy)
+    starts = train.indptr[:-1][train.lengths > 0]
+    if pairs and (np.maximum.reduceat(gains, starts) == np.minimum.reduceat(gains, starts)).all():
+        longest = int(train.lengths.max())
+        shape = "one document a query" if longest == 1 else "equal labels within every query"
+        rule = "must have two documents of different labels in at least one query"
+        remedy = "Check the query ids; least squares (gbdt) needs no pairs within a query."
+        raise invalid("training data", rule, f"{shape}, {train.n_queries:,} queries", remedy=remedy)
 
 
 def varies(X: Any) -> bool:

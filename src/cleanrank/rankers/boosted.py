@@ -11,12 +11,12 @@ from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs
 from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
-from cleanrank.losses.trees.lambdarank import LambdaRankObjective
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective, gains_of
 from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
-from cleanrank.rankers.base import best_of, check_rows, held_out, options_of
+from cleanrank.rankers.base import best_of, check_labels, check_rows, held_out, options_of
 from cleanrank.rankers.tree_ranker import TreeRanker
 from cleanrank.rankers.trees import (
     LAMBDARANK,
@@ -26,7 +26,7 @@ from cleanrank.rankers.trees import (
     common_params,
     lambdarank_params,
 )
-from cleanrank.types import Progress, RankingData
+from cleanrank.types import Array, Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
 OBJECTIVES: dict[str, str] = {
@@ -154,6 +154,7 @@ class BoostedRanker(TreeRanker):
     ) -> None:
         self._check_settings()
         check_rows(train, validation)
+        check_labels(train, self._gains(train), pairs=self.objective != "gbdt")
         search = self._searches_alpha() or self.grid is not None or self.default_grid is not None
         refit = search and validation is None
         if refit and train.n_queries < FEWEST_QUERIES:
@@ -267,8 +268,6 @@ class BoostedRanker(TreeRanker):
         if objective is None and self.objective in LAMBDAS:
             params = self._lambdarank(train) | params
             if self.robust == PEER:
-                # Peers take curvature away; a leaf must keep some, or its value has no bound.
-                params = {"min_sum_hessian_in_leaf": 1e-3} | params
                 kind = self.peers or "sampled"
                 peers = Peers(float(alpha), kind, self.within, self.permutations, self.random_state)
         elif objective is not None:
@@ -288,6 +287,13 @@ class BoostedRanker(TreeRanker):
             callbacks=self._callbacks,
         )
         return settings.train(train, validation, objective=objective, progress=progress)
+
+    def _gains(self, train: RankingData) -> Array:
+        """What the objective takes each document to be worth."""
+        if self.objective == "gbdt":
+            return train.y
+        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
+        return gains_of(train, own.get("label_gain") if self.objective in LAMBDAS else None)
 
     def _lambdarank(self, train: RankingData) -> dict[str, Any]:
         """What LambdaRank reads among the arguments, by LightGBM's names."""

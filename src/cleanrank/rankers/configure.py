@@ -140,13 +140,12 @@ def training_record(
     report = getattr(ranker, "report_", None)
     cleaned = None if report else getattr(ranker, "cleaned_", None)
     alpha = getattr(ranker, "alpha_", None)
-    measure = getattr(ranker, "measure", None) or f"ndcg@{ranker.cutoff}"
     return {
         "model": name,
         "documents": data.n_docs,
         "queries": data.n_queries,
         **dict([size_of(ranker.model_)]),
-        "measure": None if validation is None else measure,
+        "measure": None if validation is None else ranker.validation_measure(),
         "validation": ranker.model_.validation_value,
         "alpha": None if alpha is None else float(alpha),
         "removed": None if cleaned is None else data.n_docs - cleaned.data.n_docs,

@@ -23,7 +23,7 @@ from scipy.special import softmax
 
 from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
-from cleanrank.rankers._lightgbm import NoSplitError, boost, dataset, resolve_aliases, run_settings
+from cleanrank.rankers._lightgbm import NoSplitError, boost, dataset, leaf_sum, resolve_aliases, run_settings
 from cleanrank.rankers.base import held_out
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, one_of
@@ -129,7 +129,10 @@ def fit_grades(
     C = max(train.n_grades, 2) if n_grades is None else n_grades
     if train.n_grades > C:
         raise invalid("n_grades", f"must exceed every grade ({train.n_grades - 1} occurs)", C)
-    settings = _settings(C, seed, n_jobs, params) | {"objective": "multiclass", "metric": "multi_logloss"}
+    settings = _settings(train, C, seed, n_jobs, params) | {
+        "objective": "multiclass",
+        "metric": "multi_logloss",
+    }
     learn, held = _stopping_part(train, seed)
     learn_set = dataset(learn, grouped=False)
     held_set = None if held is None else dataset(held, grouped=False, weighted=False, reference=learn_set)
@@ -159,7 +162,7 @@ def fit_true_grades(
     learn, held = _stopping_part(train, seed)
     stays = np.ones(train.n_docs, dtype=np.bool_) if held is None else ~np.isin(train.row_ids, held.row_ids)
     objective, outside = NoisyGrades(L[stays], learn.weights), NoisyGrades(L[~stays])
-    settings = _settings(L.shape[1], seed, n_jobs, params)
+    settings = _settings(train, L.shape[1], seed, n_jobs, params)
     return _fit_softmax(
         learn, objective, base, rows, settings, n_estimators, held,
         patience=early_stopping_rounds,
@@ -182,7 +185,7 @@ def fit_soft_grades(
     if w.ndim != 2 or len(w) != train.n_docs or w.shape[1] < 2:
         raise invalid("targets", f"must be (rows, grades) for {train.n_docs} rows", f"shape {w.shape}")
     share = np.maximum(np.average(w, axis=0, weights=train.weights), LEAST_SHARE)
-    settings = _settings(w.shape[1], seed, n_jobs, params)
+    settings = _settings(train, w.shape[1], seed, n_jobs, params)
     objective = SoftTargets(w, train.weights)
     return _fit_softmax(train, objective, np.log(share / share.sum()), rows, settings, n_estimators)
 
@@ -281,11 +284,12 @@ def _fit_softmax(
 
 
 def _settings(
-    n_grades: int, seed: int, n_jobs: int | None, params: Mapping[str, Any] | None
+    train: RankingData, n_grades: int, seed: int, n_jobs: int | None, params: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     # With an objective of our own LightGBM refuses data of which it filtered every column.
     fixed = {"num_class": n_grades, **run_settings(seed, n_jobs), "feature_pre_filter": False}
-    return DEFAULTS | fixed | resolve_aliases(params)
+    settings = DEFAULTS | fixed | resolve_aliases(params)
+    return settings | leaf_sum(train, settings)
 
 
 def _stopping_part(train: RankingData, seed: int) -> tuple[RankingData, RankingData | None]:
@@ -332,6 +336,7 @@ def watch_boosting(
     C = max(train.n_grades, 2) if n_grades is None else n_grades
     settings = DEFAULTS | WATCHED[one_of("objective", objective, WATCHED)](C) | {"metric": "None"}
     settings |= run_settings(seed, n_jobs) | resolve_aliases(params)
+    settings |= leaf_sum(train, settings)
     grouped = objective == "ranking"
     learn = dataset(train, grouped=grouped)
     watched = learn

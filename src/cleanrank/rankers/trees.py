@@ -19,6 +19,7 @@ from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers._lightgbm import (
     boost,
     dataset,
+    leaf_sum,
     refuse_dart,
     resolve_aliases,
     run_settings,
@@ -34,7 +35,6 @@ DEFAULTS: dict[str, Any] = {
     "learning_rate": 0.05,
     "num_leaves": 31,
     "min_data_in_leaf": 20,
-    "min_sum_hessian_in_leaf": 0.0,
     "max_bin": 255,
 }
 # What LightGBM's lambdarank reads among the parameters, and what our objective calls it.
@@ -120,6 +120,7 @@ class TreeParams:
         measure, feval = stopping_measure(self.measure, validation, self.n_jobs)
         settings = DEFAULTS | settings | measure
         settings |= run_settings(self.seed, self.n_jobs, self.deterministic) | params
+        settings |= leaf_sum(train, settings)
         callbacks = list(self.callbacks)
         if progress is not None:
             callbacks.append(lambda env: progress(env.iteration - env.begin_iteration + 1, self.n_estimators))

@@ -47,6 +47,7 @@ class RobustReport:
         estimate: what the matrix was read off; None when it was given.
         n_gold: rows of known true grade.
         doubted: the mean doubt of the training rows: the share of grades that are expected to be wrong.
+        measure: what the validation values are.
         tried: parameters, validation value and trees of every model.
     """
 
@@ -56,12 +57,15 @@ class RobustReport:
     estimate: NoiseEstimate | None
     n_gold: int
     doubted: float | None
+    measure: str
     tried: tuple[Mapping[str, Any], ...]
 
     def __repr__(self) -> str:
         lines = [f"{self.strategy}: {STRATEGIES[self.strategy]}", *(f"  - {why}" for why in self.reasons)]
         if self.doubted is not None:
             lines.append(f"  {self.doubted:.1%} of the training grades are expected to be wrong")
+        if self.tried:
+            lines.append(f"  validation: {self.measure}")
         for record in self.tried:
             params = {k: v for k, v in record.items() if k not in ("validation", "trees")}
             settings = ", ".join(f"{name} {value}" for name, value in params.items())
@@ -76,6 +80,7 @@ class RobustReport:
             "matrix": None if self.noise is None else self.noise.matrix.tolist(),
             "gold": self.n_gold,
             "doubted": self.doubted,
+            "measure": self.measure,
             "tried": [dict(record) for record in self.tried],
         }
 
@@ -97,6 +102,8 @@ class RobustRanker(BoostedRanker):
             a gold sheet. None: gold rows given to ``fit`` decide, else what the data alone can tell.
         rounds: of the posterior, 1 or 2; see ``issues/posterior.py``.
         folds: of the posterior.
+        clean_validation: the grades of the validation rows are right; otherwise they are taken to be as noisy
+            as those of the training rows and get expected gains too.
         grid: LightGBM parameters to choose from on validation data, name -> values; GRID when not given.
         n_estimators: trees at the most.
         early_stopping_rounds: trees without gain on validation data before a model stops.
@@ -131,6 +138,7 @@ class RobustRanker(BoostedRanker):
         noise: Any = None,
         rounds: int = 2,
         folds: int = 5,
+        clean_validation: bool = False,
         grid: Mapping[str, Sequence[Any]] | None = None,
         n_estimators: int = 500,
         early_stopping_rounds: int | None = 50,
@@ -157,6 +165,7 @@ class RobustRanker(BoostedRanker):
         self.noise = noise
         self.rounds = rounds
         self.folds = folds
+        self.clean_validation = clean_validation
 
     def _repaired(
         self,
@@ -175,23 +184,32 @@ class RobustRanker(BoostedRanker):
         self._estimate: NoiseEstimate | None = None
         self._reasons: tuple[str, ...] = ()
         self._cleaned = None if issues is None else self._clean(train, issues, gold)
+        self._values_of_gains = validation is None  # choices then look at training rows that are held out
         if self._cleaned is not None:
             self._issues = self._cleaned.issues
             self._reasons = ("the probabilities of true grades were given",)
             return self._cleaned.data, validation, {"strategy": "posterior"}
-        noise, self._reasons, self._estimate = self._know_noise(train, validation)
+        noisy = None if self.clean_validation else validation
+        noise, self._reasons, self._estimate = self._know_noise(train, noisy)
         if noise is None:
             reasons = "; ".join(self._reasons)
             warnings.warn(f"RobustRanker fell back to the tuned baseline: {reasons}", stacklevel=2)
+            self._values_of_gains = False
             return train, validation, {"strategy": "baseline"}
         gold_grades = () if self._gold is None else self._gold.true_grades
-        self._posterior, train, validation = with_expected_gains(
-            train, validation, noise, label_gain=self.label_gain,
+        self._posterior, train, repaired = with_expected_gains(
+            train, noisy, noise, label_gain=self.label_gain,
             known=None if self._gold is None else known_grades(train, self._gold),
             n_grades=max((2, *(int(grade) + 1 for grade in gold_grades))), rounds=self.rounds,
             folds=self.folds, seed=self.random_state, n_jobs=self.n_jobs, progress=steps,
         )  # fmt: skip
-        return train, validation, {"strategy": "posterior"}
+        self._values_of_gains = validation is None or noisy is not None
+        return train, validation if noisy is None else repaired, {"strategy": "posterior"}
+
+    def validation_measure(self) -> str:
+        """What the validation values are: measures of expected gains are on another scale."""
+        self._fitted()
+        return f"{self.measure} of expected gains" if self._values_of_gains else str(self.measure)
 
     def _answers(self, gold: Any, train: RankingData) -> GoldAnswers | None:
         if isinstance(self.noise, GoldAnswers):
@@ -256,6 +274,7 @@ class RobustRanker(BoostedRanker):
             self._estimate,
             0 if self._gold is None else len(self._gold.row_ids),
             None if issues is None else float(issues.doubt.mean()),
+            self.validation_measure(),
             self.tried_,
         )
 

@@ -18,6 +18,7 @@ from cleanrank.errors import invalid
 from cleanrank.rankers.base import (
     BaseRanker,
     EvalsResult,
+    check_labels,
     mean_over_queries,
     training_data,
     validation_data,
@@ -170,6 +171,8 @@ class NeuralRanker(BaseRanker):
         if not data.n_docs:
             raise invalid("training data", "must have documents")
         _refuse_categories(data.categories)
+        pairs = isinstance(self.loss, str) and self.loss != "pointwise"
+        check_labels(data, data.y if data.gains is None else data.gains, pairs=pairs)
         training = self._training()
         loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
