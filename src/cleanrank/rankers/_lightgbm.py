@@ -25,7 +25,7 @@ from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._model_text import check_text
 from cleanrank.rankers.columns import Columns, own_codes
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import is_number, one_of
+from cleanrank.validation import check_number, one_of
 
 # Parameters that would get round an argument, and that argument.
 ARGUMENTS: dict[str, str] = {
@@ -125,10 +125,9 @@ def leaf_sum(data: RankingData, params: Mapping[str, Any]) -> dict[str, Any]:
     finds no document there and ends the training ("left_count > 0"). Errors of rounding are less than 1e-12
     of the sum of all Hessians, which is of the order of the sum of the weights.
     """
-    least = params.get(LEAF_SUM, LEAST_LEAF_SUM)
+    least = check_number(LEAF_SUM, params.get(LEAF_SUM, LEAST_LEAF_SUM), least=0)
     total = data.n_docs if data.weights is None else float(data.weights.sum())
-    # What is no number >= 0, LightGBM refuses.
-    return {LEAF_SUM: max(least, ROUNDING * total) if is_number(least) and least >= 0 else least}
+    return {LEAF_SUM: max(least, ROUNDING * total)}
 
 
 def refuse_dart(params: Mapping[str, Any]) -> None:
