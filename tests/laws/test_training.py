@@ -7,6 +7,7 @@ from dataclasses import replace
 from inspect import signature
 
 import numpy as np
+import pytest
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError
@@ -157,12 +158,12 @@ def outcome(seed, name, params, data):
     return "trained" if np.isfinite(scores).all() else f"seed {seed}, {params}: scores are not finite"
 
 
-def train_all(seeds, a_set):
+def train_all(seeds, a_set, largest=1200):
     """Trains ``a_set`` objectives on each random data set, in turn, each with the next limits of leaves."""
     counts = {name: Counter() for name in TRAININGS}
     turn = itertools.cycle(TRAININGS)
     for seed in seeds:
-        data = random_data(seed)
+        data = random_data(seed, largest)
         for k in range(a_set):
             name = next(turn)
             params = LEAVES[(seed * (a_set + 1) + k) % len(LEAVES)]
@@ -170,8 +171,12 @@ def train_all(seeds, a_set):
     return counts
 
 
-def test_every_objective_trains_on_300_random_data_sets():
-    counts = train_all(range(300), 2)
+@pytest.mark.parametrize(
+    ("seeds", "a_set", "largest"),
+    [(range(300), 2, 1200), pytest.param(range(300, 500), 5, 10_000, marks=pytest.mark.slow)],
+)
+def test_every_objective_trains_on_random_data_sets(seeds, a_set, largest):
+    counts = train_all(seeds, a_set, largest)
     failed = {name: set(count) - {"trained", "refused"} for name, count in counts.items()}
     assert not any(failed.values()), {name: words for name, words in failed.items() if words}
     assert all(count["trained"] >= 3 for count in counts.values()), counts
