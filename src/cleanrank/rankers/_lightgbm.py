@@ -48,7 +48,8 @@ LIGHTGBM_MEASURES: dict[str, bool] = {
 COMPARISONS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 LEAF_SUM = "min_sum_hessian_in_leaf"
 LEAST_LEAF_SUM = 1e-3  # LightGBM's default
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # of the sum of weights; sums of Hessians round to about 1e-15 of themselves
+TINY_SUM = 1e-12  # LightGBM adds 1e-15 to every sum
 # LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
 BLOCK = 16
 # What LightGBM refuses or alters in the name of a feature; "%" marks what was replaced.
@@ -122,12 +123,12 @@ def leaf_sum(data: RankingData, params: Mapping[str, Any]) -> dict[str, Any]:
 
     LightGBM estimates the documents of a leaf from Hessians, rounded bin by bin, so that some are left over,
     and counts these for an empty side when its sum of Hessians, a rounding error, is large enough. Then it
-    finds no document there and ends the training ("left_count > 0"). Errors of rounding are less than 1e-12
-    of the sum of all Hessians, which is of the order of the sum of the weights.
+    finds no document there and ends the training ("left_count > 0"). The sum of all Hessians is of the order
+    of the sum of the weights.
     """
     least = check_number(LEAF_SUM, params.get(LEAF_SUM, LEAST_LEAF_SUM), least=0)
     total = data.n_docs if data.weights is None else float(data.weights.sum())
-    return {LEAF_SUM: max(least, ROUNDING * total)}
+    return {LEAF_SUM: max(least, ROUNDING * total, TINY_SUM)}
 
 
 def refuse_dart(params: Mapping[str, Any]) -> None:

@@ -337,14 +337,19 @@ def check_rows(train: RankingData, validation: RankingData | None) -> None:
     Columns.of(train).align(validation, "validation data")
 
 
-def check_labels(train: RankingData, gains: Array, *, pairs: bool = True) -> None:
+def check_labels(
+    train: RankingData, label_gain: Sequence[float] | None = None, *, pairs: bool = True
+) -> None:
     """Refuses labels that leave nothing to learn.
 
     Args:
         train: the rows.
-        gains: (N,) what a document is worth, the grade itself included.
+        label_gain: the gain of each grade, by which labels differ or not; not read where rows have gains.
         pairs: documents are compared within their query, so that one query must have two that differ.
     """
+    gains: Array = train.y if train.gains is None else train.gains
+    if train.gains is None and label_gain is not None and len(label_gain) >= train.n_grades:
+        gains = np.asarray(label_gain, dtype=np.float64)[train.y]
     if gains.min() == gains.max():
         rows = f"the same one in all {train.n_docs:,} rows"
         remedy = "Check which column holds the labels."

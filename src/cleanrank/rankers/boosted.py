@@ -11,7 +11,7 @@ from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs
 from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
-from cleanrank.losses.trees.lambdarank import LambdaRankObjective, gains_of
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.measure import Measure
@@ -26,7 +26,7 @@ from cleanrank.rankers.trees import (
     common_params,
     lambdarank_params,
 )
-from cleanrank.types import Array, Progress, RankingData
+from cleanrank.types import Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
 OBJECTIVES: dict[str, str] = {
@@ -154,7 +154,9 @@ class BoostedRanker(TreeRanker):
     ) -> None:
         self._check_settings()
         check_rows(train, validation)
-        check_labels(train, self._gains(train), pairs=self.objective != "gbdt")
+        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
+        label_gain = own.get("label_gain") if self.objective in LAMBDAS else None
+        check_labels(train, label_gain, pairs=self.objective != "gbdt")
         search = self._searches_alpha() or self.grid is not None or self.default_grid is not None
         refit = search and validation is None
         if refit and train.n_queries < FEWEST_QUERIES:
@@ -287,13 +289,6 @@ class BoostedRanker(TreeRanker):
             callbacks=self._callbacks,
         )
         return settings.train(train, validation, objective=objective, progress=progress)
-
-    def _gains(self, train: RankingData) -> Array:
-        """What the objective takes each document to be worth."""
-        if self.objective == "gbdt":
-            return train.y
-        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
-        return gains_of(train, own.get("label_gain") if self.objective in LAMBDAS else None)
 
     def _lambdarank(self, train: RankingData) -> dict[str, Any]:
         """What LambdaRank reads among the arguments, by LightGBM's names."""

@@ -12,7 +12,7 @@ from cleanrank.errors import invalid
 from cleanrank.issues.outliers import KINDS, SOUR, Window
 from cleanrank.issues.sour import as_peers, watch_folds, watch_last, watch_training
 from cleanrank.issues.table import BoolArray, LabelIssues
-from cleanrank.losses.trees.lambdarank import LambdaRankObjective, gains_of
+from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.base import best_of, check_labels, check_rows
 from cleanrank.rankers.tree_ranker import TreeRanker
@@ -110,7 +110,7 @@ class SOURRanker(TreeRanker):
             self._check_choosing(validation)
         check_rows(train, validation)
         own, _ = lambdarank_params(self.params)
-        check_labels(train, gains_of(train, own.get("label_gain")))
+        check_labels(train, own.get("label_gain"))
         self.base_: TreeModel | None = None
         self.cleaned_: Cleaned | None = None
         self.issues_: LabelIssues | None = None

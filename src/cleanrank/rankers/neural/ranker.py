@@ -172,7 +172,7 @@ class NeuralRanker(BaseRanker):
             raise invalid("training data", "must have documents")
         _refuse_categories(data.categories)
         pairs = isinstance(self.loss, str) and self.loss != "pointwise"
-        check_labels(data, data.y if data.gains is None else data.gains, pairs=pairs)
+        check_labels(data, pairs=pairs)
         training = self._training()
         loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
