@@ -9,7 +9,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.frames import from_frame, to_frame
-from cleanrank.data.tables import read_parquet, write_parquet
+from cleanrank.data.tables import read_csv, read_parquet, write_csv, write_parquet
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from tests.oracles import same_data
 
@@ -135,6 +135,18 @@ def test_categories_become_codes(kind, tmp_path):
     np.testing.assert_array_equal(again.X, data.X)
     assert to_frame(data)["site"].dtype == "category"
     assert to_frame(data, "polars")["site"].to_list() == ["us", None, "uk", "us"]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_text_that_is_named_as_a_feature_is_a_category(kind, tmp_path):
+    frame = FRAMES[kind]({**COLUMNS, "site": ["us", "uk", None, "us"]})
+    data = from_frame(frame, label="grade", qid="q", features=["x", "site"])
+    assert data.categories == {"site": ("uk", "us")}
+    np.testing.assert_array_equal(data.X[:, 1], np.float32([1, np.nan, 0, 1]))
+    write_csv(data, tmp_path / "a.csv")
+    assert "site" in read_csv(tmp_path / "a.csv").extra
+    again = read_csv(tmp_path / "a.csv", features=["x", "site"])
+    assert again.categories == data.categories
 
 
 def test_categories_of_several_chunks_and_with_a_null_among_them_are_unified():

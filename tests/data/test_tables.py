@@ -2,6 +2,7 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -189,3 +190,23 @@ def test_the_index_that_pandas_writes_is_no_feature(tmp_path):
         data = read_csv(tmp_path / "a.csv")
     assert data.feature_names == ("x",)
     assert data.extra["title"].tolist() == ["c", "a", "b"]
+
+
+def test_columns_are_written_under_their_own_names(tmp_path):
+    table = pa.table({"grade": [1, 0], "query": ["b", "a"], "x": [0.5, 1.0], "title": ["s", "t"]})
+    data = cr.from_frame(table, label="grade", qid="query")
+    for name in ("a.csv", "a.parquet", "a.tsv.gz"):
+        write_data(data, tmp_path / name, label="grade", qid="query")
+        again = read_data(tmp_path / name, label="grade", qid="query")
+        assert again.extra["title"].tolist() == ["s", "t"]
+        assert (again.y.tolist(), again.query_ids.tolist()) == ([1, 0], ["b", "a"])
+
+
+def test_lists_in_cells_go_into_parquet_alone(tmp_path):
+    data = cr.from_frame(
+        pa.table({"label": [1, 0], "qid": [1, 1], "x": [0.5, 1.0], "vector": [[1.0], [2.0, 3.0]]})
+    )
+    write_data(data, tmp_path / "a.parquet")
+    assert [v.tolist() for v in read_data(tmp_path / "a.parquet").extra["vector"]] == [[1.0], [2.0, 3.0]]
+    with pytest.raises(InvalidInputError, match="column 'vector' must hold single values"):
+        write_data(data, tmp_path / "a.csv")

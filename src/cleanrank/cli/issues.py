@@ -247,7 +247,7 @@ def clean(
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
-        write_data(cleaned.data, out)
+        write_data(cleaned.data, out, **{k: columns[k] for k in ("label", "qid") if k in columns})
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
     shown = [("grade", "grade"), ("documents", "documents", ","), (mode, "changed", ",")]

@@ -53,7 +53,7 @@ def from_frame(
         position: the column of shown ranks (from 1).
 
     Columns that are no features (text, dates) are carried along in ``extra``. A category becomes its code in
-    X, and ``categories`` has its values.
+    X, and ``categories`` has its values; text that is named in ``features`` is taken as categories.
 
     Returns:
         The rows, grouped by query.
@@ -112,12 +112,14 @@ def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str,
     return {"X": X, "feature_names": tuple(used), "extra": extra, "categories": categories}
 
 
-def to_frame(data: RankingData, kind: str = "pandas") -> Any:
+def to_frame(data: RankingData, kind: str = "pandas", *, label: str = "label", qid: str = "qid") -> Any:
     """One row per document: label, qid, gain, doc_id, weight, position (where there are), features, extra.
 
     Args:
         data: the data; rows come query by query.
         kind: "pandas", "polars" or "arrow".
+        label: what to call the column of grades.
+        qid: what to call the column of query ids.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7], feature_names=("bm25",))
@@ -125,7 +127,7 @@ def to_frame(data: RankingData, kind: str = "pandas") -> Any:
     ['label', 'qid', 'bm25']
     """
     one_of("kind of frame", kind, KINDS)
-    table = _to_table(data)
+    table = _to_table(data, label, qid)
     if kind == "arrow":
         return table
     if kind == "pandas":
@@ -251,11 +253,15 @@ def _no_number(column: Any, name: str, remedy: str) -> InvalidInputError:
 
 def _is_feature(column: Any, name: str) -> bool:
     """Whether a column holds numbers or categories; text that is mostly numbers is refused as an error."""
-    if _is_text(column.type) and len(column):
-        is_number = pc.match_substring_regex(column.cast(pa.large_string()), NUMBER)
-        if 0.5 < (pc.mean(is_number).as_py() or 0.0) < 1:
-            raise _no_number(column, name, FEATURE_REMEDY)
+    if _is_text(column.type) and 0.5 < _share_of_numbers(column) < 1:
+        raise _no_number(column, name, FEATURE_REMEDY)
     return _is_number(column.type) or pa.types.is_dictionary(column.type)
+
+
+def _share_of_numbers(column: Any) -> float:
+    """The share of the values of a column of text that are written like numbers."""
+    is_number = pc.match_substring_regex(column.cast(pa.large_string()), NUMBER)
+    return float(pc.mean(is_number).as_py() or 0.0)
 
 
 def _counts(column: Any) -> bool:
@@ -282,12 +288,22 @@ def _codes(column: Any) -> tuple[Array, tuple[Any, ...]]:
     return codes, tuple(kept)
 
 
+def _as_categories(column: Any) -> Any:
+    """A column of text as categories in alphabetical order; a blank is a missing one."""
+    text = _plain(column).combine_chunks()
+    values = pa.array(sorted(value for value in pc.unique(text).to_pylist() if value), pa.large_string())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(pc.index_in(text, values), values)])
+
+
 def _matrix(table: Any, names: Sequence[str]) -> tuple[npt.NDArray[np.float32], dict[str, tuple[Any, ...]]]:
     """The features, filled block by block of rows so that the writes stay in the processor's cache."""
     columns, categories = [], {}
     for name in names:
-        if pa.types.is_dictionary(table.column(name).type):
-            codes, categories[name] = _codes(table.column(name))
+        column = table.column(name)
+        if _is_text(column.type) and not _share_of_numbers(column):
+            column = _as_categories(column)
+        if pa.types.is_dictionary(column.type):
+            codes, categories[name] = _codes(column)
             columns.append(codes)
         else:
             columns.append(_numbers(table, name, FEATURE_REMEDY))
@@ -344,10 +360,10 @@ def _strings(table: Any, name: str) -> Array:
         raise invalid(subject, "must be strings or numbers", short_text(error)) from error
 
 
-def _to_table(data: RankingData) -> Any:
+def _to_table(data: RankingData, label: str, qid: str) -> Any:
     X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
-    columns: dict[str, Any] = {"label": pa.array(data.y), "qid": _qid_column(data)}
+    columns: dict[str, Any] = {label: pa.array(data.y), qid: _qid_column(data)}
     optional = (data.gains, data.doc_ids, data.weights, data.positions)
     for name, values in zip(OPTIONAL.values(), optional, strict=True):
         if values is not None:

@@ -120,10 +120,16 @@ def _is_unlabelled(text: bytes) -> bool:
     return b":" in text.split(None, 1)[0] if text.strip() else False
 
 
-def write_data(data: RankingData, path: PathLike) -> None:
+def write_data(data: RankingData, path: PathLike, *, label: str = "label", qid: str = "qid") -> None:
     """Writes Parquet (.parquet, .pq), CSV (.csv, .tsv) or else LETOR, as the name ends.
 
     .gz, .bz2, .xz and .zst after it pack the text; endings of other formats (.xlsx, .json, ...) are refused.
+
+    Args:
+        data: the rows.
+        path: the file.
+        label: in a table, what to call the column of grades.
+        qid: in a table, what to call the column of query ids.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -139,9 +145,9 @@ def write_data(data: RankingData, path: PathLike) -> None:
     check_suffix(check_path(path), DATA)
     suffix = next((s.lower() for s in reversed(Path(path).suffixes) if s not in PACKED), "")
     if suffix in (".parquet", ".pq"):
-        write_parquet(data, path)
+        write_parquet(data, path, label=label, qid=qid)
     elif suffix in (".csv", ".tsv"):
-        write_csv(data, path)
+        write_csv(data, path, label=label, qid=qid)
     else:
         from cleanrank.data.letor import write_letor
 
@@ -262,21 +268,26 @@ def _csv_table(file: Path, source: Path | bytes, skipped: int, options: dict[str
         raise BadFileError(f"{where} cannot be read as CSV: {short_text(error)}.", str(file), line) from error
 
 
-def write_parquet(data: RankingData, path: PathLike) -> None:
+def write_parquet(data: RankingData, path: PathLike, **names: str) -> None:
     """Writes what ``to_frame`` gives as Parquet; query id type, names and float32 values are kept."""
     with written_whole(path) as part:
-        pyarrow.parquet.write_table(to_frame(data, "arrow"), part)
+        pyarrow.parquet.write_table(to_frame(data, "arrow", **names), part)
 
 
-def write_csv(data: RankingData, path: PathLike) -> None:
+def write_csv(data: RankingData, path: PathLike, **names: str) -> None:
     """Writes what ``to_frame`` gives as CSV (.gz, .bz2, .xz, .zst after it pack it); strings are quoted.
 
     A name with .tsv in it gets tabs.
     """
     target = Path(path)
     options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in target.suffixes else ",")
+    table = to_frame(data, "arrow", **names)
+    nested = next((field.name for field in table.schema if pa.types.is_nested(field.type)), None)
+    if nested is not None:
+        rule, remedy = "must hold single values to be written as text", "Write Parquet, or drop it."
+        raise invalid(f"column {nested!r}", rule, table.schema.field(nested).type, remedy=remedy)
     with written_whole(target) as part, open_packed(part, target.suffix) as stream:
-        pyarrow.csv.write_csv(to_frame(data, "arrow"), stream, options)
+        pyarrow.csv.write_csv(table, stream, options)
 
 
 def kind_of_file(path: PathLike) -> str:
