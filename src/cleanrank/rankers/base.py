@@ -351,7 +351,7 @@ def check_labels(
     if train.gains is None and label_gain is not None and len(label_gain) >= train.n_grades:
         gains = np.asarray(label_gain, dtype=np.float64)[train.y]
     if gains.min() == gains.max():
-        rows = f"the same one in all {train.n_docs:,} rows"
+        rows = f"the same one in {'1 sample' if train.n_docs == 1 else f'all {train.n_docs:,} rows'}"
         remedy = "Check which column holds the labels."
         raise invalid("labels", "must differ between documents", rows, remedy=remedy)
     starts = train.indptr[:-1][train.lengths > 0]

@@ -55,7 +55,11 @@ class Columns:
         if is_frame(X):
             parts = frame_features(X, self, subject)
             X = self._in_order(parts["X"], parts["feature_names"], parts["categories"], subject)
-        elif not hasattr(X, "tocsr"):
+        elif hasattr(X, "tocsr"):
+            from scipy.sparse import csr_matrix
+
+            X = csr_matrix(X)
+        else:
             X = _numbers(X, subject)
         if X.ndim != 2:
             remedy = "One row is X[None, :]. Reshape your data." if X.ndim == 1 else ""

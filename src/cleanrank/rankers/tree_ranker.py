@@ -74,14 +74,15 @@ class TreeRanker(BaseRanker):
         return [*super()._options(), "callbacks"]
 
     def _evaluations(self, sets: Mapping[str, RankingData]) -> EvalsResult:
-        model, measure, results = self._fitted(), self._measure(), {}
+        model, measure = self._fitted(), self._measure()
+        results: EvalsResult = {}
         for place, (name, data) in enumerate(sets.items()):
             if place == 0:
-                history = list(model.history)
+                results[name] = {self.validation_measure(): list(model.history)}
             else:
                 staged = model.staged_predict(data.X)
                 history = [evaluate_mean(scores, data, measure) for _, scores in staged]
                 # A tree without a split is counted for the first set and not kept.
                 history += history[-1:] * (len(model.history) - len(history))
-            results[name] = {measure: history}
+                results[name] = {measure: history}
         return results
