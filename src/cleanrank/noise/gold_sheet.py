@@ -133,7 +133,7 @@ def gold_answers(
     Args:
         gold: a file or a frame as in ``read_sheet``; judgements of ``read_qrels``; a Series or mapping from
             row id, or from (query, document), to true grade; a pair (row ids, true grades) or a triple with
-            the ``shares`` of ``from_gold``; a grade per row of ``data``, -1 where it is unknown; or answers.
+            the ``shares`` of ``from_gold``; a grade per row in input order, -1 where unknown; or answers.
         data: the data that the rows belong to.
         n_grades: grades of the scale, of a file or frame; those of the data when not given.
         columns: headings that are not among the usual ones: row, query, doc or grade -> heading.
@@ -175,7 +175,9 @@ def gold_answers(
             )
             raise invalid("gold", rule, f"{column.dtype}, shape {column.shape}")
         places = np.flatnonzero(column >= 0)
-        rows, grades = data.row_ids[places], column[places]
+        # A column follows the rows of the input, which may have been regrouped; of a part, its own rows.
+        whole = np.array_equal(np.sort(data.row_ids), np.arange(data.n_docs))
+        rows, grades = places if whole else data.row_ids[places], column[places]
     if not rows.size:
         return None
     match_answers(data, rows, grades)
