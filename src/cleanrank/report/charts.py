@@ -201,8 +201,10 @@ def _lines(panel: Panel, looked: dict[str, Look], legend: bool, width: int) -> S
 
 
 def _rows(panel: Panel, width: int) -> Spec:
-    """An axis of words, broken where they would take more than about a third of the picture."""
-    broken = {name: textwrap.wrap(name, max(12, width // 18)) for name in panel.methods}
+    """An axis of words, broken where they would take more than about a third of a narrow picture."""
+    broken = {
+        name: textwrap.wrap(name, max(12, width // (18 if width < 450 else 12))) for name in panel.methods
+    }
     axis: Spec = dict(STATIC["row axis"])
     if max(map(len, broken.values())) > 1:
         axis |= {"labelExpr": f"({json.dumps(broken)})[datum.label]", **STATIC["broken rows"]}

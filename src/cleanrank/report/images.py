@@ -144,8 +144,8 @@ def picture(parts: Sequence[Panel], baseline: str | None = None, width: int = WI
     columns = math.ceil(len(parts) / math.ceil(len(parts) / columns))  # four panels are two rows of two
     views = []
     for panel in parts:
-        spec = specification(panel, baseline, width=width, methods=methods, legend=True)
-        spec["title"] = _title(panel)
+        spec = specification(panel, baseline, width=max(width, WIDE), methods=methods, legend=True)
+        spec |= {"width": width, "title": _title(panel)}  # names stand beside the plot and take none of it
         config = {**spec.pop("config"), "font": FONT, "background": "white"}
         spec.pop("padding", None)
         views.append(spec)
