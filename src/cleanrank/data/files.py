@@ -111,7 +111,7 @@ FRAMES = (".csv", ".tsv", ".parquet", ".xlsx")
 PAGES = (".html", ".htm")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 DATA = ("", ".csv", ".tsv", ".parquet", ".pq", *PACKED)
-SCORES = ("", ".npy")
+SCORES = ("", ".npy", ".csv")
 MODELS = ("",)
 BINARY = (".parquet", ".pq")
 # A text by another name than these surprises nobody.

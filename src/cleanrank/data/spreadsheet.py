@@ -237,7 +237,10 @@ def write_workbook(head: list[str], rows: Iterator[tuple[Any, ...]], n_rows: int
     sheet.append([cell_of(name) for name in head])
     for row in rows:
         sheet.append([cell_of(value) for value in row])
-    book.save(path)
+    # In memory first: on a full disk openpyxl fails in ways of its own.
+    whole = io.BytesIO()
+    book.save(whole)
+    Path(path).write_bytes(whole.getbuffer())
 
 
 def read_workbook(path: str) -> list[tuple[int, list[Any]]]:
