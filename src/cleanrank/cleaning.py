@@ -167,6 +167,7 @@ def clean(
     label: str | None = None,
     qid: Any = None,
     group: npt.ArrayLike | None = None,
+    features: Sequence[str] | None = None,
     min_doubt: float | None = None,
     weight: float | None = None,
     label_gain: Sequence[float] | None = None,
@@ -193,6 +194,7 @@ def clean(
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
         group: instead of ``qid``, documents per query.
+        features: with a frame, its columns of features; else all of numbers and categories.
         min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
         weight: with "reweight", the factor for every issue.
         label_gain: with "posterior", the gain of each grade, else 2^c - 1.
@@ -216,7 +218,7 @@ def clean(
         raise invalid("weight", "must lie in [0, 1] and needs mode='reweight'", weight)
     if label_gain is not None and mode != "posterior":
         raise invalid("label_gain", "goes with mode='posterior'", mode)
-    source = Source.of(data, y, label=label, qid=qid, group=group)
+    source = Source.of(data, y, label=label, qid=qid, group=group, features=features)
     data = source.data
     if issues is None:
         from cleanrank.issues.find import find_label_issues

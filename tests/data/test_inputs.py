@@ -145,6 +145,17 @@ def test_what_is_no_data_is_refused_with_the_right_call(arguments, complaint):
         as_data(arguments.pop("data"), **arguments)
 
 
+def test_features_are_chosen_by_name(shuffled):
+    frame = pd.DataFrame(shuffled[0]).assign(judge=3)
+    columns = {"label": "grade", "qid": "query", "features": ["f1", "f0"]}
+    assert cr.find_label_issues(frame, "contradictions", **columns).source.data.feature_names == ("f1", "f0")
+    assert cr.diagnose(frame, **columns).features == 2
+    data = as_data(frame[["f0", "f1", "judge"]], frame["grade"], qid=frame["query"], features=["f1"])
+    assert (data.feature_names, list(data.extra)) == (("f1",), ["f0", "judge"])
+    with pytest.raises(InvalidInputError, match="features= names columns of a frame; got an array"):
+        as_data(np.zeros((2, 2)), [0, 1], group=[2], features=["a"])
+
+
 def test_ranking_data_take_no_columns():
     data = cr.make_ranking(3, 2, seed=0)
     with pytest.raises(InvalidInputError, match="label= and qid= go with a frame or X"):

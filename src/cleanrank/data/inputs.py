@@ -33,10 +33,17 @@ class Source:
 
     @classmethod
     def of(
-        cls, data: Any, y: Any = None, *, label: str | None = None, qid: Any = None, group: Any = None
+        cls,
+        data: Any,
+        y: Any = None,
+        *,
+        label: str | None = None,
+        qid: Any = None,
+        group: Any = None,
+        features: Sequence[str] | None = None,
     ) -> "Source":
         """The source of what a caller passes, as ``as_data`` reads it."""
-        ranking_data = as_data(data, y, label=label, qid=qid, group=group)
+        ranking_data = as_data(data, y, label=label, qid=qid, group=group, features=features)
         return (
             cls(ranking_data, data, label or "label") if is_frame(data) and y is None else cls(ranking_data)
         )
@@ -105,6 +112,8 @@ def as_data(
         return from_arrays(y=y, qid=qid, group=group, **feature_columns(data, features))
     if y is None or label is not None or not _is_matrix(data):
         raise wrong_data(data)
+    if features is not None:
+        raise invalid("features=", "names columns of a frame", "an array", remedy="Select its columns first.")
     return from_arrays(data, y, qid=qid, group=group)
 
 

@@ -125,6 +125,7 @@ def diagnose(
     label: str | None = None,
     qid: Any = None,
     group: npt.ArrayLike | None = None,
+    features: Sequence[str] | None = None,
     rates: Sequence[float] = RATES,
     profiles: Sequence[str] = DEFAULT_PROFILES,
     new_weight: float = 0.5,
@@ -141,6 +142,7 @@ def diagnose(
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
         group: instead of ``qid``, documents per query.
+        features: with a frame, its columns of features; else all of numbers and categories.
         rates: label error rates of the curves, rising.
         profiles: families of noise; the advice is about the first.
         new_weight: what a new-come pair counts in pNoise.
@@ -157,7 +159,7 @@ def diagnose(
     >>> diagnosis.pairs.different, diagnosis.duplicates.within.least_wrong, round(diagnosis.at(0.1), 3)
     (3, 1, 0.1)
     """
-    data = as_data(data, y, label=label, qid=qid, group=group)
+    data = as_data(data, y, label=label, qid=qid, group=group, features=features)
     if not len(rates) or not len(profiles):
         raise invalid("rates" if not len(rates) else "profiles", "must name at least one", "none")
     for profile in profiles:

@@ -36,6 +36,7 @@ def find_label_issues(
     label: str | None = None,
     qid: Any = None,
     group: npt.ArrayLike | None = None,
+    features: Sequence[str] | None = None,
     noise: Any = None,
     gold: Any = None,
     seed: int = 0,
@@ -54,6 +55,7 @@ def find_label_issues(
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
         group: instead of ``qid``, documents per query.
+        features: with a frame, its columns of features; else all of numbers and categories.
         noise: P(given | true) as a matrix, NoiseProfile, NoiseEstimate or "uniform:0.2", for detectors that
             can use it.
         gold: rows of known true grade, in any form that ``estimate_noise`` takes: they give the noise, and
@@ -76,7 +78,7 @@ def find_label_issues(
         method, y = y, None
     if not isinstance(method, str | list | tuple):
         raise invalid("method", "must name a detector or several", type(method).__name__)
-    source = Source.of(data, y, label=label, qid=qid, group=group)
+    source = Source.of(data, y, label=label, qid=qid, group=group, features=features)
     data = source.data
     methods = [method] if isinstance(method, str) else list(method)
     if not methods:

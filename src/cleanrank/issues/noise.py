@@ -1,7 +1,7 @@
 """``estimate_noise``: the noise matrix P(given | true), from whatever is known beside the labels."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ def estimate_noise(
     label: str | None = None,
     qid: Any = None,
     group: npt.ArrayLike | None = None,
+    features: Sequence[str] | None = None,
     gold: Any = None,
     judgements: Any = None,
     fit_predict: FitPredict | None = None,
@@ -49,6 +50,7 @@ def estimate_noise(
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
         group: instead of ``qid``, documents per query.
+        features: with a frame, its columns of features; else all of numbers and categories.
         gold: rows whose true grade is known, the best source: about 100 rows drawn by ``sample_gold``, or
             true grades from elsewhere. A file (a filled-in sheet, a table, TREC qrels), a frame, Series or
             mapping by row id or by query and document, (row ids, grades), or a grade per row with -1 where it
@@ -85,7 +87,7 @@ def estimate_noise(
         return from_repeated(judgements, seed=seed, **options)
     if data is None:
         raise invalid("data", f"must be given for an estimate from {source}")
-    data = as_data(data, y, label=label, qid=qid, group=group)
+    data = as_data(data, y, label=label, qid=qid, group=group, features=features)
     if gold is not None:
         answers = gold_answers(gold, data, n_grades=options.get("n_grades"))
         if answers is None:
