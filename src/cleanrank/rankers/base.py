@@ -15,7 +15,7 @@ from cleanrank.metrics.evaluation import evaluate_arrays
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import from_arrays, row_order
 from cleanrank.rankers.columns import Columns, frame_features, frame_qid, is_frame, with_categories
-from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
 CHUNK = 4096
@@ -116,6 +116,7 @@ class BaseRanker(Estimator):
             raise invalid(f"{type(self).__name__} as it is set", "does not read position=", remedy=remedy)
         train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
         held = validation_data(eval_set, eval_qid, eval_group, eval_names)
+        options = self._for_rows(options, train.row_ids)
         return self.fit_data(with_categories(train, categorical_feature), held, **options)
 
     def fit_data(self, train: RankingData, validation: Validation = None, **options: Any) -> Self:
@@ -199,6 +200,10 @@ class BaseRanker(Estimator):
     def _fit(self, *args: Any, **options: Any) -> None:
         """How a subclass trains: sets ``model_``."""
         raise NotImplementedError
+
+    def _for_rows(self, options: dict[str, Any], row_ids: IntArray) -> dict[str, Any]:
+        """Options of ``fit``, which speaks of rows of X, for ``fit_data``; ``row_ids`` are its rows in X."""
+        return options
 
     def _options(self) -> list[str]:
         """The names of the options of ``fit``."""

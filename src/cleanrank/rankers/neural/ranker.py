@@ -20,10 +20,9 @@ from cleanrank.rankers.base import (
     EvalsResult,
     check_labels,
     mean_over_queries,
-    training_data,
     validation_data,
 )
-from cleanrank.rankers.columns import frame_features, frame_qid, is_frame, with_categories
+from cleanrank.rankers.columns import frame_features, frame_qid, is_frame
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
@@ -49,7 +48,11 @@ CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs
 
 @dataclass(repr=False, eq=False)
 class NeuralRanker(BaseRanker):
-    """A network that ranks.
+    """A network that ranks. It reads numbers alone: categories must be encoded first.
+
+    Options of ``fit``: ``progress``, called with (epoch, epochs); ``observer``, called with (epoch, scores of
+    the rows of X) after each epoch. ``sample_weight`` says how many copies a row stands for; ``position``
+    is read by losses of ``neural.debias``.
 
     Args:
         loss: a name of ``objective.LOSSES``, or a callable with the arguments of a loss of ``losses.torch``.
@@ -119,46 +122,9 @@ class NeuralRanker(BaseRanker):
     checkpoint: str | PathLike[str] | None = None
     n_jobs: int | None = None
 
-    def fit(
-        self,
-        X: Any,
-        y: npt.ArrayLike,
-        *,
-        qid: npt.ArrayLike | None = None,
-        group: npt.ArrayLike | None = None,
-        sample_weight: npt.ArrayLike | None = None,
-        position: npt.ArrayLike | None = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-        eval_names: Sequence[str] | None = None,
-        categorical_feature: Any = "auto",
-        observer: Observer | None = None,
-        **options: Any,
-    ) -> Self:
-        """Trains on rows in any order; ``fit_data`` takes a RankingData.
-
-        Args:
-            X: features, all of them numbers; a column "qid" of a data frame names the queries.
-            y: grades.
-            qid: the query of every row.
-            group: instead of ``qid``, documents per query when rows are contiguous.
-            sample_weight: how many copies a row stands for.
-            position: the rank at which a row was shown; read by losses of ``neural.debias``.
-            eval_set: (X, y) of validation rows, or a list of such pairs, of which the first decides.
-            eval_qid: their queries; of several sets a list.
-            eval_group: instead of ``eval_qid``, documents per query.
-            eval_names: what ``evals_result_`` calls the sets.
-            categorical_feature: must be "auto"; networks read numbers alone.
-            observer: called with (epoch, scores of the rows of X) after each epoch.
-            options: ``progress``, called with (epoch, epochs).
-        """
-        if y is None:
-            raise invalid("NeuralRanker", "requires y to be passed, but the target y is None")
-        data = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
-        watch = None if observer is None else _in_input_order(observer, data.row_ids)
-        held = validation_data(eval_set, eval_qid, eval_group, eval_names)
-        return self.fit_data(with_categories(data, categorical_feature), held, observer=watch, **options)
+    def _for_rows(self, options: dict[str, Any], row_ids: IntArray) -> dict[str, Any]:
+        observer = options.get("observer")
+        return options if observer is None else options | {"observer": _in_input_order(observer, row_ids)}
 
     def _fit(
         self,
