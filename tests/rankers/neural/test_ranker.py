@@ -34,10 +34,12 @@ def test_every_network_learns_to_rank(toy, network):
     settings = {**SMALL, "network_options": OPTIONS.get(network), "epochs": 12, "learning_rate": 0.01}
     ranker = NeuralRanker(network=network, **settings).fit_data(toy)
     scores = ranker.predict(toy.X, qid=toy.qid)
-    found = cr.evaluate(scores, toy, "ndcg@10").means["ndcg@10"]
+    found = cr.evaluate(scores, toy, "ndcg@10", order="data").means["ndcg@10"]
     untrained = np.mean(
         [
-            cr.evaluate(np.random.default_rng(s).random(toy.n_docs), toy, "ndcg@10").means["ndcg@10"]
+            cr.evaluate(np.random.default_rng(s).random(toy.n_docs), toy, "ndcg@10", order="data").means[
+                "ndcg@10"
+            ]
             for s in (0, 1)
         ]
     )
@@ -95,7 +97,7 @@ def test_early_stopping_keeps_the_best_epoch(toy):
     values = [h["value"] for h in ranker.history_]
     assert ranker.model_.best_epoch == int(np.argmax(values)) + 1
     assert len(values) == min(40, ranker.model_.best_epoch + 3)
-    found = cr.evaluate(ranker.predict(held.X), held, "map").means["map"]
+    found = cr.evaluate(ranker.predict(held.X), held, "map", order="data").means["map"]
     assert ranker.model_.validation_value == pytest.approx(found) == pytest.approx(max(values))
 
 
@@ -348,17 +350,17 @@ def test_a_training_touches_no_stream_of_others(toy):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_lists_without_pairs_teach_nothing_and_break_nothing(toy, loss):
-    """One document a query, one query, one grade."""
-    one = {**SMALL, "epochs": 1, "loss": loss}
-    for y, qid in (
-        (toy.y, np.arange(toy.n_docs)),
-        (toy.y, np.zeros(toy.n_docs)),
-        (np.zeros(toy.n_docs), toy.qid),
-        (np.ones(toy.n_docs), toy.qid),
-    ):
-        ranker = NeuralRanker(**one).fit(toy.X, y, qid=qid)
-        assert np.isfinite(ranker.predict(toy.X)).all()
+def test_one_query_is_enough_and_labels_that_say_nothing_are_refused(toy, loss):
+    ranker = NeuralRanker(**{**SMALL, "epochs": 1, "loss": loss})
+    assert np.isfinite(ranker.fit(toy.X, toy.y, qid=np.zeros(toy.n_docs)).predict(toy.X)).all()
+    with pytest.raises(CleanrankError, match="labels must differ between documents"):
+        ranker.fit(toy.X, np.ones(toy.n_docs), qid=toy.qid)
+    single = (toy.X, toy.y)
+    if loss == "pointwise":
+        assert np.isfinite(ranker.fit(*single, qid=np.arange(toy.n_docs)).predict(toy.X)).all()
+        return
+    with pytest.raises(CleanrankError, match="must have two documents of different labels in at least one q"):
+        ranker.fit(*single, qid=np.arange(toy.n_docs))
 
 
 def test_validation_data_without_documents_are_refused(toy):
