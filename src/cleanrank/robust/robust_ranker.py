@@ -24,7 +24,7 @@ from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import match_rows
 from cleanrank.rankers.boosted import LEAF, BoostedRanker, Steps
 from cleanrank.rankers.trees import LAMBDAS
-from cleanrank.types import IntArray, RankingData
+from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
@@ -166,12 +166,6 @@ class RobustRanker(BoostedRanker):
         self.rounds = rounds
         self.folds = folds
         self.clean_validation = clean_validation
-
-    def _for_rows(self, options: dict[str, Any], row_ids: IntArray) -> dict[str, Any]:
-        gold = options.get("gold")
-        if not isinstance(gold, list | np.ndarray) or len(gold) != len(row_ids):
-            return options
-        return options | {"gold": np.asarray(gold)[row_ids]}  # a grade per row of X
 
     def _repaired(
         self,
