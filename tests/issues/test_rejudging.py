@@ -7,8 +7,9 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError
-from cleanrank.issues.rejudging import plan_rejudging
+from cleanrank.issues.rejudging import doubts_of_judged, plan_rejudging
 from cleanrank.issues.table import LabelIssues
+from cleanrank.noise.gold_sheet import gold_answers
 
 
 def table_of(data, W, **more):
@@ -82,6 +83,26 @@ def test_what_it_expects_comes_true():
         assert plan.wrong > 1.5 * plan.at_random
     assert inside >= 4
     assert abs(np.mean(errors)) < 0.02
+
+
+def test_doubts_are_corrected_by_the_rows_that_were_judged():
+    """A judge who errs where nobody expects it: half of the doubts come true, and the plan says so."""
+    rng = np.random.default_rng(0)
+    data = cr.from_arrays(np.zeros((4000, 1)), rng.integers(0, 2, 4000), group=[40] * 100)
+    doubt = rng.beta(1, 2, 4000)
+    wrong = rng.random(4000) < doubt / 2
+    W = np.where(np.arange(2) == data.y[:, None], 1 - doubt[:, None], doubt[:, None])
+    judged = rng.choice(4000, 300, replace=False)
+    answers = gold_answers((judged, np.where(wrong, 1 - data.y, data.y)[judged]), data)
+    table = table_of(data, W)
+    check = doubts_of_judged(table, data, answers)
+    plan = plan_rejudging(table, data, rows=[300], judged=judged, check=check)[0]
+    left = np.setdiff1d(np.arange(4000), judged)
+    first = left[np.argsort(-doubt[left], kind="stable")[:300]]
+    assert plan.low <= wrong[first].sum() <= plan.high
+    assert plan.high - plan.low < 150
+    unchecked = plan_rejudging(table, data, rows=[300], judged=judged)[0]
+    assert unchecked.low > 1.5 * wrong[first].sum()
 
 
 def test_doubts_that_are_no_probabilities_are_refused():

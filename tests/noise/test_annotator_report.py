@@ -130,6 +130,16 @@ def test_scales_from_one_and_known_truths(wide, truth):
     assert checked["consensus"] == (report.grades[:100] == truth[:100] + 1).mean()
 
 
+def test_items_keep_the_order_of_a_table_with_gaps(wide, truth):
+    gaps = np.random.default_rng(3).random((400, 6)).argsort(axis=1) >= 4
+    table = wide[list("ABCDEF")].astype("Int64").mask(gaps)
+    report = annotator_report({"item": [f"i{i}" for i in range(400)], **table}, draws=50)
+    assert report.judged.keys["item"].tolist() == [f"i{i}" for i in range(400)]
+    assert report.judged.judgements.per_item.sum(axis=1).tolist() == [4] * 400
+    assert (report.grades == truth).mean() > 0.85
+    assert not any("blank" in note for note in report.notes)
+
+
 def test_two_judges_get_votes_and_a_reason(wide):
     report = annotator_report(wide[["query", "doc", "A", "B"]])
     assert not report.is_modelled

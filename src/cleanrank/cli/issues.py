@@ -98,7 +98,7 @@ def find_issues(
     from cleanrank.data.files import FRAMES, PAGES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
-    from cleanrank.issues.rejudging import plan_rejudging
+    from cleanrank.issues.rejudging import doubts_of_judged, plan_rejudging
     from cleanrank.issues.to_judge import next_to_judge
     from cleanrank.noise.corrupt import read_changed
     from cleanrank.noise.gold_sheet import gold_answers
@@ -161,11 +161,15 @@ def find_issues(
         remarks = [NO_ISSUE]
     if settled is not None:
         remarks.append(f"{len(settled):,} rows that are judged already are left out.")
-    plans = []
+    plans, check = [], None
     if judge_cost is not None:
-        plans = plan_rejudging(
-            issues, judged, cost=judge_cost, budget=budget, judged=settled, noise=options["noise"], seed=seed
-        )
+        if answers is not None:
+            # Doubts are checked on the judged rows, as they are without these answers.
+            untold = {name: value for name, value in options.items() if name not in ("known", "progress")}
+            unsettled = find_label_issues(judged, method, seed=seed, **untold)
+            check = doubts_of_judged(unsettled, judged, answers)
+        noise_of = {"noise": options["noise"], "check": check, "judged": settled}
+        plans = plan_rejudging(issues, judged, cost=judge_cost, budget=budget, seed=seed, **noise_of)
     record: dict[str, Any] = {
         "method": method,
         "documents": len(issues),
@@ -183,14 +187,21 @@ def find_issues(
         by_grade_table(issues, record.get("quality")),
         *([worst_table(worst)] if worst else []),
         *remarks,
-        *([rejudging_table(plans)] if plans else []),
+        *([rejudging_table(plans, is_checked=check is not None)] if plans else []),
         f"{issues.n_issues:,} of {len(issues):,} labels are doubted ({issues.share:.2%})",
         f"wrote {out}",
     )
     if html is not None:
         quality = record.get("quality")
         page = write_issues_page(
-            html, issues, worst, name=data.name, remarks=remarks, quality=quality, plans=plans
+            html,
+            issues,
+            worst,
+            name=data.name,
+            remarks=remarks,
+            quality=quality,
+            plans=plans,
+            is_checked=check is not None,
         )
         screen.note(f"wrote {page}")
 

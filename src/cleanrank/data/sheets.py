@@ -61,7 +61,7 @@ class Sheet:
 
     def texts(self, heading: str) -> list[str]:
         """The cells of a column as texts; nothing, None and NaN are empty."""
-        return ["" if value != value else text_of_value(value) for value in self.values[heading]]
+        return ["" if _is_missing(value) else text_of_value(value) for value in self.values[heading]]
 
     def heading(self, role: str, name: str | None = None) -> str | None:
         """The column that holds something: the one called ``name``, or the first of the usual headings."""
@@ -84,6 +84,11 @@ class Sheet:
     def bad(self, message: str, line: int = 1) -> BadFileError:
         """The error for something wrong with the table."""
         return BadFileError(message, self.path or self.name, line)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' NA is not even equal to itself, nor different.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def plain_name(heading: str) -> str:

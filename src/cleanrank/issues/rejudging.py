@@ -9,6 +9,11 @@ given grades are sums over queries of
     B(S, S) - sum_i B(J_i, J_i),   S = sum_i J_i,   B(J, K) = sum_{g > h} sum_{t, u} J[g, t] K[h, u] c[t, u]
 
 with c = 1 for t < u, 1/2 for t = u and 0 else (wrong pairs), or c = 1 (all). Their ratio is pNoise.
+
+Doubts rest on the assumption that errors depend on the true grade alone, and real judges err where features
+mislead. So doubts are checked on the rows that were judged again, as they were before these answers settled
+them: P(wrong) becomes 1 / (1 + exp(-a - b logit P)), with a ~ N(0, 1) and b ~ N(1, 1/4) before the answers
+and a normal approximation of the posterior after them (means and variances).
 """
 
 from collections.abc import Sequence
@@ -17,13 +22,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from cleanrank.errors import invalid
 from cleanrank.issues.table import LabelIssues
 from cleanrank.issues.to_judge import is_judged, places_to_judge
 from cleanrank.noise.estimate import NoiseEstimate, check_level
+from cleanrank.noise.gold_sheet import GoldAnswers
 from cleanrank.noise.profiles import NoiseProfile
-from cleanrank.ragged import query_of_row
+from cleanrank.ragged import match_rows, query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import check_number
 
@@ -32,6 +40,9 @@ DRAWS = 200
 NEW_COME = 0.5
 TINY = 1e-12
 CLOSE = 1e-3
+EDGE = 1e-4
+PRIOR_MEAN = np.array([0.0, 1.0])
+PRIOR_VARIANCE = np.array([1.0, 0.25])
 REMEDY = "Say what is known of the noise (gold= or noise=) to the detector 'auto'."
 
 
@@ -71,6 +82,7 @@ def plan_rejudging(
     budget: float | None = None,
     judged: npt.ArrayLike | None = None,
     noise: Any = None,
+    check: tuple[FloatArray, FloatArray] | None = None,
     judge: Any = None,
     level: float = 0.95,
     seed: int = 0,
@@ -89,6 +101,8 @@ def plan_rejudging(
         judged: row ids that were judged again already; their labels count as corrected.
         noise: the NoiseEstimate behind the doubts: its draws widen the intervals. Intervals hold only chance
             where it is not given.
+        check: doubts of rows judged again as they were before the answers, and whether the labels were
+            wrong (``doubts_of_judged``): the doubts of all other rows are corrected by them.
         judge: the noise of the new judge, as a matrix or profile; one who is right when not given.
         level: probability that an interval is meant to hold.
         seed: for the draws.
@@ -109,10 +123,13 @@ def plan_rejudging(
     W = _probabilities(issues, judged)
     order = places_to_judge(issues, judged)
     left = order[~is_judged(issues, judged)[order]]
+    correction = None if check is None else _fit_correction(*check)
+    if correction is not None:
+        W[left] = _corrected(W[left], data.y[left], correction[0])
     sizes = _sizes(rows, budget, cost, len(left), int(issues.is_label_issue[left].sum()))
     wrong = 1 - W[np.arange(len(W)), data.y]
     wrong[is_judged(issues, judged)] = 0.0
-    found = _counts(W, data.y, left[: max(sizes)], noise, level, seed)
+    found = _counts(issues.probabilities(), W, data.y, left[: max(sizes)], noise, correction, level, seed)
     C = W.shape[1]
     errors = np.eye(C) if judge is None else NoiseProfile.of(judge, n_grades=C).matrix
     corrected = np.flatnonzero(is_judged(issues, judged))
@@ -158,26 +175,83 @@ def _sizes(
     return sorted({min(n, most) for n in sizes})
 
 
+def doubts_of_judged(
+    unsettled: LabelIssues, data: RankingData, answers: GoldAnswers
+) -> tuple[FloatArray, FloatArray]:
+    """For ``plan_rejudging``: the doubts of rows judged again, and whether their labels were wrong.
+
+    Args:
+        unsettled: issues found under the same noise without being told the answers.
+        data: the judged rows.
+        answers: the rows of known true grade.
+    """
+    place = match_rows(unsettled.row_id, answers.row_ids)
+    own = match_rows(data.row_ids, answers.row_ids)
+    return unsettled.doubt[place], (data.y[own] != answers.true_grades).astype(np.float64)
+
+
+def _logit(p: FloatArray) -> FloatArray:
+    inside = np.clip(p, EDGE, 1 - EDGE)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
+def _fit_correction(doubt: FloatArray, wrong: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The most probable (a, b), and its covariance."""
+    X = np.stack([np.ones(len(doubt)), _logit(doubt)], axis=1)
+
+    def surprise(theta: FloatArray) -> float:
+        z = X @ theta
+        apart = ((theta - PRIOR_MEAN) ** 2 / PRIOR_VARIANCE).sum() / 2
+        return float((np.logaddexp(0, z) - wrong * z).sum() + apart)
+
+    def slope(theta: FloatArray) -> FloatArray:
+        return np.asarray(X.T @ (expit(X @ theta) - wrong) + (theta - PRIOR_MEAN) / PRIOR_VARIANCE)
+
+    theta = minimize(surprise, PRIOR_MEAN, jac=slope, method="BFGS").x
+    p = expit(X @ theta)
+    curvature = (X * (p * (1 - p))[:, None]).T @ X + np.diag(1 / PRIOR_VARIANCE)
+    return theta, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+
+
+def _corrected(W: FloatArray, y: npt.NDArray[np.integer], theta: FloatArray) -> FloatArray:
+    """Probabilities whose P(wrong) is corrected; the other grades keep their proportions."""
+    rows = np.arange(len(W))
+    wrong = 1 - W[rows, y]
+    new = expit(theta[0] + theta[1] * _logit(wrong))
+    out = W * (new / np.maximum(wrong, TINY))[:, None]
+    out[rows, y] = 1 - new
+    shares: FloatArray = out / out.sum(axis=1, keepdims=True)
+    return shares
+
+
 def _counts(
-    W: FloatArray, y: npt.NDArray[np.integer], rows: IntArray, noise: Any, level: float, seed: int
+    raw: FloatArray,
+    W: FloatArray,
+    y: npt.NDArray[np.integer],
+    rows: IntArray,
+    noise: Any,
+    correction: tuple[FloatArray, FloatArray] | None,
+    level: float,
+    seed: int,
 ) -> FloatArray:
     """(2, n): ends of the intervals of the number of wrong labels among the first 1, 2, ..., n rows.
 
-    Under a draw T of the noise the probabilities become W_l T[l, y] / T0[l, y], T0 being the matrix behind W.
+    Under a draw T of the noise the probabilities become W_l T[l, y] / T0[l, y], T0 being the matrix behind W;
+    a correction is drawn instead where there is one.
     """
     rng = np.random.default_rng(seed)
-    mine, given = W[rows], y[rows]
+    given, at = y[rows], np.arange(len(rows))
     draws = np.zeros((DRAWS, len(rows)), dtype=np.int32)
-    matrices: Sequence[FloatArray | None] = [None] * DRAWS
-    if isinstance(noise, NoiseEstimate) and len(noise.draws) and noise.n_grades == W.shape[1]:
-        matrices = [*noise.draws[rng.choice(len(noise.draws), DRAWS)]]
-    for s, T in enumerate(matrices):
-        p = mine
-        if T is not None:
-            p = mine * (T / np.maximum(noise.matrix, TINY))[:, given].T
+    is_drawn = isinstance(noise, NoiseEstimate) and len(noise.draws) and noise.n_grades == W.shape[1]
+    for s in range(DRAWS):
+        p = W[rows]
+        if correction is not None:
+            p = _corrected(raw[rows], given, rng.multivariate_normal(*correction))
+        elif is_drawn:
+            T = noise.draws[rng.integers(len(noise.draws))]
+            p = p * (T / np.maximum(noise.matrix, TINY))[:, given].T
             p = p / np.maximum(p.sum(axis=1, keepdims=True), TINY)
-        wrong = rng.random(len(rows)) < 1 - p[np.arange(len(rows)), given]
-        draws[s] = np.cumsum(wrong)
+        draws[s] = np.cumsum(rng.random(len(rows)) < 1 - p[at, given])
     tails = [(1 - level) / 2, (1 + level) / 2]
     ends: FloatArray = np.quantile(draws, tails, axis=0, method="nearest").astype(np.float64)
     return ends

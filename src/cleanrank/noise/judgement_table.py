@@ -109,7 +109,7 @@ def _from_wide(
         parts.append(grades[kept])
         people.append(np.repeat(name, len(kept)))
         rows.append(kept)
-        notes += [f"{name}: {note}" for note in more]
+        notes += [f"{name}: {note}" for note in more if "blank" not in note]
     item, who, said = (np.concatenate(each) for each in (rows, people, parts))
     return _judged(keys, item, who, said, _truth(sheet, headings), notes, lowest)
 
@@ -169,6 +169,8 @@ def _judged(
 ) -> JudgedItems:
     if not len(rows):
         raise invalid("judgements", "must hold at least one grade", "none")
+    in_order = np.argsort(rows, kind="stable")
+    rows, who, grades = rows[in_order], who[in_order], grades[in_order]
     codes = np.zeros(len(rows), dtype=np.int64)
     for column in keys.values():
         _, code = np.unique(column[rows], return_inverse=True)

@@ -21,9 +21,12 @@ WORST = (
     ("why", "why"),
 )
 ASSUMED = (
-    "Wrong labels found: the sum of the rows' probabilities of being wrong, with a {level:.0%} interval. "
-    "pNoise: the share of wrong pairs, {before:.1%} as labelled. Both hold if the noise is as estimated, the "
-    "models are right about it, and the new judgements are right."
+    "Wrong labels found: expected, with a {level:.0%} interval. pNoise: the share of wrong pairs, "
+    "{before:.1%} as labelled. New judgements are taken as right. {checked}"
+)
+CHECKED = "The doubts were checked on the rows that are judged already."
+UNCHECKED = (
+    "Nothing was checked: if errors follow the features, fewer are found. Judge some rows again (--gold)."
 )
 
 
@@ -54,7 +57,9 @@ def by_grade_table(issues: LabelIssues, quality: Mapping[str, Any] | None = None
     return Table.of(rows, columns, caption=caption)
 
 
-def rejudging_table(plans: Sequence[Rejudging], caption: str = "", level: float = 0.95) -> Table:
+def rejudging_table(
+    plans: Sequence[Rejudging], caption: str = "", *, is_checked: bool = False, level: float = 0.95
+) -> Table:
     """What judging the most doubted rows again costs and wins, a row per number of rows."""
     head = (
         "rows judged again",
@@ -75,7 +80,8 @@ def rejudging_table(plans: Sequence[Rejudging], caption: str = "", level: float 
         ]
         for plan in plans
     ]
-    notes = [ASSUMED.format(level=level, before=plans[0].pnoise_before)] if plans else []
+    checked = CHECKED if is_checked else UNCHECKED
+    notes = [ASSUMED.format(level=level, before=p.pnoise_before, checked=checked) for p in plans[:1]]
     return Table(head, rows, caption=caption, notes=notes)
 
 
@@ -88,6 +94,7 @@ def write_issues_page(
     remarks: Sequence[str] = (),
     quality: Mapping[str, Any] | None = None,
     plans: Sequence[Rejudging] = (),
+    is_checked: bool = False,
 ) -> Path:
     """Writes the page of a table of issues.
 
@@ -99,6 +106,7 @@ def write_issues_page(
         remarks: what a reader must know.
         quality: of the detector, where the truth is known.
         plans: what judging again wins.
+        is_checked: whether their doubts were checked on judged rows.
     """
     sections = [
         Section(
@@ -106,7 +114,9 @@ def write_issues_page(
         ),
         Section(
             "What judging again wins",
-            [rejudging_table(plans, "The most doubted rows judged again")] if plans else [],
+            [rejudging_table(plans, "The most doubted rows judged again", is_checked=is_checked)]
+            if plans
+            else [],
         ),
         Section("By grade", [by_grade_table(issues, quality, "Issues by given grade")]),
     ]
