@@ -161,7 +161,7 @@ def test_exports_of_two_runs_differ_in_times_only(folder, ran):
 
 
 def test_the_matrix_lists_every_recipe(folder, ran):
-    done = cleanrank(folder, "reproduce", "--matrix", "--json")
+    done = cleanrank(folder, "reproduce", "--matrix", "--recipes", "recipes", "--json")
     assert [(r["recipe"], r["status"]) for r in json.loads(done.stdout)] == [
         ("toys/bad", "partly"),
         ("toys/long", "partly"),
@@ -174,11 +174,11 @@ def test_the_matrix_lists_every_recipe(folder, ran):
     ("arguments", "message"),
     [
         (("reproduce",), "name a recipe"),
-        (("reproduce", "toys/tyni"), "unknown recipe 'toys/tyni'. Did you mean 'toys/tiny'"),
+        (("reproduce", "toys/tyni"), "Did you mean toys/tiny"),
         (("reproduce", "toys/tiny", "--only", "metod=x"), "unknown filter 'metod'. Did you mean 'method'"),
         (("reproduce", "toys/tiny", "--engine", "ray"), "unknown engine 'ray'"),
         (("reproduce", "toys/tiny", "--scheduler", "tcp://x"), "Add --engine dask"),
-        (("reproduce", "recipes/toys"), "recipe must be a TOML file that exists"),
+        (("reproduce", "recipes/toys"), "there is no recipe"),
         (("reproduce", "toys/tiny", "--store", "recipes/toys/tiny.toml/x"), "store must be usable"),
         (("runs", "list", "--store", "nowhere.sqlite"), "store must be an existing file"),
         (("runs", "show", "zz"), "must be the start of one stored key; got 'zz', which fits 0"),
@@ -221,3 +221,19 @@ def _stored(path):
             return db.execute("SELECT count(*) FROM results WHERE status = 'done'").fetchone()[0]
     except sqlite3.OperationalError:  # just being made
         return 0
+
+
+def test_recipes_are_listed_with_data_and_cells(folder):
+    done = cleanrank(folder, "recipes", "--json")
+    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    assert rows["noise/quick"] == {
+        "name": "noise/quick",
+        "title": rows["noise/quick"]["title"],
+        "data": "mq2008, ohsumed",
+        "cells": 400,
+        "quick": 8,
+    }
+    assert rows["toys/tiny"]["cells"] > 0
+    assert json.loads(cleanrank(folder, "recipes", "recipes", "--json").stdout)[-1]["name"].startswith(
+        "toys/"
+    )
