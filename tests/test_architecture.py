@@ -67,10 +67,10 @@ def test_the_tracer_sees_calls_between_packages(noisy):
 
 
 @pytest.mark.parametrize("is_known", [False, True])
-def test_finding_label_issues_changes_packages_at_most_five_times(noisy, is_known):
+def test_finding_label_issues_changes_packages_at_most_twelve_times(noisy, is_known):
     noise = noisy.profile if is_known else None
     sites = call_sites(lambda: cr.find_label_issues(noisy.data, noise=noise, folds=2))
-    assert 3 <= len(sites) <= 5, sites
+    assert 3 <= len(sites) <= 12, sites
 
 
 @pytest.mark.parametrize("validated", [False, True])

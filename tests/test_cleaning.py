@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -300,3 +301,17 @@ def test_a_frame_is_there_only_where_one_was_passed():
 def test_cleaning_without_issues_finds_them():
     data = cr.corrupt(cr.make_ranking(30, 5, seed=2), rate=0.2, seed=3).data
     assert cr.clean(data).acted.tolist() == cr.find_label_issues(data).is_label_issue.tolist()
+
+
+def test_a_suggested_grade_beyond_the_scale_is_refused_by_row():
+    data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 2, 0], qid=["a", "a", "b", "b"])
+    typed = LabelIssues.of(
+        data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True], suggested_label=[0, 1, 2, 99]
+    )
+    with pytest.raises(InvalidInputError, match=r"grade from 0 to 2; got 99 at row 3 \(query 'b'\)"):
+        cr.clean(data, typed, "relabel")
+    higher = replace(typed, suggested_label=np.array([0, 1, 2, 4]))
+    with pytest.raises(InvalidInputError, match="n_grades if the scale is longer"):
+        cr.clean(data, higher, "relabel")
+    assert cr.clean(data, higher, "relabel", n_grades=5).data.y.tolist() == [0, 1, 2, 4]
+    assert cr.clean(data, typed, "drop").data.n_docs == 3

@@ -18,9 +18,9 @@ from cleanrank.data.files import FRAMES, written_whole
 from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import write_frame
 from cleanrank.errors import invalid
-from cleanrank.issues.table import BoolArray, LabelIssues, expected_gains
+from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues, expected_gains
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import check_number, one_of
+from cleanrank.validation import check_integer, check_number, one_of
 
 Options: TypeAlias = Mapping[str, Any]
 
@@ -171,6 +171,7 @@ def clean(
     min_doubt: float | None = None,
     weight: float | None = None,
     label_gain: Sequence[float] | None = None,
+    n_grades: int | None = None,
     by: str = "cleanrank",
     at: str | None = None,
 ) -> Cleaned:
@@ -180,7 +181,8 @@ def clean(
     sum_c P(true grade c | features, given grade) g_c, with g_c = 2^c - 1 or ``label_gain``; the objectives
     "exact" and "parity" train on it. Grades and weights stay.
 
-    Queries that lose all their documents go too, and are named in the result.
+    Queries that lose all their documents go too, and are named in the result. A table without signal
+    (``LabelIssues.caution``), in which nobody marked an issue, is refused unless ``min_doubt`` is given.
 
     Args:
         data: rows to clean: a RankingData, a frame with the columns ``label`` and ``qid``, or features with
@@ -198,6 +200,8 @@ def clean(
         min_doubt: act on rows doubted at least so much, instead of the detector's own issues.
         weight: with "reweight", the factor for every issue.
         label_gain: with "posterior", the gain of each grade, else 2^c - 1.
+        n_grades: with "relabel", the number of grades of the scale, when the highest does not occur in
+            ``data``; a suggested grade beyond the scale is refused.
         by: who decides, for the audit trail.
         at: when, for the audit trail; now unless given.
 
@@ -228,9 +232,18 @@ def clean(
         rule, remedy = "must be a LabelIssues", "Make it with cr.find_label_issues(data)."
         raise invalid("issues", rule, type(issues).__name__, remedy=remedy)
     table = issues.aligned(data)
+    if table.caution and min_doubt is None and not table.n_issues:
+        remedy = "Mend the data, mark issues by hand, or give min_doubt to act all the same."
+        raise invalid(
+            "issues",
+            "must rest on features that tell something about the grades",
+            str(table.signal),
+            remedy=remedy,
+        )
     acted = table.is_label_issue if min_doubt is None else table.doubt >= min_doubt
     if mode == "relabel":
         acted = acted & (table.suggested_label != table.given_label)
+        _check_scale(data, table, acted, n_grades)
     if acted.all() and mode == "drop" and data.n_docs:
         rule = "must leave at least one document"
         raise invalid("issues", rule, "all are issues", remedy="Raise min_doubt.")
@@ -242,6 +255,23 @@ def clean(
         acted = new != old
     now = at or datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return _cleaned(source, table, acted, mode, by, now, options)
+
+
+def _check_scale(data: RankingData, table: LabelIssues, acted: BoolArray, n_grades: int | None) -> None:
+    """Suggested grades must be on the scale: that of the data, of the table's probabilities, or as told."""
+    if n_grades is not None:
+        check_integer("n_grades", n_grades, least=data.n_grades)
+    C = max(data.n_grades, n_grades or 0, sum(name.startswith(PROBABILITY) for name in table.reasons))
+    beyond = acted & ((table.suggested_label < 0) | (table.suggested_label >= C))
+    if beyond.any():
+        row = int(np.argmax(beyond))
+        rule, remedy = (
+            f"must be a grade from 0 to {C - 1}",
+            "Correct the table, or give n_grades if the scale is longer.",
+        )
+        raise invalid(
+            "suggested_label", rule, int(table.suggested_label[row]), at=data.place(row), remedy=remedy
+        )
 
 
 def _cleaned(

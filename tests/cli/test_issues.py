@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -6,8 +8,10 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.issues.table import read_issues
+from cleanrank.noise.profiles import uniform
 from cleanrank.rankers.trees import TreeParams
 
+EASY = ("--option", "folds=3", "--noise", "uniform:.2")
 QUICK = ("--method", "sour", "--start", "3", "--end", "8")
 
 
@@ -15,7 +19,7 @@ QUICK = ("--method", "sour", "--start", "3", "--end", "8")
 def noisy(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    cr.write_letor(cr.make_ranking(30, 6, docs_per_query=20, seed=0), tmp_path / "clean.txt")
+    cr.write_letor(cr.make_ranking(40, 6, docs_per_query=20, signal=0.95, seed=0), tmp_path / "clean.txt")
     assert cli("corrupt", "clean.txt", "--rate", ".2", "-o", "noisy.txt").code == 0
     return cr.read_data("noisy.txt")
 
@@ -55,13 +59,13 @@ def test_other_detectors_and_options(cli, noisy, words):
 
 
 def test_the_default_shows_the_worst_labels_with_reasons(cli, noisy):
-    done = cli("find-issues", "noisy.txt", "-o", "issues.csv", "--top", "3", "--option", "folds=3")
+    done = cli("find-issues", "noisy.txt", "-o", "issues.csv", "--top", "3", *EASY)
     assert done.code == 0, done.err
-    wanted = cr.find_label_issues(noisy, folds=3)
+    wanted = cr.find_label_issues(noisy, noise=uniform(0.2, 5), folds=3)
     np.testing.assert_allclose(read_issues("issues.csv").doubt, wanted.doubt)
     assert "neighbours are graded" in done.out
     assert "by models that never saw it" in done.out
-    shown = cli("find-issues", "noisy.txt", "-o", "b.csv", "--top", "3", "--option", "folds=3", "--json")
+    shown = cli("find-issues", "noisy.txt", "-o", "b.csv", "--top", "3", *EASY, "--json")
     worst = json.loads(shown.out)["worst"]
     assert [each["row_id"] for each in worst] == wanted.worst(3).row_id.tolist()
     assert worst == [each.to_json() for each in wanted.explain(noisy, 3)]
@@ -289,3 +293,24 @@ def test_an_interruption_leaves_no_file(cli, noisy, tmp_path, monkeypatch):
     done = cli("find-issues", "noisy.txt", "--method", "contradictions", "-o", "out.csv")
     assert done.code == 130
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_a_wrong_join_is_said_and_nothing_is_cleaned(cli, noisy):
+    rows = np.random.default_rng(0).permutation(noisy.n_docs)
+    cr.write_letor(replace(noisy, X=noisy.X[rows]), "joined_wrong.txt")
+    done = cli("find-issues", "joined_wrong.txt", "-o", "wrong.csv", "--json")
+    record = json.loads(done.out)
+    assert record["issues"] == 0
+    assert record["signal"]["low"] < 0.5
+    assert "is the join right" in done.err
+    assert "UserWarning" not in done.err
+    cleaned = cli("clean", "joined_wrong.txt", "wrong.csv", "-o", "cleaned.txt")
+    assert cleaned.code == 2
+    assert "AUC" in cleaned.err
+    assert not Path("cleaned.txt").exists()
+    assert cli("clean", "joined_wrong.txt", "wrong.csv", "-o", "cleaned.txt", "--min-doubt", "1").code == 0
+
+
+def test_the_signal_stands_beside_the_counts(cli, noisy):
+    done = cli("find-issues", "noisy.txt", "-o", "issues.csv", *EASY)
+    assert f"signal of the features, out of fold: {read_issues('issues.csv').signal}" in done.err

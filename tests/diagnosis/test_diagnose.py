@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,3 +101,26 @@ def test_real_data_show_what_is_known_of_them(data_root):
     assert found.at(0.1, overall=True) == pytest.approx(0.179, abs=1e-3)
     assert found.at(0.1) == pytest.approx(0.228, abs=1e-3)
     assert len(found.columns.constant) == 6
+
+
+@pytest.mark.parametrize("grades", [1, 2, 3, 5])
+def test_queries_of_one_document_are_described(grades, tmp_path):
+    rng = np.random.default_rng(0)
+    data = cr.from_arrays(rng.normal(size=(60, 3)), rng.integers(0, grades, 60), qid=np.arange(60))
+    report = diagnose(data)
+    assert report.merges == report.curves == ()
+    assert "nothing can be learnt here" in repr(report)
+    assert report.to_html(tmp_path / "report.html").exists()
+
+
+def test_a_wrong_join_is_asked_about_with_figures():
+    data = cr.make_ranking(60, 6, docs_per_query=15, seed=0)
+    for seed, order in enumerate((np.arange(data.n_docs), np.random.default_rng(0).permutation(data.n_docs))):
+        report = diagnose(replace(data, X=data.X[order]))
+        (advice,) = (each for each in report.advice if each.topic == "features")
+        assert advice.kind == ("fine", "act")[seed]
+        assert ("is the join right?" in advice.text) == bool(seed)
+        for value in (report.signal.auc, report.signal.low, report.signal.high):
+            assert f"{value:.1%}" in advice.text
+        assert report.to_dict()["signal"]["auc"] == report.signal.auc
+    assert diagnose(data.select_queries([0])).signal is None

@@ -148,3 +148,16 @@ def test_noise_on_copies_is_found_and_bounded_from_below():
     assert found.lower_bound <= noisy.rate
     assert found.implied_rate == pytest.approx(0.15, abs=0.02)
     assert duplicates_of(twice).lower_bound == 0
+
+
+def test_few_repeated_judgements_carry_a_wide_interval():
+    """Twelve pairs, eleven of them disagreeing: more than guessing would."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(12, 3)), 2, axis=0)
+    found = duplicates_of(cr.from_arrays(X, [0, 4] * 11 + [1, 1], group=[24]))
+    low, high = found.implied_interval
+    assert found.implied_rate == high == pytest.approx(found.guessing)
+    assert low < 0.85 * high
+    many = duplicates_of(cr.from_arrays(X, [0, 0] * 11 + [1, 1], group=[24]))
+    assert many.implied_rate == 0
+    assert 0 < many.implied_interval[1] < 0.4

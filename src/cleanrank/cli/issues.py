@@ -1,5 +1,6 @@
 """``cleanrank find-issues`` and ``cleanrank clean``."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,7 +145,9 @@ def find_issues(
     with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick
-        issues = find_label_issues(judged, method, seed=seed, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The features are not seen")
+            issues = find_label_issues(judged, method, seed=seed, **options)
     settled = None if answers is None else answers.row_ids
     issues.save(out, judged, judged=settled)
     if picture is not None and trees is not None:
@@ -176,6 +179,7 @@ def find_issues(
         "issues": issues.n_issues,
         "share": issues.share,
         "share_by_grade": issues.shares_by_grade(),
+        "signal": None if issues.signal is None else issues.signal.to_json(),
         "worst": worst,
         **({"rejudging": rejudging_records(plans)} if plans else {}),
         **({} if changed is None else {"quality": issues.quality(changed)}),
@@ -188,6 +192,7 @@ def find_issues(
         *([worst_table(worst)] if worst else []),
         *remarks,
         *([rejudging_table(plans, is_checked=check is not None)] if plans else []),
+        *([] if issues.signal is None else [f"signal of the features, out of fold: {issues.signal}"]),
         f"{issues.n_issues:,} of {len(issues):,} labels are doubted ({issues.share:.2%})",
         f"wrote {out}",
     )
@@ -204,6 +209,8 @@ def find_issues(
             is_checked=check is not None,
         )
         screen.note(f"wrote {page}")
+    if issues.caution:
+        screen.note(issues.caution)
 
 
 def _noise_options(
@@ -238,6 +245,9 @@ def clean(
     weight: Annotated[
         float | None, typer.Option(help="With reweight: the factor of every issue, not 1 - doubt.")
     ] = None,
+    n_grades: Annotated[
+        int | None, typer.Option(help="With relabel: grades of the scale, when the highest does not occur.")
+    ] = None,
     by: Annotated[str, typer.Option(help="Who decides, for the audit trail.")] = "cleanrank",
     force: screen.Force = False,
     as_json: screen.Json = False,
@@ -254,7 +264,9 @@ def clean(
     audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(audit, inputs=[data, issues], force=force)
     judged = read_data(data, **columns)
-    cleaned = clean_data(judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, by=by)
+    cleaned = clean_data(
+        judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, n_grades=n_grades, by=by
+    )
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)

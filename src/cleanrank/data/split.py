@@ -75,7 +75,9 @@ def fold_of_query(data: RankingData, n: int = 5, seed: int | np.random.Generator
     """The fold (0..n-1) of every query, sizes differing by one at most."""
     if not is_integer(n) or not 2 <= n <= data.n_queries:
         rule = f"must be a whole number between 2 and the number of queries ({data.n_queries})"
-        remedy = f"Say folds={min(data.n_queries, 5)}." if data.n_queries > 1 else "More queries are needed."
+        remedy = f"Say folds={min(data.n_queries, 5)}."
+        if data.n_queries < 2:
+            remedy = "Models that never saw a query need at least two queries."
         raise invalid("folds", rule, repr(n), remedy=remedy)
     fold = np.empty(data.n_queries, dtype=np.int64)
     fold[_drawn_queries(data, seed)] = np.arange(data.n_queries) % n
@@ -127,11 +129,15 @@ def query_folds(
 ) -> Iterator[tuple[RankingData, npt.NDArray[np.bool_]]]:
     """For each fold, the data of the other folds and the mask of the rows that are held out.
 
+    There are ``n`` folds, or one for every query where there are fewer queries than that.
+
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[0.0]] * 4, [0] * 4, qid=[1, 1, 2, 2])
     >>> [(train.n_docs, int(held.sum())) for train, held in query_folds(data, 2)]
     [(2, 2), (2, 2)]
     """
+    if is_integer(n):
+        n = min(n, max(data.n_queries, 2))
     fold = fold_of_query(data, n, seed)
     for part in range(n):
         held = np.repeat(fold == part, data.lengths)

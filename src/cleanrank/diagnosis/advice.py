@@ -5,8 +5,9 @@ rounded, are macros of a template. ``kind`` is "act" where something should be d
 bears on decisions, and "fine" where all is well.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cleanrank.report.table import templates
@@ -138,6 +139,8 @@ def _contradictions(d: "Diagnosis") -> Finding:
         "lower_bound": d.duplicates.lower_bound,
         "disagreeing": within.disagreeing_pairs / within.pairs,
         "implied_rate": d.duplicates.implied_rate or 0.0,
+        "implied_low": d.duplicates.implied_interval[0],
+        "implied_high": d.duplicates.implied_interval[1],
         "pairs": within.pairs,
     }
     return "act" if within.contradicting_groups else "fine", figures, {}
@@ -149,6 +152,13 @@ def _doc_ids(d: "Diagnosis") -> Finding:
     if twice is None or not twice.groups:
         return None
     return "act", {"groups": twice.groups, "contradicting": twice.contradicting_groups}, {}
+
+
+def _features(d: "Diagnosis") -> Finding:
+    """Whether features and labels belong together."""
+    if d.signal is None or math.isnan(d.signal.auc):
+        return None
+    return "fine" if d.signal.is_shown else "act", asdict(d.signal), {}
 
 
 def _columns(d: "Diagnosis") -> Finding:
@@ -179,6 +189,7 @@ def _weight(d: "Diagnosis") -> Finding:
 
 ADVISERS: dict[str, Callable[["Diagnosis"], Finding]] = {
     "pairs": _pairs,
+    "features": _features,
     "fragility": _fragility,
     "knee": _knee,
     "neighbours": _neighbours,

@@ -41,8 +41,11 @@ from cleanrank.diagnosis.profile import (
     pairs_of,
 )
 from cleanrank.errors import invalid
+from cleanrank.issues.feature_signal import feature_signal
+from cleanrank.noise.signal import Signal
 from cleanrank.report import articles
 from cleanrank.report.table import plain
+from cleanrank.types import RankingData
 from cleanrank.validation import check_number, one_of
 
 REFERENCE_RATE = 0.1
@@ -63,6 +66,8 @@ class Diagnosis:
         idle: queries without preference pairs.
         duplicates: identical rows and contradicting labels.
         columns: constant columns, missing values.
+        signal: how well models that never saw a query tell its documents of different grades apart; all
+            documents where no query has such. None with fewer than two queries, or without features.
         rate: the error rate that the advice is about.
         new_weight: what a new-come pair counts in pNoise.
         curves: pNoise against the error rate, one curve per profile.
@@ -83,6 +88,7 @@ class Diagnosis:
     idle: Idle
     duplicates: Duplicates
     columns: Columns
+    signal: Signal | None
     rate: float
     new_weight: float
     curves: tuple[Curve, ...]
@@ -132,6 +138,7 @@ def diagnose(
     rate: float = REFERENCE_RATE,
     turning_point: float = TURNING_POINT,
     name: str = "",
+    seed: int = 0,
 ) -> Diagnosis:
     """Describes a judged data set: how many label errors can it bear, and what should be done first?
 
@@ -149,6 +156,7 @@ def diagnose(
         rate: the error rate that the advice is about.
         turning_point: the pNoise at which the knee is placed.
         name: what to call the data in the report.
+        seed: for the small models that look whether features and labels belong together.
 
     Returns:
         A Diagnosis, which prints as text; ``to_json`` and ``to_html`` give the same.
@@ -170,7 +178,9 @@ def diagnose(
     check_number("turning_point", turning_point, above=0, most=0.5)
     grid = tuple(sorted({*(float(r) for r in rates), float(rate)}))
     counts = grade_counts(data)
-    curves = curves_of(counts, grid, profiles, new_weight=new_weight, turning_point=turning_point)
+    pairs = pairs_of(counts)
+    shape: dict[str, Any] = {"new_weight": new_weight, "turning_point": turning_point}
+    curves = curves_of(counts, grid, profiles, **shape) if pairs.all else ()
     used = int((counts.sum(axis=0) > 0).sum())
     first = profiles[0]
     diagnosis = Diagnosis(
@@ -179,10 +189,11 @@ def diagnose(
         features=data.n_features,
         lengths=lengths_of(data.lengths),
         grades=grades_of(counts),
-        pairs=pairs_of(counts),
+        pairs=pairs,
         idle=idle_of(data, counts),
         duplicates=duplicates_of(data),
         columns=columns_of(data),
+        signal=_signal(data, seed),
         rate=float(rate),
         new_weight=float(new_weight),
         curves=curves,
@@ -192,3 +203,10 @@ def diagnose(
         name=name,
     )
     return replace(diagnosis, advice=advise(diagnosis))
+
+
+def _signal(data: RankingData, seed: int) -> Signal | None:
+    """What features tell about labels; None where no model could tell."""
+    if data.n_queries < 2 or not data.n_features:
+        return None
+    return feature_signal(data, seed=seed)

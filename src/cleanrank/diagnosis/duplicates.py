@@ -76,6 +76,9 @@ class Duplicates:
         lower_bound: ``within.least_wrong`` as a share of all documents.
         implied_rate: the error rate at which independent judgements disagree as often as ``within`` does;
             None without pairs.
+        implied_interval: its 95 % interval, by Wilson's for the share of disagreeing pairs; a group counts
+            once, because its pairs share rows.
+        guessing: the rate of judges who guess, the highest that can be implied.
     """
 
     within: Repeats
@@ -84,6 +87,8 @@ class Duplicates:
     doc_ids: Repeats | None
     lower_bound: float
     implied_rate: float | None
+    implied_interval: tuple[float, float]
+    guessing: float
 
 
 def duplicates_of(data: RankingData) -> Duplicates:
@@ -101,16 +106,28 @@ def duplicates_of(data: RankingData) -> Duplicates:
     within = within_queries(first, query, shared)
     empty = blank & (within >= 0)
     filled = repeats(np.where(empty, -1, within), data)
-    used = int((np.bincount(data.y) > 0).sum())
+    C = max(int((np.bincount(data.y) > 0).sum()), 2)
     disagreeing = filled.disagreeing_pairs / filled.pairs if filled.pairs else None
+    low, high = _wilson(disagreeing or 0.0, filled.groups)
     return Duplicates(
         filled,
         repeats(np.where(empty, within, -1), data),
         repeats(across_queries(first, query, shared), data),
         None if data.doc_ids is None else repeats(same_ids(data.doc_ids, query), data),
         filled.least_wrong / data.n_docs,
-        None if disagreeing is None else implied_rate(disagreeing, max(used, 2)),
+        None if disagreeing is None else implied_rate(disagreeing, C),
+        (implied_rate(low, C), implied_rate(high, C)),
+        (C - 1) / C,
     )
+
+
+def _wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's interval for a share of n; [0, 1] without any."""
+    if not n:
+        return 0.0, 1.0
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return max(centre - reach, 0.0), min(centre + reach, 1.0)
 
 
 def implied_rate(disagreeing: float, n_grades: int) -> float:

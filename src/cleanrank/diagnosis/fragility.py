@@ -209,6 +209,8 @@ def merges_of(counts: IntArray, profile: str, rate: float, *, new_weight: float 
     C, used = counts.shape[1], int((counts.sum(axis=0) > 0).sum())
     fine = make_profile(profile, rate, C).matrix
     _, other = composition(counts)
+    if not other.any():
+        return ()  # no query holds two documents of different grades
     merges = {}
     for cuts in (*combinations(range(1, C), 1), *combinations(range(1, C), 2)):
         groups = tuple(int(g) for g in np.searchsorted(cuts, range(C), side="right"))

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
-MOST_GRADES = 256
 BINS = 24
 SHOWN = 5
 
@@ -82,15 +82,7 @@ def grade_counts(data: RankingData) -> IntArray:
     """Documents per query and grade, (Q, C), of data with few grades."""
     if not data.n_docs:
         raise invalid("data", "must hold at least one document", "none")
-    C = data.n_grades
-    if C > MOST_GRADES:
-        raise invalid(
-            "labels",
-            f"must be grades below {MOST_GRADES}",
-            C - 1,
-            at=data.place(int(data.y.argmax())),
-            remedy="Give real-valued relevance as gains= and few grades as labels.",
-        )
+    check_few_grades(data)
     return data.grade_counts()
 
 

@@ -9,6 +9,7 @@ Quality of a label: "self-confidence" is p of the given grade, "margin" is (p_gi
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.table import EXPECTED, BoolArray, LabelIssues
 from cleanrank.noise.anchors import FitPredict
 from cleanrank.rankers.grade_model import cross_fit, fit_grades
@@ -40,6 +42,8 @@ def find_confident(
 ) -> LabelIssues:
     """Doubts labels that cross-fitted grade probabilities speak against.
 
+    Without signal in them (``LabelIssues.signal``) nothing is an issue, unless the probabilities are given.
+
     Args:
         data: judged rows.
         by: how issues are chosen, one of PRUNING.
@@ -63,7 +67,7 @@ def find_confident(
         data, probabilities, folds=folds, fit_predict=fit_predict, params=params, seed=seed, n_jobs=n_jobs
     )
     p_given = self_confidence(p, data.y)
-    return LabelIssues.of(
+    table = LabelIssues.of(
         data,
         doubt=np.clip(1 - quality(p, data.y), 0.0, 1.0),
         # Nothing speaks against a grade that is as probable as any.
@@ -74,6 +78,9 @@ def find_confident(
             EXPECTED: p @ np.arange(p.shape[1]),
         },
     )
+    signal = feature_signal(data, probabilities, seed=seed, n_jobs=n_jobs)
+    # Whoever brings predictions vouches for them.
+    return table.with_signal(signal) if probabilities is None else replace(table, signal=signal)
 
 
 def out_of_fold(

@@ -16,11 +16,13 @@ from cleanrank.issues.clicks import find_against_clicks
 from cleanrank.issues.confident import find_confident
 from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
+from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.isolation import find_isolated
 from cleanrank.issues.posterior import find_auto, find_posterior
 from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
+from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray
 from cleanrank.validation import check_seed, one_of
@@ -80,6 +82,7 @@ def find_label_issues(
         raise invalid("method", "must name a detector or several", type(method).__name__)
     source = Source.of(data, y, label=label, qid=qid, group=group, features=features)
     data = source.data
+    check_few_grades(data)
     methods = [method] if isinstance(method, str) else list(method)
     if not methods:
         raise invalid("method", "must name at least one detector", "none")
@@ -109,6 +112,11 @@ def find_label_issues(
         name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in accepted[name]})
         for name in methods
     }
+    if not BROUGHT & options.keys():
+        unmeasured = [name for name in tables if name in FROM_FEATURES and tables[name].signal is None]
+        if unmeasured:
+            signal = feature_signal(data, seed=seed, n_jobs=options.get("n_jobs", 1))
+            tables |= {name: tables[name].with_signal(signal) for name in unmeasured}
     return replace(tables[methods[0]] if isinstance(method, str) else combine(tables), source=source)
 
 
@@ -163,8 +171,10 @@ def combine(
             keep = not has_probabilities if is_probability else not np.array_equal(values, t.doubt)
             if keep and name not in reasons:
                 reasons[name] = values
+    signals = [table.signal for table in aligned.values() if table.signal is not None]
     return replace(
         first,
+        signal=max(signals, key=lambda signal: signal.low, default=None),
         doubt=np.clip(np.asarray(doubt), 0.0, 1.0),
         is_label_issue=issues,
         suggested_label=_suggested(list(aligned.values()), share, issues),
@@ -205,6 +215,10 @@ NEEDS = {
     "noise": "A noise matrix, a NoiseProfile or a NoiseEstimate (cleanrank gold).",
     "clicks": "A ClickLog (clicks_from_log) or ClickEvidence.",
 }
+
+# Detectors that learn from features, and the options by which predictions are brought along.
+FROM_FEATURES = ("auto", "posterior", "confident", "loss", "forgetting", "sour", "last-sour")
+BROUGHT = {"probabilities", "fit_predict", "run", "model"}
 
 DETECTORS: dict[str, Callable[..., LabelIssues]] = {
     "auto": find_auto,

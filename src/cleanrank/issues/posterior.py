@@ -13,7 +13,8 @@ q comes from models that never saw the row (``rankers/grade_model.py``), in one 
 
 The default detector (``find_auto``) lets a second model learn that posterior from the features, again out of
 fold, and applies Bayes' rule once more to what it says: a model that is taught beliefs does not chase single
-wrong labels. Where no T is known it is *assumed*, see ``assumed_noise``.
+wrong labels. Where no T is known, rows are ordered under the noise that may be there, and labels are called
+issues under the least that must be there, see ``noise/assumed.py``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +27,14 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.issues.confident import out_of_fold, self_confidence
+from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.table import EXPECTED, PROBABILITY, LabelIssues, expected_gains
 from cleanrank.jit import kernel, prange, threads
-from cleanrank.noise.anchors import FitPredict, anchor_rows
+from cleanrank.noise.anchors import FitPredict
+from cleanrank.noise.assumed import assume_noise
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.profiles import NoiseProfile
+from cleanrank.ragged import segment_sum
 from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades, fit_soft_grades, fit_true_grades
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 from cleanrank.validation import check_n_jobs, check_seed
@@ -38,8 +42,6 @@ from cleanrank.validation import check_n_jobs, check_seed
 STEPS = 300
 CLOSE = 1e-7
 TINY = 1e-300
-MISSED = 0.05
-LEAST = 0.002
 EQUAL = 1e-9
 
 
@@ -58,8 +60,11 @@ def find_auto(
     """Doubts labels by the posterior of the true grade, after a second model has learnt it.
 
     With ``noise``, doubt is P(given grade is wrong | features, given grade). Without it the noise is assumed
-    from the data, and doubt orders rows but is no probability: it is the geometric mean of P(wrong) and the
-    expected distance E|true - given| / (C - 1), so that labels likely wrong *and* far off come first.
+    from the data, and doubt orders rows but is no probability. Rows are ordered by the geometric mean of
+    P(wrong) and the expected distance E|true - given| / (C - 1) under the noise that may be there, so that
+    labels likely wrong *and* far off come first; how large doubts are, which labels are issues and the
+    probabilities of true grades follow from the least noise that must be there. Where the features tell
+    nothing about the grades (``signal``) there are no issues but rows that are ``known`` to be wrong.
 
     Args:
         data: judged rows.
@@ -83,11 +88,14 @@ def find_auto(
     options: dict[str, Any] = {"params": params, "seed": seed, "n_jobs": n_jobs}
     is_known = noise is not None and getattr(noise, "profile", noise) is not None
     if is_known:
+        signal = feature_signal(data, seed=seed, n_jobs=n_jobs)
         first = posterior_of(data, noise, known=known, folds=folds, **options)
         L, taught = first.likelihood, first.probabilities
     else:
         p = out_of_fold(data, probabilities, folds=folds, **options)
-        T = assumed_noise(p, data.y)
+        signal = feature_signal(data, probabilities, seed=seed, n_jobs=n_jobs)
+        assumed = assume_noise(data, p, has_signal=signal.is_shown)
+        T, least = assumed.possible, assumed.least
         L = known_rows(likelihoods(data.y, T), known)
         taught = bayes(invert_noise(p, T, n_jobs), L)
     q, _ = cross_fit(
@@ -95,45 +103,35 @@ def find_auto(
         calibrate=L if is_known else None, progress=progress,
     )  # fmt: skip
     W = bayes(q, L)
-    table = posterior_table(data, W)
-    grades = np.arange(W.shape[1])
-    doubt, reasons = table.doubt, dict(table.reasons)
+    reasons = {EXPECTED: q @ np.arange(W.shape[1])}
     if not is_known:
-        distance = (W * abs(grades - data.y[:, None])).sum(axis=1) / (len(grades) - 1)
-        doubt = np.sqrt(np.clip(doubt * distance, 0.0, 1.0))
+        order = _far_wrong(W, data.y)
+        W = bayes(invert_noise(p, least, n_jobs), known_rows(likelihoods(data.y, least), known))
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
-    return replace(table, doubt=doubt, reasons={**reasons, EXPECTED: q @ grades})
+    table = posterior_table(data, W)
+    doubt = table.doubt if is_known else in_order_of(_far_wrong(W, data.y), order)
+    table = replace(table, doubt=doubt, reasons={**table.reasons, **reasons})
+    return table.with_signal(signal, known=known)
 
 
-def assumed_noise(p: FloatArray, y: Array) -> FloatArray:
-    """The matrix that is assumed when nothing is known, read off *anchors*: the rows most surely of grade 0.
+def _far_wrong(probabilities: FloatArray, y: Array) -> FloatArray:
+    """The geometric mean of P(wrong) and the expected distance between true and given grade: (N,)."""
+    grades = np.arange(probabilities.shape[1])
+    distance = (probabilities * abs(grades - y[:, None])).sum(axis=1) / (len(grades) - 1)
+    wrong = 1 - probabilities[np.arange(len(y)), y]
+    return np.asarray(np.sqrt(np.clip(wrong * distance, 0.0, 1.0)))
 
-    Hard documents look like noise between neighbouring grades, but a grade that anchors are given more often
-    than the grade below it cannot be due to hardness. So t, the smallest share of a grade among them, is
-    taken for every error; a grade m > 1 given more often than m - 1 keeps its own share; and since anchors of
-    grade 0 show nothing about relevant documents that were missed, these become 0 with probability MISSED at
-    least. Such a matrix orders rows well; its doubts are no probabilities to rely on.
 
-    >>> p = np.array([[0.9, 0.1]] * 50 + [[0.2, 0.8]] * 50)
-    >>> y = np.array(([0] * 9 + [1]) * 5 + [1] * 50)
-    >>> assumed_noise(p, y).round(2).tolist()
-    [[0.9, 0.1], [0.1, 0.9]]
+def in_order_of(values: FloatArray, order: FloatArray) -> FloatArray:
+    """The values, dealt out again so that they rise with ``order``; rows tied there share their mean.
+
+    >>> in_order_of(np.array([0.5, 0.1, 0.3]), np.array([1.0, 2.0, 3.0])).tolist()
+    [0.1, 0.3, 0.5]
     """
-    C = p.shape[1]
-    if C < 2 or not len(p):
-        raise invalid("probabilities", "must hold at least one row and two grades", f"shape {p.shape}")
-    anchors = anchor_rows(p, 0)
-    share = np.bincount(y[anchors], minlength=C) / len(anchors)
-    # Beyond 1 / C an error would be likelier than the truth.
-    t = float(np.clip(share[1:].min(), LEAST, 0.9 / C))
-    T = np.full((C, C), t)
-    for m in range(2, C):
-        if share[m] > share[m - 1]:
-            T[0, m] = max(t, min(float(share[m]), 0.9 / C))
-    T[1:, 0] = max(t, MISSED)
-    np.fill_diagonal(T, 0.0)
-    np.fill_diagonal(T, 1 - T.sum(axis=1))
-    return T
+    _, inverse, counts = np.unique(order, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    means = segment_sum(np.sort(values), np.concatenate(([0], ends))) / counts
+    return np.asarray(means[inverse.ravel()])
 
 
 def find_posterior(
@@ -167,7 +165,8 @@ def find_posterior(
         data, noise, known=known, rounds=1 if fit_predict is not None else rounds, folds=folds, seed=seed,
         n_jobs=n_jobs, fit_predict=fit_predict, calibrate=calibrate, params=params, progress=progress,
     )  # fmt: skip
-    return posterior_table(data, posterior.probabilities)
+    table = posterior_table(data, posterior.probabilities)
+    return table.with_signal(feature_signal(data, seed=seed, n_jobs=n_jobs), known=known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """What every detector returns: one row per document, with ids that travel along."""
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,6 +14,7 @@ from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
+from cleanrank.noise.signal import Signal
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, RowChoice
 
@@ -26,6 +28,7 @@ PROBABILITY = "p_true_"
 # Columns of a file that are there for its readers.
 FOR_PEOPLE = {"label_quality", "rank", "doc_id", "judged", "why"}
 EXPECTED = "expected_grade"
+SIGNAL = ("signal", "signal_low", "signal_high")
 SUM = 1e-3
 
 
@@ -42,6 +45,8 @@ class LabelIssues:
         suggested_label: the grade it should rather have; the given one where there is no issue.
         reasons: detector -> its own score per row.
         source: the data that were looked at, and the frame that they were made from.
+        signal: how well the features tell grades apart, out of fold; None for detectors that learn nothing
+            from features, and where predictions were brought along.
     """
 
     row_id: IntArray
@@ -52,6 +57,7 @@ class LabelIssues:
     suggested_label: Array
     reasons: Mapping[str, FloatArray] = field(default_factory=dict)
     source: Source | None = None
+    signal: Signal | None = None
 
     def __post_init__(self) -> None:
         n = len(self.row_id)
@@ -102,7 +108,34 @@ class LabelIssues:
         return len(self.row_id)
 
     def __repr__(self) -> str:
-        return f"LabelIssues({len(self):,} rows, {self.n_issues:,} issues ({100 * self.share:.2f} %))"
+        signal = "" if self.signal is None else f", {self.signal}"
+        return f"LabelIssues({len(self):,} rows, {self.n_issues:,} issues ({100 * self.share:.2f} %){signal})"
+
+    @property
+    def caution(self) -> str:
+        """Why nothing can be said about the labels; empty where something can."""
+        if self.signal is None or self.signal.is_shown:
+            return ""
+        return (
+            f"The features are not seen to tell anything about the grades: out of fold, {self.signal}, and "
+            ".5 is a coin toss. No label can be called wrong by them. Do features and labels belong together "
+            "(is the join right), and are there enough queries?"
+        )
+
+    def with_signal(self, signal: Signal, known: npt.ArrayLike | None = None) -> "LabelIssues":
+        """The table with its signal; without one it warns, and nothing is an issue but what is known wrong.
+
+        Args:
+            signal: from predictions that never saw a row's query.
+            known: (N,) true grades where they are known, -1 elsewhere.
+        """
+        table = replace(self, signal=signal)
+        if signal.is_shown:
+            return table
+        warnings.warn(table.caution, stacklevel=5)
+        issues = self.is_label_issue & (False if known is None else np.asarray(known) >= 0)
+        suggested = np.where(issues, self.suggested_label, self.given_label)
+        return replace(table, is_label_issue=issues, suggested_label=suggested)
 
     @property
     def label_quality(self) -> FloatArray:
@@ -257,6 +290,8 @@ class LabelIssues:
             if isinstance(frame, pd.DataFrame):
                 index, columns = frame.index.take(self.row_id), {"row_id": self.row_id, **columns}
         columns["label_quality"] = self.label_quality
+        if self.signal is not None:
+            columns |= dict(zip(SIGNAL, astuple(self.signal), strict=True))
         if why:
             words = {each.row_id: each.why for each in self.explain(n=None)}
             columns["why"] = [words.get(row, "") for row in self.row_id.tolist()]
@@ -336,7 +371,7 @@ def read_issues(path: str | Path) -> LabelIssues:
         if name not in frame.columns:
             columns = ", ".join(map(str, frame.columns))
             raise BadFileError(f"{file.name} must have the column {name!r}; got {columns}.", str(file))
-    names = {each.name for each in fields(LabelIssues)} | FOR_PEOPLE
+    names = {each.name for each in fields(LabelIssues)} | FOR_PEOPLE | set(SIGNAL)
     reasons = {
         str(name): frame[name].to_numpy(np.float64)
         for name in frame.columns
@@ -344,10 +379,18 @@ def read_issues(path: str | Path) -> LabelIssues:
     }
     try:
         values: dict[str, Any] = {name: frame[name].to_numpy() for name in COLUMNS}
-        table = LabelIssues(**values, reasons=reasons)
+        table = LabelIssues(**values, reasons=reasons, signal=_signal(frame))
         return table.select(np.argsort(table.row_id)) if "rank" in frame.columns else table
     except InvalidInputError as error:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error
+
+
+def _signal(frame: Any) -> Signal | None:
+    """The signal that a file carries: the same three numbers in every row."""
+    if len(frame) == 0 or not set(SIGNAL) <= set(frame.columns):
+        return None
+    auc, low, high = (float(frame[name].iloc[0]) for name in SIGNAL)
+    return None if np.isnan(low) else Signal(auc, low, high)
 
 
 def _column(name: str, values: Any) -> Array:

@@ -24,6 +24,7 @@ from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile, uniform
+from cleanrank.noise.signal import signal_of
 from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
@@ -134,7 +135,7 @@ def from_data(
         p = _probabilities(probabilities, data, C)
     read = FAMILIES[family or "full"]
     reading = read(data, p)
-    reasons = [*_no_signal(data.y, p), *reading.doubts]
+    reasons = [*_no_signal(data, p), *reading.doubts]
     T, r = _resampled(data, reading, draws, seed)
     reasons += [] if reasons else _implausible(r)
     if fit_predict is not None and not reasons:
@@ -279,17 +280,14 @@ def _order(given: npt.NDArray[np.int32], end: int, n_grades: int) -> list[str]:
     return []
 
 
-def _no_signal(y: npt.NDArray[np.int32], p: FloatArray) -> list[str]:
+def _no_signal(data: RankingData, p: FloatArray) -> list[str]:
     """Features that hardly rank an end of the scale make hard documents look exactly like noise."""
-    from sklearn.metrics import roc_auc_score
-
-    end, _, _ = _surest_end(y, p)
-    several = 0 < int((y == end).sum()) < len(y)
-    auc = float(roc_auc_score(y == end, p[:, end])) if several else 0.5
-    if auc >= LEAST_AUC:
+    end, _, _ = _surest_end(data.y, p)
+    signal = signal_of(data.y == end, p[:, end], data.indptr, within=False)
+    if signal.auc >= LEAST_AUC:
         return []
     return [
-        f"the features say too little about the grades: they rank grade {end} with an AUC of {auc:.2f}; "
+        f"the features say too little about the grades: they rank grade {end} with an {signal}; "
         f"below {LEAST_AUC:g} hard documents look like noise"
     ]
 

@@ -17,6 +17,7 @@ from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
+from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import match_rows
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
@@ -78,6 +79,7 @@ def _corrupted(
             raise invalid("rate, spread and options", "go with a named profile, not with a matrix")
         return NoiseProfile.of(profile, C).apply(data, seed)
     one_of("noise profile", profile, PROFILES)
+    check_few_grades(data)
     options = dict(options or {})
     if "row_weights" in options or profile == "uneven":
         options.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())

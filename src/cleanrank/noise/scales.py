@@ -20,6 +20,7 @@ from cleanrank.validation import check_integer, one_of
 Merge: TypeAlias = Sequence[Sequence[int]] | Mapping[int, int]
 SHORT = ("drop", "take")
 STARTS = 24
+MOST_GRADES = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,16 @@ class Derived:
     source: str
     merge: tuple[tuple[int, ...], ...] | None = None
     counts: tuple[int, ...] | None = None
+
+
+def check_few_grades(data: RankingData) -> None:
+    """Refuses grades of 256 and more: matrices and models of grades grow with the highest one."""
+    if data.n_grades > MOST_GRADES:
+        remedy = "Give real-valued relevance as gains= and few grades as labels, or merge_grades first."
+        raise invalid(
+            "labels", f"must be grades below {MOST_GRADES}", data.n_grades - 1,
+            at=data.place(int(data.y.argmax())), remedy=remedy,
+        )  # fmt: skip
 
 
 def merge_grades(data: RankingData, mapping: Merge) -> RankingData:

@@ -231,7 +231,9 @@ def cleaned(task: MethodTask) -> MethodResult:
     issues = find_label_issues(train, detector, seed=task.seed, **options).aligned(train)
     is_label_issue = issues.is_label_issue.copy()
     is_label_issue[rows] = False  # what was judged again is no issue
-    done = clean(train, replace(issues, is_label_issue=is_label_issue), mode, by=detector)
+    # Without signal nothing is cleaned, which is a result too.
+    issues = replace(issues, is_label_issue=is_label_issue, signal=None)
+    done = clean(train, issues, mode, by=detector)
     return _lambdarank_on(done.data, task, acted=int(done.acted.sum()))
 
 

@@ -1,0 +1,158 @@
+"""Noise that is assumed where nothing is known: one matrix to order rows by, one to act on.
+
+Both are read off rows that look like grade 0 and were given another grade m. Such a row may be an error, or a
+document of grade m whose relevance the features do not show; features that know nothing make all rows look
+alike, so that every rare grade could be an error.
+
+* ``possible_noise`` takes them for errors as far as it can. It orders rows well, whatever the truth.
+* ``least_noise`` takes them for errors only as far as features of this strength cannot have confused them.
+  On the scale on which the scores of rows given 0 are standard normal, rows given m that are right are taken
+  to be N(-d, 1), as in the binormal model of ROC curves, and errors look like grade 0, so that rows given m
+  follow (1 - e) N(-d, 1) + e N(0, 1) (Dorfman & Berbaum 2000). Weak features have a small d and e = 0; errors
+  have e > 0 however large d is. A grade has errors where e = 0 is refuted by the likelihood ratio at 95 %, in
+  units of queries rather than of rows; then e is the likeliest one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from cleanrank.errors import invalid
+from cleanrank.noise.anchors import anchor_rows
+from cleanrank.noise.signal import concordance
+from cleanrank.ragged import indptr_of, query_of_row
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+
+MISSED = 0.05
+LEAST = 0.002
+BINS = 20
+FEWEST_ROWS = 10
+REFUTED = 2.706  # the 90 % quantile of chi-squared with one degree of freedom: one-sided 95 %
+DISTANCES = np.linspace(0.0, 6.0, 121)
+SHARES = np.linspace(0.0, 0.98, 50)
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedNoise:
+    """What is assumed about the noise of data of which nothing is known.
+
+    Attributes:
+        possible: the matrix that rows are ordered by.
+        least: the matrix that labels are called issues by.
+    """
+
+    possible: FloatArray
+    least: FloatArray
+
+
+def assume_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -> AssumedNoise:
+    """Reads both matrices off out-of-fold probabilities (N, C) of the given grades; see ``least_noise``."""
+    least = least_noise(data, p, has_signal=has_signal)
+    possible = np.maximum(possible_noise(p, data.y), least)
+    np.fill_diagonal(possible, 0.0)
+    np.fill_diagonal(possible, 1 - possible.sum(axis=1))
+    return AssumedNoise(possible, least)
+
+
+def possible_noise(p: FloatArray, y: Array) -> FloatArray:
+    """The matrix that rows are ordered by, read off *anchors*: the rows most surely of grade 0.
+
+    Hard documents look like noise between neighbouring grades, but a grade that anchors are given more often
+    than the grade below it cannot be due to hardness. So t, the smallest share of a grade among them, is
+    taken for every error; a grade m > 1 given more often than m - 1 keeps its own share; and since anchors of
+    grade 0 show nothing about relevant documents that were missed, these become 0 with probability MISSED at
+    least. Such a matrix orders rows well; its doubts are no probabilities to rely on.
+
+    >>> p = np.array([[0.9, 0.1]] * 50 + [[0.2, 0.8]] * 50)
+    >>> y = np.array(([0] * 9 + [1]) * 5 + [1] * 50)
+    >>> possible_noise(p, y).round(2).tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    """
+    C = p.shape[1]
+    if C < 2 or not len(p):
+        raise invalid("probabilities", "must hold at least one row and two grades", f"shape {p.shape}")
+    anchors = anchor_rows(p, 0)
+    share = np.bincount(y[anchors], minlength=C) / len(anchors)
+    # Beyond 1 / C an error would be likelier than the truth.
+    t = float(np.clip(share[1:].min(), LEAST, 0.9 / C))
+    from_zero = np.full(C, t)
+    for m in range(2, C):
+        if share[m] > share[m - 1]:
+            from_zero[m] = max(t, min(float(share[m]), 0.9 / C))
+    return _matrix(from_zero, t)
+
+
+def least_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -> FloatArray:
+    """The matrix that labels are called issues by: only errors that weak features cannot explain.
+
+    Rows given m of which a share e_m are errors, n_m in all, make T[0, m] = e_m n_m / (n_0 + sum_k e_k n_k).
+    Beside each grade by itself, one rate for all grades is tried, as of errors that go anywhere, so that rare
+    grades speak together; as that is an assumption, it counts with the smallest rate that is not refuted. The
+    larger one is taken. Without signal no grade is taken to have errors.
+
+    Args:
+        data: judged rows.
+        p: (N, C) out-of-fold probabilities of the given grades.
+        has_signal: whether the features tell anything about the grades, see ``noise/signal.py``.
+    """
+    C = p.shape[1]
+    rows = np.bincount(data.y, minlength=C)
+    t = np.full(C, LEAST)
+    grades = [m for m in range(1, C) if has_signal and min(rows[0], rows[m]) >= FEWEST_ROWS]
+    if grades:
+        fits = {m: error_likelihoods(data, p, m) for m in grades}
+        errors = np.zeros(C)
+        errors[grades] = [SHARES[_likeliest(fit)] * rows[m] for m, fit in fits.items()]
+        t = np.maximum(t, errors / (rows[0] + errors.sum()))
+        rates = np.linspace(0.0, 0.9 / C, len(SHARES))
+        of_zero = rows[0] * rates / (1 - (C - 1) * rates)
+        together = sum(np.interp(of_zero / rows[m], SHARES, fit) for m, fit in fits.items())
+        t = np.maximum(t, rates[np.argmax(together >= np.max(together) - REFUTED / 2)])
+    t = np.minimum(t, 0.9 / C)
+    return _matrix(t, float(t[1:].min()))
+
+
+def error_likelihoods(data: RankingData, p: FloatArray, grade: int) -> FloatArray:
+    """The log likelihood of every share e in SHARES of errors among the rows given a grade, d at its best.
+
+    It is divided by the number of rows that count as one, because rows of a query are alike.
+    """
+    pair = (data.y == 0) | (data.y == grade)
+    given, score = data.y[pair] == grade, p[pair, 0]
+    edges = np.unique(np.quantile(score[~given], np.linspace(0, 1, BINS + 1)[1:-1]))
+    in_bin = np.searchsorted(edges, score, side="right")
+    counts = np.bincount(in_bin[given], minlength=len(edges) + 1)
+    of_zero = np.bincount(in_bin[~given], minlength=len(edges) + 1) + 0.5
+    of_zero /= of_zero.sum()
+    # The bins' ends where rows given 0 are standard normal, and the bins' shares of N(-d, 1).
+    ends = ndtr(ndtri(np.cumsum(of_zero)[:-1]) + DISTANCES[:, None])
+    of_right = np.diff(ends, axis=1, prepend=0.0, append=1.0)
+    mixed = (1 - SHARES[:, None, None]) * of_right + SHARES[:, None, None] * of_zero
+    fit = (np.log(np.maximum(mixed, 1e-12)) @ counts).max(axis=1)
+    return np.asarray(fit / _rows_per_vote(given, score, data.indptr, pair))
+
+
+def _likeliest(fit: FloatArray) -> int:
+    """The place of the largest log likelihood if it refutes the first, which stands for no errors; else 0."""
+    best = int(np.argmax(fit))
+    return best if 2 * (fit[best] - fit[0]) > REFUTED else 0
+
+
+def _rows_per_vote(given: Array, score: FloatArray, indptr: IntArray, pair: Array) -> float:
+    """How many rows count as one where queries differ: the AUC's variance over queries by that over rows."""
+    lengths = np.bincount(query_of_row(indptr)[pair], minlength=len(indptr) - 1)
+    queries, rows = indptr_of(lengths[lengths > 0]), np.arange(len(score) + 1)
+    by_query, by_row = (concordance(given, -score, each)[1] for each in (queries, rows))
+    return max(1.0, (by_query / by_row) ** 2) if by_row > 0 else 1.0
+
+
+def _matrix(from_zero: FloatArray, t: float) -> FloatArray:
+    """Errors of grade 0 as listed, t for all others, MISSED at least for relevant documents given 0."""
+    C = len(from_zero)
+    T = np.full((C, C), t)
+    T[0] = from_zero
+    T[1:, 0] = max(t, MISSED)
+    np.fill_diagonal(T, 0.0)
+    np.fill_diagonal(T, 1 - T.sum(axis=1))
+    return T
