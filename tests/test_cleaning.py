@@ -225,7 +225,7 @@ def as_pandas(frame):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["drop", "relabel", "reweight", "posterior"])
 def test_a_frame_comes_back_as_the_frame_it_was(kind, mode):
-    clean_data = cr.make_ranking(20, 3, docs_per_query=12, seed=2)
+    clean_data = cr.make_ranking(60, 6, docs_per_query=12, signal=0.95, seed=2)
     frame, columns = own_columns(kind, cr.corrupt(clean_data, rate=0.2, seed=3).data)
     issues = cr.find_label_issues(frame, label="grade", qid="query", noise="uniform:0.2")
     cleaned = cr.clean(frame, issues, mode, label="grade", qid="query")
@@ -255,7 +255,8 @@ def test_a_frame_comes_back_as_the_frame_it_was(kind, mode):
 
 
 def test_issues_of_a_frame_have_its_index_its_documents_and_sentences():
-    data = cr.corrupt(cr.make_ranking(20, 3, docs_per_query=12, seed=2), rate=0.2, seed=3).data
+    clean_data = cr.make_ranking(60, 6, docs_per_query=12, signal=0.95, seed=2)
+    data = cr.corrupt(clean_data, rate=0.2, seed=3).data
     frame, _ = own_columns("pandas", data)
     frame = frame.rename(columns={"url": "doc_id"})
     issues = cr.find_label_issues(frame, label="grade", qid="query", noise="uniform:0.2")
