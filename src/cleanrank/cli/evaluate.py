@@ -133,6 +133,8 @@ def compare(
     as_json: screen.Json = False,
     level: screen.Level = 0.95,
     seed: screen.Seed = 0,
+    html: screen.Html = None,
+    force: screen.Force = False,
     *,
     columns: screen.Columns,
 ) -> None:
@@ -145,6 +147,7 @@ def compare(
     from cleanrank.noise.profiles import read_noise
 
     form = one_of("format", "json" if as_json else form, FORMATS)
+    _check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
     judged, values = _read(data, list(paths.values()), columns)
     scores = dict(zip(paths, values, strict=True))
@@ -163,6 +166,7 @@ def compare(
             f"Intervals and probabilities: bootstrap over queries, seed {seed}."
         )
         screen.show(record, form == "json", repr(judged), _corrected_table(rows, level, text))
+        _write_page(html, data, _corrected_table(rows, level, text))
         return
     comparison = compare_systems(
         scores,
@@ -186,6 +190,24 @@ def compare(
         typer.echo(
             {"markdown": table.markdown(), "latex": table.latex(), "json": tables.to_json(comparison)}[form]
         )
+    _write_page(html, data, tables.comparison_table(comparison, long=True))
+
+
+def _check_page(html: Path | None, inputs: Sequence[Path], force: bool) -> None:
+    from cleanrank.data.files import PAGES, check_outputs
+
+    page_force = force or (html is not None and screen.own_page(html))
+    check_outputs(html, inputs=inputs, force=page_force, suffixes=PAGES)
+
+
+def _write_page(html: Path | None, data: Path, table: Table) -> None:
+    """The page of a comparison, where one is wanted."""
+    from cleanrank.report.sections import Section, write_sections
+
+    if html is not None:
+        words = "Intervals: bootstrap over queries."
+        page = write_sections(html, f"Systems compared: {data.name}", [Section("Systems", [table, words])])
+        screen.note(f"wrote {page}")
 
 
 def _corrected_table(rows: Sequence[dict[str, Any]], level: float, text: str) -> Table:
