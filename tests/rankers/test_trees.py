@@ -22,11 +22,11 @@ def test_it_learns_and_reports_the_validation_value_of_the_kept_round(parts):
     train, validation, test = parts
     model = trained(train, validation, params=SMALL, n_estimators=60, early_stopping_rounds=10)
     assert 1 <= model.best_iteration <= 60
-    found = evaluate(model.predict(validation.X), validation, "ndcg@10").means["ndcg@10"]
+    found = evaluate(model.predict(validation.X), validation, "ndcg@10", order="data").means["ndcg@10"]
     assert model.validation_value == pytest.approx(found, abs=1e-12)
     random = np.random.default_rng(0).normal(size=test.n_docs)
-    ours = evaluate(model.predict(test.X), test, "ndcg@10").means["ndcg@10"]
-    assert ours > evaluate(random, test, "ndcg@10").means["ndcg@10"] + 0.1
+    ours = evaluate(model.predict(test.X), test, "ndcg@10", order="data").means["ndcg@10"]
+    assert ours > evaluate(random, test, "ndcg@10", order="data").means["ndcg@10"] + 0.1
 
 
 def test_early_stopping_on_our_ndcg_keeps_the_round_that_lightgbm_keeps(parts):
@@ -122,7 +122,7 @@ def test_gbdt_is_lightgbms_regression_stopped_on_a_ranking_measure(parts):
         model.predict(test.X), peer.predict(test.X, num_iteration=model.best_iteration)
     )
     by_round = [
-        evaluate(peer.predict(validation.X, num_iteration=i), validation, "map").means["map"]
+        evaluate(peer.predict(validation.X, num_iteration=i), validation, "map", order="data").means["map"]
         for i in range(1, model.best_iteration + 11)
         if i <= 60
     ]

@@ -66,7 +66,8 @@ def test_peers_are_searched_by_alpha():
     assert found.chosen["alpha"] in (0.05, 0.5)
     settings = TreeParams(
         implementation="parity", peers=Peers(found.chosen["alpha"], kind="expected", seed=1),
-        n_estimators=6, params={"min_data_in_leaf": 5}, seed=1,
+        n_estimators=6, params={"min_data_in_leaf": 5, "min_sum_hessian_in_leaf": 0.0},
+        seed=1,
     )  # fmt: skip
     model = settings.train(made(1), made(2))
     np.testing.assert_array_equal(found.scores, model.predict(made(3).X))
