@@ -4,6 +4,8 @@ A message names the subject, the rule, the value, the place and a remedy:
 ``labels must be finite; got nan at row 812 (query '17'). Drop or impute it first.``
 """
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 _NO_VALUE: Any = object()
@@ -41,6 +43,10 @@ class MissingDataError(CleanrankError, FileNotFoundError):
     """A data set is not on this machine."""
 
 
+class UntrustedNoiseWarning(UserWarning):
+    """A noise estimate is used that did not pass its own checks."""
+
+
 def error_text(subject: str, rule: str, value: Any = _NO_VALUE, *, at: str = "", remedy: str = "") -> str:
     """Words an error: subject, rule, value, place, remedy.
 
@@ -59,3 +65,13 @@ def invalid(
 ) -> InvalidInputError:
     """The error of a value that breaks a rule; the caller raises it."""
     return InvalidInputError(error_text(subject, rule, value, at=at, remedy=remedy))
+
+
+def warn_untrusted(trusted: bool, reasons: Sequence[str]) -> None:
+    """Warns of a noise estimate that did not pass its own checks, wherever one is taken as the noise."""
+    if not trusted:
+        why = "; ".join(reasons) or "no reason is recorded"
+        rule = "is not trusted, and what rests on it may be far off"
+        remedy = "Judge more rows again (cleanrank gold sample)."
+        text = error_text("the noise estimate", f"{rule}: {why}", remedy=remedy)
+        warnings.warn(text, UntrustedNoiseWarning, stacklevel=3)

@@ -24,7 +24,7 @@ Features: TypeAlias = "npt.NDArray[np.float32] | scipy.sparse.csr_matrix[Any]"
 Progress: TypeAlias = Callable[[int, int], None]
 RowChoice: TypeAlias = "npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]"
 
-PER_ROW = ("y", "row_ids", "gains", "doc_ids", "weights", "positions")
+PER_ROW = ("y", "row_ids", "gains", "doc_ids", "weights", "positions", "judged")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,6 +47,7 @@ class RankingData:
         feature_names: one per column.
         extra: name -> values per row, carried along but no feature (titles, addresses, dates).
         categories: feature name -> its categories; X holds their codes (0, 1, ...), NaN where missing.
+        judged: False where nobody judged the row (its grade is then 0 and carries no noise); None: all were.
     """
 
     X: Features
@@ -61,6 +62,7 @@ class RankingData:
     feature_names: tuple[str, ...] | None = None
     extra: Mapping[str, Array] | None = None
     categories: Mapping[str, tuple[Any, ...]] | None = None
+    judged: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -76,6 +78,8 @@ class RankingData:
                 put(self, name, _column(name, getattr(self, name), dtype, self))
         if self.doc_ids is not None:
             put(self, "doc_ids", _owned(np.asarray(self.doc_ids)))
+        if self.judged is not None:
+            put(self, "judged", _owned(np.asarray(self.judged, dtype=np.bool_)))
         for name in PER_ROW:
             column = getattr(self, name)
             if column is not None and column.shape != (n,):
@@ -188,6 +192,27 @@ class RankingData:
 
     def _mask(self, rows: RowChoice) -> npt.NDArray[np.bool_]:
         return _as_mask("rows", rows, self.n_docs)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Scores of the documents that a system retrieved for each topic (query).
+
+    Attributes:
+        topic_ids: the topics, in order of appearance.
+        doc_ids: the documents, in order of appearance.
+        topic: place in ``topic_ids`` of every retrieved document.
+        doc: place in ``doc_ids``.
+        scores: the score; the order is by falling score.
+        tag: the name of the system.
+    """
+
+    topic_ids: Array
+    doc_ids: Array
+    topic: IntArray
+    doc: IntArray
+    scores: FloatArray
+    tag: str = ""
 
 
 @dataclass(frozen=True)

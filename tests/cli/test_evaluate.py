@@ -81,7 +81,7 @@ def test_compare_in_every_form(cli, files, form):
 def test_explain_shows_conventions_and_reasons(cli, files):
     done = cli("explain-ndcg", "--grades", "0,2,1,0", "-k", "3")
     assert done.code == 0, done.err
-    for word in ("lightgbm", "letor", "haddad"):
+    for word in ("lightgbm", "letor", "linear", "trec"):
         assert word in done.out
     one = cli("explain-ndcg", files / "data.txt", files / "good.txt", "--query", "3", "--json")
     json.loads(one.out)

@@ -56,18 +56,22 @@ def test_qrels_with_several_runs_share_their_documents(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n1 0 c 1\n")
     (tmp_path / "one").write_text("1 Q0 a 1 3.0 x\n1 Q0 z 2 2.0 x\n")
     (tmp_path / "two").write_text("1 Q0 c 1 7.0 y\n1 Q0 a 2 5.0 y\n")
-    data, (one, two), remarks = read_judged_and_scores(
-        tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"]
-    )
-    assert sorted(data.doc_ids.tolist()) == ["a", "b", "c", "z"]
-    by_doc = dict(zip(data.doc_ids.tolist(), data.y.tolist(), strict=True))
-    assert by_doc == {"a": 2, "b": 0, "c": 1, "z": 0}
-    of = dict(zip(data.doc_ids.tolist(), one.tolist(), strict=True))
-    assert of["a"] == 3.0
-    assert of["z"] == 2.0
-    assert of["c"] < of["b"] < 2.0
-    assert remarks[0] == "1 retrieved documents are not judged and count as grade 0."
-    assert data.doc_ids[np.argmax(two)] == "c"
+    read = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"])
+    assert read.data.doc_ids.tolist() == ["z", "c", "b", "a"]
+    assert read.data.y.tolist() == [0, 1, 0, 2]
+    assert [scores.tolist() for scores in read.scores] == [[2.0, None, None, 3.0], [None, 7.0, None, 5.0]]
+    assert read.convention == "trec"
+    assert read.remarks[1].startswith("one: 2 documents retrieved, 1 of them not judged (grade 0); 2 judged")
+
+
+def test_runs_go_with_any_data_that_have_document_ids(tmp_path):
+    (tmp_path / "a.txt").write_text("2 qid:1 1:3 #docid = a\n0 qid:1 1:4 #docid = b\n")
+    (tmp_path / "run").write_text("1 Q0 b 1 3.0 x\n1 Q0 z 2 2.0 x\n")
+    read = read_judged_and_scores(tmp_path / "a.txt", [tmp_path / "run"])
+    assert read.data.doc_ids.tolist() == ["z", "b", "a"]
+    (tmp_path / "s").write_text("1\n2\n")
+    mixed = read_judged_and_scores(tmp_path / "a.txt", [tmp_path / "run", tmp_path / "s"])
+    assert [scores.tolist() for scores in mixed.scores] == [[None, 3.0], [1.0, 2.0]]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +111,17 @@ def test_npy_files_that_are_none_are_named(shuffled, tmp_path):
 def test_what_a_join_leaves_out_is_said(tmp_path):
     (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b -1\n2 0 a 1\n3 0 a 1\n")
     (tmp_path / "one").write_text("1 Q0 a 1 3.0 x\n9 Q0 z 2 2.0 x\n")
-    remarks = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one"])[2]
-    assert [words.split(" ")[0] for words in remarks] == ["2", "1", "1", "1"]
-    assert remarks[0].endswith("left out: 2, 3.")
-    (tmp_path / "two").write_text("2 Q0 a 1 3.0 x\n")
-    data, _, remarks = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"])
-    assert data.query_ids.tolist() == ["1", "2"]
-    assert [words for words in remarks if "worst order" in words and "for 1 of the topics" in words]
+    said = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one"]).remarks
+    assert said[0].startswith("3 topics: all judged topics count")
+    assert said[1:3] == [
+        "1 topics are not judged and left out: 9.",
+        "1 documents with negative grades count as not judged.",
+    ]
+    assert said[3].endswith("2 judged topics are not answered: 2, 3.")
+    (tmp_path / "two").write_text("2 Q0 a 1 3.0 x\n1 Q0 a 1 3.0 x\n")
+    read = read_judged_and_scores(tmp_path / "qrels", [tmp_path / "one", tmp_path / "two"], topics="shared")
+    assert read.data.query_ids.tolist() == ["1"]
+    assert read.remarks[1] == "2 judged topics are left out: 2, 3."
     (tmp_path / "far").write_text("9 Q0 z 2 2.0 x\n")
     with pytest.raises(CleanrankError, match="must share topics"):
         read_judged_and_scores(tmp_path / "qrels", [tmp_path / "far"])
@@ -123,7 +131,7 @@ def test_columns_of_a_table_may_have_other_names(tmp_path):
     (tmp_path / "a.csv").write_text("grade,query,x\n1,7,2\n0,7,3\n")
     (tmp_path / "s").write_text("1\n2\n")
     named = {"label": "grade", "qid": "query"}
-    assert read_judged_and_scores(tmp_path / "a.csv", [tmp_path / "s"], named)[0].y.tolist() == [1, 0]
+    assert read_judged_and_scores(tmp_path / "a.csv", [tmp_path / "s"], named).data.y.tolist() == [1, 0]
     (tmp_path / "a.txt").write_text("1 qid:7 1:2\n0 qid:7 1:3\n")
     with pytest.raises(CleanrankError, match="CSV or Parquet"):
         read_judged_and_scores(tmp_path / "a.txt", [tmp_path / "s"], named)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.data.trec import (
-    from_qrels_run,
+    join_runs,
     read_qrels,
     read_run,
     scores_from_run,
@@ -42,92 +42,57 @@ def written(tmp_path, name, text):
 
 def test_qrels_are_read_line_by_line(tmp_path):
     qrels = read_qrels(written(tmp_path, "qrels", QRELS))
-    assert qrels.topic_ids.tolist() == ["301", "302", "303"]
-    assert qrels.topic_ids[qrels.topic].tolist() == ["301"] * 3 + ["302"] * 2 + ["303"]
-    assert qrels.doc_ids[qrels.doc].tolist() == ["a", "b", "c", "a", "d", "a"]
-    assert qrels.grades.tolist() == [2, 0, 1, 0, 1, 1]
-    assert qrels.negatives == 1
+    assert qrels.query_ids.tolist() == ["301", "302", "303"]
+    assert qrels.qid.tolist() == ["301"] * 3 + ["302"] * 2 + ["303"]
+    assert qrels.doc_ids.tolist() == ["a", "b", "c", "a", "d", "a"]
+    assert qrels.y.tolist() == [2, 0, 1, 0, 1, 1]
+    assert (~qrels.judged).sum() == 1
 
 
 def test_tabs_several_blanks_crlf_empty_lines_gz_and_no_last_newline_are_read(tmp_path):
     text = "\ufeff301\t0\ta  1\r\n\r\n   302 0   b\t0  \n\n303 0 c 2"
     for name, raw in (("plain", text.encode()), ("packed.gz", gzip.compress(text.encode()))):
         qrels = read_qrels(written(tmp_path, name, raw))
-        assert qrels.topic_ids.tolist() == ["301", "302", "303"]
-        assert qrels.grades.tolist() == [1, 0, 2]
+        assert qrels.query_ids.tolist() == ["301", "302", "303"]
+        assert qrels.y.tolist() == [1, 0, 2]
 
 
 def test_the_join_knows_unjudged_missing_and_lonely_topics(tmp_path):
     qrels = read_qrels(written(tmp_path, "qrels", QRELS))
     run = read_run(written(tmp_path, "run", RUN))
     assert run.tag == "sys"
-    joined = from_qrels_run(qrels, run)
-    data = joined.data
+    joined = join_runs(qrels, [run])
+    data, (scores,) = joined.data, joined.scores
     assert data.n_features == 0
-    assert data.query_ids.tolist() == ["301", "302"]
-    assert data.doc_ids.tolist() == ["b", "x", "a", "c", "d", "a"]
-    assert data.y.tolist() == [0, 0, 2, 1, 1, 0]
-    assert joined.scores.tolist() == [9, 7.25, 1e-3, 1e-3 - 2, 3.5, 3.5]
-    assert joined.retrieved.tolist() == [True, True, True, False, True, True]
-    assert joined.judged.tolist() == [True, False, True, True, True, True]
-    assert (joined.unjudged, joined.missing, joined.negatives) == (1, 1, 1)
-    assert joined.topics_without_run == ("303",)
-    assert joined.topics_without_judgements == ("304",)
-    assert data.row_ids.tolist() == [1, 2, 3, 6 + 2, 0, 4]
+    assert data.query_ids.tolist() == ["301", "302", "303"]
+    rows = zip(data.qid.tolist(), data.doc_ids.tolist(), data.y.tolist(), scores.tolist(), strict=True)
+    assert list(rows)[:6] == [
+        ("301", "x", 0, 7.25),
+        ("301", "c", 1, None),
+        ("301", "b", 0, 9.0),
+        ("301", "a", 2, 1e-3),
+        ("302", "d", 1, 3.5),
+        ("302", "a", 0, 3.5),
+    ]
+    assert data.judged[:6].tolist() == [False, True, False, True, True, True]
+    assert joined.unanswered == (("303",),)
+    assert joined.unjudged_topics == ("304",)
+    shared = join_runs(qrels, [run], topics="shared")
+    assert (shared.data.query_ids.tolist(), shared.left_out) == (["301", "302"], ("303",))
+    assert data.row_ids.tolist() == list(range(data.n_docs))
 
 
-def test_huge_scores_leave_room_below(tmp_path):
-    qrels = read_qrels(written(tmp_path, "qrels", "1 0 a 1\n1 0 b 1\n"))
-    joined = from_qrels_run(qrels, read_run(written(tmp_path, "run", "1 Q0 a 1 1e300 t\n")))
-    assert joined.data.doc_ids.tolist() == ["a", "b"]
-    assert joined.scores[1] < joined.scores[0]
-
-
-def test_nothing_in_common_gives_no_rows(tmp_path):
-    qrels = read_qrels(written(tmp_path, "qrels", "1 0 a 1\n"))
-    joined = from_qrels_run(qrels, read_run(written(tmp_path, "run", "2 Q0 a 1 1 t\n")))
-    assert (joined.data.n_docs, joined.data.n_queries) == (0, 0)
-    empty = read_run(written(tmp_path, "none", ""))
-    assert from_qrels_run(qrels, empty).topics_without_run == ("1",)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    judged=st.dictionaries(
-        st.tuples(st.sampled_from("12"), st.sampled_from("abcdefghij")), st.integers(0, 3), min_size=1
-    ),
-    found=st.dictionaries(
-        st.tuples(st.sampled_from("12"), st.sampled_from("abcdefghij")), st.integers(0, 4), min_size=1
-    ),
-)
-def test_the_order_is_that_of_trec_eval(tmp_path_factory, judged, found):
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    folder = tmp_path_factory.mktemp("trec")
-    qrels_file, run_file = folder / "qrels", folder / "run"
-    qrels_file.write_text("".join(f"{t} 0 {d} {g}\n" for (t, d), g in judged.items()))
-    run_file.write_text("".join(f"{t} Q0 {d} 1 {s} x\n" for (t, d), s in found.items()))
-    joined = from_qrels_run(read_qrels(qrels_file), read_run(run_file))
-    data = joined.data
-    nested: dict[str, dict[str, int]] = {}
-    for (t, d), g in judged.items():
-        nested.setdefault(t, {})[d] = g
-    run: dict[str, dict[str, float]] = {}
-    for (t, d), s in found.items():
-        run.setdefault(t, {})[d] = float(s)
-    theirs = pytrec_eval.RelevanceEvaluator(nested, {"recip_rank", "P_5", "ndcg_cut_5"}).evaluate(run)
-    assert set(data.query_ids) == set(theirs)
-    for q, topic in enumerate(data.query_ids):
-        rows = slice(data.indptr[q], data.indptr[q + 1])
-        y = data.y[rows]
-        kept = y[joined.retrieved[rows]]
-        assert (np.diff(joined.scores[rows]) <= 0).all()
-        first = np.flatnonzero(kept > 0)
-        assert theirs[topic]["recip_rank"] == pytest.approx(1 / (first[0] + 1) if len(first) else 0)
-        assert theirs[topic]["P_5"] == pytest.approx((kept[:5] > 0).sum() / 5)
-        discount = 1 / np.log2(np.arange(2, 7))
-        best = (np.sort(y)[::-1][:5] * discount[: len(y)]).sum()
-        dcg = (kept[:5] * discount[: len(kept[:5])]).sum()
-        assert theirs[topic]["ndcg_cut_5"] == pytest.approx(dcg / best if best else 0)
+def test_nothing_in_common_is_refused(tmp_path):
+    qrels = read_qrels(written(tmp_path, "qrels", "1 0 a 1\n2 0 a 1\n"))
+    runs = [read_run(written(tmp_path, t, f"{t} Q0 a 1 1 t\n")) for t in "123"]
+    with pytest.raises(InvalidInputError, match="must share topics with the judgements"):
+        join_runs(qrels, runs[2:])
+    with pytest.raises(InvalidInputError, match="must share topics"):
+        join_runs(qrels, [read_run(written(tmp_path, "none", ""))])
+    with pytest.raises(InvalidInputError, match="none that all of them retrieve for"):
+        join_runs(qrels, runs[:2], topics="shared")
+    with pytest.raises(InvalidInputError, match="document ids"):
+        join_runs(cr.from_arrays(np.zeros((1, 0)), [0], qid=[1]), runs[:1])
 
 
 @pytest.mark.parametrize(
@@ -170,7 +135,7 @@ def test_other_bad_files(tmp_path):
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.compress])
 def test_packed_files_are_read(tmp_path, pack):
-    assert read_qrels(written(tmp_path, "packed", pack(b"301 0 a 2\n"))).grades.tolist() == [2]
+    assert read_qrels(written(tmp_path, "packed", pack(b"301 0 a 2\n"))).y.tolist() == [2]
 
 
 @given(raw=st.binary(max_size=80))
@@ -199,8 +164,8 @@ def test_qrels_and_runs_are_written_and_read_back(tmp_path):
     write_run(scores, data, tmp_path / "run", tag="mine")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["qrels", "run"]
     qrels, run = read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run")
-    assert qrels.grades.tolist() == data.y.tolist()
-    assert qrels.topic_ids[qrels.topic].tolist() == data.qid.astype(str).tolist()
+    assert qrels.y.tolist() == data.y.tolist()
+    assert qrels.qid.tolist() == data.qid.astype(str).tolist()
     assert scores_from_run(run, data).tolist() == scores.tolist()
     assert run.tag == "mine"
     fields = [line.split() for line in (tmp_path / "run").read_text().splitlines()]
@@ -213,14 +178,20 @@ def test_qrels_and_runs_are_written_and_read_back(tmp_path):
         assert values == sorted(values, reverse=True)
 
 
-def test_scores_from_run_ranks_unknown_rows_last(tmp_path):
+def test_scores_from_run_are_masked_where_the_run_has_none(tmp_path):
     data = cr.from_arrays(np.zeros((4, 0)), [0, 1, 0, 1], qid=[1, 1, 2, 3], doc_ids=["a", "b", "a", "a"])
     run = read_run(written(tmp_path, "run", "1 Q0 b 1 -5 t\n2 Q0 z 1 4 t\n"))
-    assert scores_from_run(run, data).tolist() == [-6, -5, 3, -1]
+    assert scores_from_run(run, data).tolist() == [None, -5, None, None]
     with pytest.raises(InvalidInputError, match="share topics"):
         scores_from_run(read_run(written(tmp_path, "other", "9 Q0 b 1 -5 t\n")), data)
     with pytest.raises(InvalidInputError, match="document ids"):
         scores_from_run(run, cr.from_arrays(np.zeros((1, 0)), [0], qid=[1]))
+
+
+def test_negative_grades_and_unjudged_rows_are_written_as_such(tmp_path):
+    text = "7 0 b -1\n7 0 a 2\n3 0 a 0\n"
+    write_qrels(read_qrels(written(tmp_path, "one", text.replace("-1", "-2"))), tmp_path / "two")
+    assert (tmp_path / "two").read_text() == text
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
@@ -237,21 +208,3 @@ def test_what_cannot_be_written_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     write_run([1.0, 2.0], plain, tmp_path / "r")
     assert (tmp_path / "r").read_text() == "1 Q0 1 1 2 cleanrank\n1 Q0 0 2 1 cleanrank\n"
-
-
-def test_of_the_documents_that_a_run_lacks_the_less_relevant_come_first(tmp_path):
-    (tmp_path / "qrels").write_text("1 0 a 2\n1 0 b 0\n1 0 z 1\n1 0 c 1\n")
-    (tmp_path / "run").write_text("1 Q0 c 1 3.0 x\n")
-    found = from_qrels_run(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run"))
-    assert found.data.doc_ids.tolist() == ["c", "b", "z", "a"]
-
-
-def test_several_runs_and_one_run_rank_what_is_lacking_alike(tmp_path):
-    qrels = read_qrels(written(tmp_path, "qrels", "1 0 a 2\n1 0 b 0\n1 0 z 1\n1 0 c 1\n"))
-    run = read_run(written(tmp_path, "run", "1 Q0 c 1 3e300 x\n"))
-    alone = from_qrels_run(qrels, run)
-    others = from_qrels_run(qrels, read_run(written(tmp_path, "all", "1 Q0 a 1 3 x\n1 Q0 b 1 3 x\n")))
-    scores = scores_from_run(run, others.data)
-    assert len(set(scores)) == 4
-    ranked = others.data.doc_ids[np.argsort(-scores, kind="stable")]
-    assert ranked.tolist() == alone.data.doc_ids.tolist() == ["c", "b", "z", "a"]

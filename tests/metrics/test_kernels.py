@@ -171,7 +171,8 @@ def test_map_and_ndcg_are_those_of_ir_measures():
 
 
 @pytest.mark.parametrize(
-    ("convention", "expected"), [("lightgbm", 1.0), ("skip", np.nan), ("letor", 0.0), ("haddad", 1.0)]
+    ("convention", "expected"),
+    [("lightgbm", 1.0), ("skip", np.nan), ("letor", 0.0), ("linear", 1.0), ("trec", 0.0)],
 )
 @pytest.mark.parametrize("name", ["ndcg", "map", "recall"])
 def test_a_query_without_relevant_documents(name, convention, expected):
@@ -185,7 +186,7 @@ def test_measures_that_are_zero_without_relevant_documents(name):
     assert np.isnan(one(f"{name}@10:skip", [0] * 12, np.arange(12.0)))
 
 
-@pytest.mark.parametrize("convention", ["lightgbm", "skip", "letor", "haddad"])
+@pytest.mark.parametrize("convention", ["lightgbm", "skip", "letor", "linear", "trec"])
 @pytest.mark.parametrize("name", ["auc", "pairacc", "tau"])
 def test_pairs_of_one_class_are_left_out(name, convention):
     assert np.isnan(one(f"{name}:{convention}", [2, 2, 2], [1.0, 2.0, 3.0]))

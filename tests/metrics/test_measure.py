@@ -15,7 +15,16 @@ from cleanrank.metrics.measure import ALIASES, CHOICES, CONVENTIONS, MEASURES, P
         ("ndcg@10:lightgbm", "ndcg@10"),
         ("ndcg@10:ties=worst:letor", "ndcg@10:letor:ties=worst"),
         ("ndcg@5:empty=skip", "ndcg@5:skip"),
-        ("ndcg@5:gain=linear", "ndcg@5:haddad"),
+        ("ndcg@5:gain=linear", "ndcg@5:linear"),
+        ("ndcg@5:haddad", "ndcg@5:linear"),
+        ("ndcg_cut_5", "ndcg@5:trec"),
+        ("P_10", "precision@10:trec"),
+        ("recip_rank", "mrr:trec"),
+        ("map_cut_100", "map@100:trec"),
+        ("recall_1000", "recall@1000:trec"),
+        ("Rprec:trec", "rprec:trec"),
+        ("hit@5", "success@5"),
+        ("auc:trec", "auc"),
         ("ndcg@5:letor:short=cut", "ndcg@5:letor:short=cut"),
         ("map:haddad", "map"),
         ("ap", "map"),
@@ -114,7 +123,8 @@ def test_conventions_are_those_of_the_literature():
         "lightgbm": {"gain": "exp", "discount": "log2", "empty": "one", "short": "cut"},
         "skip": {"gain": "exp", "discount": "log2", "empty": "skip", "short": "cut"},
         "letor": {"gain": "exp", "discount": "letor", "empty": "zero", "short": "zero"},
-        "haddad": {"gain": "linear", "discount": "log2", "empty": "one", "short": "cut"},
+        "linear": {"gain": "linear", "discount": "log2", "empty": "one", "short": "cut"},
+        "trec": {"gain": "linear", "discount": "log2", "empty": "zero", "short": "cut", "ties": "doc_id"},
     }
 
 

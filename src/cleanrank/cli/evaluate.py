@@ -10,11 +10,14 @@ from cleanrank.cli import screen
 from cleanrank.errors import invalid
 from cleanrank.report import table as tables
 from cleanrank.report.table import Table
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
+    from cleanrank.data.scores import Judged
     from cleanrank.metrics.explain_ndcg import Explanation
+    from cleanrank.noise.estimate import NoiseEstimate
+    from cleanrank.noise.profiles import NoiseProfile
 
 JudgedData = Annotated[
     Path,
@@ -26,13 +29,19 @@ Measures = Annotated[
     list[str] | None,
     typer.Option("--measure", "-m", help="A measure such as ndcg@10, ndcg@10:letor, map:skip, auc:micro."),
 ]
+Topics = Annotated[
+    str,
+    typer.Option(
+        help="Of TREC runs: judged (all judged topics, 0 where one is missing) or shared (those of all runs)."
+    ),
+]
 Noise = Annotated[
     str | None,
     typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
 ]
 FORMATS = ("table", "markdown", "latex", "json")
 DEFAULT = ("ndcg@10", "map", "mrr")
-CORRECTABLE = ("dcg@10", "auc:micro")
+CORRECTABLE = {"lightgbm": ("dcg@10", "auc:micro"), "trec": ("dcg@10", "precision@10")}
 DOCUMENTS = 12
 
 app = typer.Typer()
@@ -56,6 +65,7 @@ def evaluate(
         Path | None,
         typer.Option(help="Also write one row per query to this .csv, .tsv, .xlsx or .parquet file."),
     ] = None,
+    topics: Topics = "judged",
     level: screen.Level = 0.95,
     seed: screen.Seed = 0,
     force: screen.Force = False,
@@ -67,24 +77,31 @@ def evaluate(
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.spreadsheet import write_frame
     from cleanrank.metrics.evaluation import evaluate as evaluate_scores
+    from cleanrank.metrics.measure import as_measures
     from cleanrank.metrics.noisy_labels import corrected
-    from cleanrank.noise.profiles import read_noise
 
     check_outputs(per_query, inputs=[data, scores, noise], force=force, suffixes=FRAMES)
-    judged, (values,) = _read(data, [scores], columns)
+    read = _read(data, [scores], columns, topics)
+    judged, (values,) = read.data, read.scores
     if noise is not None:
-        profile = read_noise(noise, judged.n_grades)
-        correction = corrected(
-            values, judged, measure or CORRECTABLE, noise=profile, level=level, seed=seed, order="data"
-        )
+        known = _load_noise(noise, judged)
+        measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
+        correction = corrected(values, judged, measures, noise=known, level=level, seed=seed, order="data")
         if per_query is not None:
             write_frame(correction.to_frame(judged.query_ids).reset_index(), per_query)
         rows = correction.rows()
-        text = f"Corrected for {profile!r}; intervals: bootstrap over queries, seed {seed}."
-        record: dict[str, Any] = {"noise": profile.matrix, "level": level, "seed": seed, "measures": rows}
+        text = f"Corrected for {_noise_words(known)} Intervals: bootstrap over queries, seed {seed}."
+        if correction.n_singular:
+            text += (
+                f" {correction.n_singular:,} of {correction.n_draws:,} drawn matrices cannot be inverted; "
+                "the intervals count them as beyond both ends."
+            )
+        record: dict[str, Any] = {"noise": known.matrix, "draws": correction.n_draws}
+        record |= {"level": level, "seed": seed, "measures": rows}
         screen.show(record, as_json, repr(judged), _corrected_table(rows, level, text))
         return
-    evaluation = evaluate_scores(values, judged, measure or DEFAULT, order="data")
+    measures = as_measures(measure or DEFAULT, read.convention)
+    evaluation = evaluate_scores(values, judged, measures, order="data")
     if per_query is not None:
         write_frame(evaluation.to_frame().reset_index(), per_query)
     intervals, means = evaluation.intervals(level, seed), evaluation.means
@@ -129,6 +146,7 @@ def compare(
     ] = 100_000,
     correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
     noise: Noise = None,
+    topics: Topics = "judged",
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: screen.Json = False,
     level: screen.Level = 0.95,
@@ -143,26 +161,27 @@ def compare(
     With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
     """
     from cleanrank.metrics.comparison import compare as compare_systems
-    from cleanrank.metrics.noisy_labels import compare_corrected
-    from cleanrank.noise.profiles import read_noise
+    from cleanrank.metrics.measure import as_measures
+    from cleanrank.metrics.noisy_order import compare_corrected
 
     form = one_of("format", "json" if as_json else form, FORMATS)
     _check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
-    judged, values = _read(data, list(paths.values()), columns)
-    scores = dict(zip(paths, values, strict=True))
+    read = _read(data, list(paths.values()), columns, topics)
+    judged, scores = read.data, dict(zip(paths, read.scores, strict=True))
     if noise is not None:
         if form not in ("table", "json"):
             raise invalid("--format", "must be table or json with --noise", form)
-        profile = read_noise(noise, judged.n_grades)
+        known = _load_noise(noise, judged)
         first = next(iter(scores)) if baseline is None else baseline
+        measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
         rows = compare_corrected(
-            scores, judged, measure or CORRECTABLE, noise=profile, baseline=first, level=level, seed=seed,
-            order="data",
-        )  # fmt: skip
-        record = {"noise": profile.matrix, "level": level, "seed": seed, "baseline": first, "rows": rows}
+            scores, judged, measures, noise=known, baseline=first, level=level, seed=seed, order="data"
+        )
+        record = {"noise": known.matrix, "level": level, "seed": seed, "baseline": first, "rows": rows}
         text = (
-            f"Corrected for {profile!r}; the order is that of the corrected figures, {first} against each. "
+            f"Corrected for {_noise_words(known)} The order is that of the corrected figures, {first} "
+            "against each. "
             f"Intervals and probabilities: bootstrap over queries, seed {seed}."
         )
         screen.show(record, form == "json", repr(judged), _corrected_table(rows, level, text))
@@ -171,7 +190,7 @@ def compare(
     comparison = compare_systems(
         scores,
         judged,
-        measure or DEFAULT[:1],
+        as_measures(measure or DEFAULT[:1], read.convention),
         order="data",
         baseline=baseline,
         test=test,
@@ -257,8 +276,8 @@ def explain_ndcg(
         y = _typed_grades(grades)
         explanation = explain_ranking(y, range(len(y), 0, -1), cutoff)
     elif data is not None and scores is not None:
-        judged, (values,) = _read(data, [scores], columns)
-        explanation = explain_query(judged, values, query, cutoff, order="data")
+        read = _read(data, [scores], columns)
+        explanation = explain_query(read.data, read.scores[0], query, cutoff, order="data")
     else:
         raise invalid(
             "a ranking",
@@ -342,10 +361,26 @@ def _named(systems: Sequence[str]) -> dict[str, Path]:
     return paths
 
 
-def _read(data: Path, scores: list[Path], columns: screen.Columns) -> tuple[RankingData, list[FloatArray]]:
+def _load_noise(text: str, data: RankingData) -> "NoiseEstimate | NoiseProfile":
+    """The noise, with the draws of an estimate; one that is not trusted is said loudly where it is used."""
+    from cleanrank.noise.estimate import load_noise
+
+    return load_noise(text, max(data.n_grades, 2))
+
+
+def _noise_words(noise: "NoiseEstimate | NoiseProfile") -> str:
+    """What the correction rests on."""
+    draws = getattr(noise, "draws", None)
+    if draws is None:
+        return f"{noise!r}, taken as known."
+    rows = "; ".join(" ".join(f"{p:.3g}" for p in row) for row in noise.matrix)
+    return f"the estimate [{rows}] and its uncertainty ({len(draws):,} draws)."
+
+
+def _read(data: Path, scores: list[Path], columns: screen.Columns, topics: str = "judged") -> "Judged":
     from cleanrank.data.scores import read_judged_and_scores
 
-    judged, values, remarks = read_judged_and_scores(data, scores, columns)
-    for remark in remarks:
+    judged = read_judged_and_scores(data, scores, columns, topics)
+    for remark in judged.remarks:
         screen.note(remark)
-    return judged, values
+    return judged

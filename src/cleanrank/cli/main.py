@@ -41,6 +41,7 @@ def options(
     ] = False,
 ) -> None:
     """Find, measure and survive label noise in learning to rank."""
+    screen.show_warnings()
 
 
 @app.command()

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -200,6 +201,18 @@ def console() -> Console:
 def note(text: str) -> None:
     """A remark: stderr."""
     typer.echo(text, err=True)
+
+
+def show_warnings() -> None:
+    """Makes warnings of the library remarks on stderr, each once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            typer.secho(f"warning: {message}", err=True, fg="yellow")
+
+    warnings.showwarning = show
 
 
 def print_json(value: Any) -> None:

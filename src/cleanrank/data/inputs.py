@@ -204,7 +204,7 @@ def scores_by_row(scores: npt.ArrayLike, data: RankingData, order: str | None = 
         )
         rule = "must say their order, because the rows of data were brought together by query"
         raise invalid("scores", f"{rule} ({rows})", remedy=remedy)
-    values: Array = np.asarray(scores)
+    values: Array = np.asanyarray(scores)  # a mask says which documents were not retrieved
     if values.shape[:1] != (data.n_docs,):
         return values
     return values[np.argsort(np.argsort(data.row_ids))]

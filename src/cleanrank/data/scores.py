@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,58 +11,96 @@ import numpy as np
 from cleanrank.data.files import existing_file, first_bytes, written_whole
 from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.tables import kind_of_file, read_data
-from cleanrank.data.trec import JudgedRun, Run, from_qrels_run, read_qrels, read_run, scores_from_run
+from cleanrank.data.trec import JudgedRuns, join_runs, read_qrels, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.types import FloatArray, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
-def read_judged_and_scores(
-    data: str | Path, scores: Sequence[str | Path], columns: Mapping[str, Any] | None = None
-) -> tuple[RankingData, list[FloatArray], list[str]]:
-    """Judged data, the scores of one or more systems in its row order, and remarks on what was left out.
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Judged data with the scores of systems.
 
-    Judgements in a TREC qrels file go with TREC runs: the data then hold every document that is judged or
-    retrieved by any of the runs, unjudged ones with grade 0. ``columns`` are options of ``read_data``.
+    Attributes:
+        data: the rows.
+        scores: one array per system, masked where it did not retrieve a document.
+        convention: of measures that name none; ``trec`` for TREC runs.
+        remarks: what a reader must know of the join, in words.
     """
-    if not is_qrels(data):
-        judged = read_data(data, **(columns or {}))
-        if not judged.n_queries:
-            raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
-        return judged, [read_scores(path, judged) for path in scores], []
+
+    data: RankingData
+    scores: list[Array]
+    convention: str
+    remarks: list[str]
+
+
+def read_judged_and_scores(
+    data: str | Path,
+    scores: Sequence[str | Path],
+    columns: Mapping[str, Any] | None = None,
+    topics: str = "judged",
+) -> Judged:
+    """Judged data, and the scores of one or more systems in its row order.
+
+    Args:
+        data: a table or LETOR file, or TREC judgements (qrels), which go with TREC runs.
+        scores: score files, or TREC runs: the data then hold every document that is judged or that a run
+            retrieves.
+        columns: options of ``read_data``.
+        topics: of TREC runs, see ``join_runs``.
+    """
+    qrels = is_qrels(data)
+    judged = read_qrels(data) if qrels else read_data(data, **(columns or {}))
+    if not judged.n_queries:
+        raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
+    if not qrels and not all(is_run(path) for path in scores):
+        return Judged(judged, [read_scores(path, judged) for path in scores], "lightgbm", [])
     runs = [read_run(path) for path in scores]
-    joined = from_qrels_run(read_qrels(data), runs[0] if len(runs) == 1 else _union(runs))
-    if not joined.data.n_queries:
-        topics = f"{list(joined.topics_without_run[:3])} and {list(joined.topics_without_judgements[:3])}"
-        remedy = "Check whether they belong to the same collection."
-        raise invalid("judgements and runs", "must share topics", topics, remedy=remedy)
-    if len(runs) == 1:
-        return joined.data, [joined.scores], _remarks(joined)
-    remarks = _remarks(joined) + [
-        f"{path} has no documents for {lacking:,} of the topics: theirs rank in the worst order."
-        for path, run in zip(scores, runs, strict=True)
-        if (lacking := int((~np.isin(joined.data.query_ids, run.topic_ids)).sum()))
-    ]
-    return joined.data, [scores_from_run(run, joined.data) for run in runs], remarks
+    joined = join_runs(judged, runs, topics=topics)
+    return Judged(joined.data, list(joined.scores), "trec", _remarks(joined, scores, judged, topics))
 
 
-def _remarks(joined: JudgedRun) -> list[str]:
-    """What the join left out or made up."""
-    lacking, alone = joined.topics_without_run, joined.topics_without_judgements
-    remarks = {
-        f"{len(lacking):,} judged topics are not retrieved for and left out: {_some(lacking)}.": lacking,
-        f"{len(alone):,} topics are not judged and left out: {_some(alone)}.": alone,
-        f"{joined.negatives:,} negative grades are read as 0.": joined.negatives,
-        f"{joined.unjudged:,} retrieved documents are not judged and count as grade 0.": joined.unjudged,
-        f"{joined.missing:,} judged documents are not retrieved and rank last; "
-        "trec_eval takes them as never found, which matters without a cut-off.": joined.missing,
-    }
-    return [text for text, applies in remarks.items() if applies]
+def _remarks(
+    joined: JudgedRuns, paths: Sequence[str | Path], judgements: RankingData, topics: str
+) -> list[str]:
+    """What the join left out, and what counts 0."""
+    data, negatives = joined.data, 0 if judgements.judged is None else int((~judgements.judged).sum())
+    rule = {
+        "judged": "all judged topics count, those that a run lacks with 0, as with trec_eval -c "
+        "(--topics shared: only those that every run has)",
+        "shared": "only topics that every run has count, as in trec_eval without -c "
+        "(--topics judged: all judged ones)",
+    }[topics]
+    remarks = [f"{data.n_queries:,} topics: {rule}."]
+    if joined.left_out:
+        remarks.append(f"{len(joined.left_out):,} judged topics are left out: {_some(joined.left_out)}.")
+    if joined.unjudged_topics:
+        names = _some(joined.unjudged_topics)
+        remarks.append(f"{len(joined.unjudged_topics):,} topics are not judged and left out: {names}.")
+    if negatives:
+        remarks.append(f"{negatives:,} documents with negative grades count as not judged.")
+    for path, scores, unanswered in zip(paths, joined.scores, joined.unanswered, strict=True):
+        retrieved = ~np.ma.getmaskarray(scores)
+        judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+        unjudged, missed = int((retrieved & ~judged).sum()), int((~retrieved & judged).sum())
+        lacks = f"; {len(unanswered):,} judged topics are not answered: {_some(unanswered)}"
+        remarks.append(
+            f"{Path(path).name}: {int(retrieved.sum()):,} documents retrieved, {unjudged:,} of them not "
+            f"judged (grade 0); {missed:,} judged ones not retrieved (never found)"
+            f"{lacks if unanswered else ''}."
+        )
+    return remarks
 
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a file looks like a TREC run: topic, Q0, document, rank, score, tag."""
+    file = existing_file(path)
+    return file.suffix != ".npy" and len(_first_line(file).split()) == 6
 
 
 def is_qrels(path: str | Path) -> bool:
@@ -90,7 +129,7 @@ def read_scores(path: str | Path, data: RankingData) -> FloatArray:
         if not isinstance(scores, np.ndarray):
             scores.close()
             raise BadFileError(f"{subject} must hold one array, not an archive of several (.npz).", str(path))
-    elif len(_first_line(path).split()) == 6:
+    elif is_run(path):
         return scores_from_run(read_run(path), data)
     else:
         scores = _from_lines(path)
@@ -113,16 +152,6 @@ def write_scores(scores: FloatArray, path: str | Path) -> None:
             np.save(file, scores, allow_pickle=False)
         else:
             file.write("".join(f"{score!r}\n" for score in scores.tolist()).encode())
-
-
-def _union(runs: Sequence[Run]) -> Run:
-    """Every (topic, document) of any run, once; the scores mean nothing."""
-    topics = np.concatenate([run.topic_ids[run.topic] for run in runs])
-    docs = np.concatenate([run.doc_ids[run.doc] for run in runs])
-    topic_ids, topic = np.unique(topics, return_inverse=True)
-    doc_ids, doc = np.unique(docs, return_inverse=True)
-    pairs = np.unique(topic.astype(np.int64) * len(doc_ids) + doc)
-    return Run(topic_ids, doc_ids, pairs // len(doc_ids), pairs % len(doc_ids), np.zeros(len(pairs)))
 
 
 def _first_line(path: Path) -> str:

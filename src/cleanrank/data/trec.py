@@ -5,6 +5,7 @@ trec_eval the rank column is ignored: the order is by falling score, ties by fal
 """
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from cleanrank.data.files import existing_file, read_unpacked, written_whole
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.jit import kernel
 from cleanrank.ragged import indptr_of, match_rows, query_of_row, rank_order
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.types import Array, IntArray, RankingData, Run
+from cleanrank.validation import one_of
 
 QRELS = ("topic", "iteration", "document", "grade")
 RUN = ("topic", "Q0", "document", "rank", "score", "tag")
@@ -27,86 +29,43 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels:
-    """Judgements, one per line of the file.
+class JudgedRuns:
+    """Runs with their judgements, on one set of rows.
 
     Attributes:
-        topic_ids: the topics, in order of appearance.
-        doc_ids: the documents, in order of appearance.
-        topic: place in ``topic_ids`` of every line.
-        doc: place in ``doc_ids`` of every line.
-        grades: the grade of every line; negative ones (spam in some tracks) are read as 0.
-        negatives: how many grades were negative.
-    """
-
-    topic_ids: Array
-    doc_ids: Array
-    topic: IntArray
-    doc: IntArray
-    grades: npt.NDArray[np.int32]
-    negatives: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Scores of retrieved documents, one per line of the file; fields as in ``Qrels``."""
-
-    topic_ids: Array
-    doc_ids: Array
-    topic: IntArray
-    doc: IntArray
-    scores: FloatArray
-    tag: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedRun:
-    """A run with its judgements, for the topics that have both.
-
-    Attributes:
-        data: the documents of every topic, without features. Unjudged ones have grade 0, as in trec_eval.
-            Rows of a topic come in the order of the ranking, so that ties fall as in trec_eval.
-        scores: one score per row. Judged documents that the run lacks come below the lowest score, the less
-            relevant first, so that recall and ideal rankings know them and nothing is won by leaving one out.
-        retrieved: whether the run holds the row.
-        judged: whether the judgements hold the row.
-        negatives: how many grades were negative and read as 0.
-        topics_without_run: topics that were judged but not retrieved for.
-        topics_without_judgements: topics that were retrieved for but not judged.
+        data: every document that was judged or that a run retrieved, topic by topic, without features; of a
+            topic the higher document id comes first, so that ties fall as in trec_eval. ``data.judged`` says
+            which ones the judgements hold; the others have grade 0, as in trec_eval.
+        scores: of each run one score per row, masked where the run did not retrieve the document.
+        unanswered: of each run the judged topics that it retrieves nothing for; they count 0.
+        left_out: judged topics that are not evaluated.
+        unjudged_topics: topics that some run retrieves for and nobody judged; they are not evaluated.
     """
 
     data: RankingData
-    scores: FloatArray
-    retrieved: npt.NDArray[np.bool_]
-    judged: npt.NDArray[np.bool_]
-    negatives: int
-    topics_without_run: tuple[str, ...]
-    topics_without_judgements: tuple[str, ...]
-
-    @property
-    def unjudged(self) -> int:
-        """How many retrieved documents nobody judged."""
-        return int((~self.judged).sum())
-
-    @property
-    def missing(self) -> int:
-        """How many judged documents the run lacks."""
-        return int((~self.retrieved).sum())
+    scores: "tuple[np.ma.MaskedArray[Any, np.dtype[np.float64]], ...]"
+    unanswered: tuple[tuple[str, ...], ...]
+    left_out: tuple[str, ...]
+    unjudged_topics: tuple[str, ...]
 
 
-def read_qrels(path: str | os.PathLike[str]) -> Qrels:
+def read_qrels(path: str | os.PathLike[str]) -> RankingData:
     r"""Judgements of a qrels file (.gz is unpacked); a pair of topic and document may come once only.
 
+    Args:
+        path: lines of topic, iteration, document and grade.
+
     Returns:
-        The judgements.
+        A row per judgement, with document ids and without features. Negative grades become 0 and count as not
+        judged (``judged``), as in trec_eval.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "qrels.txt"
     ...     _ = path.write_text("301 0 FR94-1 2\n301 0 FR94-2 -1\n")
     ...     qrels = read_qrels(path)
-    >>> qrels.topic_ids.tolist(), qrels.grades.tolist(), qrels.negatives
-    (['301'], [2, 0], 1)
+    >>> qrels.query_ids.tolist(), qrels.y.tolist(), qrels.judged.tolist()
+    (['301'], [2, 0], [True, False])
     """
     file, fields, lines = _fields(path, QRELS, (0, 2, 3))
     grades = _numbers(file, fields[2], lines, pa.int64(), "a grade", "must be a whole number")
@@ -115,15 +74,26 @@ def read_qrels(path: str | os.PathLike[str]) -> Qrels:
     if len(grades) and grades.max() > most:
         at = int(np.argmax(grades))
         raise _bad(file, int(lines[at]), "a grade", f"must be at most {most}", grades[at])
-    kept = np.maximum(grades, 0).astype(np.int32)
-    return Qrels(topic_ids, doc_ids, topic, doc, kept, int((grades < 0).sum()))
+    order = np.argsort(topic, kind="stable")
+    return RankingData(
+        X=np.zeros((len(order), 0), dtype=np.float32),
+        y=np.maximum(grades, 0)[order],
+        indptr=indptr_of(np.bincount(topic, minlength=len(topic_ids))),
+        query_ids=topic_ids,
+        row_ids=order,
+        doc_ids=doc_ids[doc[order]],
+        judged=(grades >= 0)[order] if (grades < 0).any() else None,
+    )
 
 
 def read_run(path: str | os.PathLike[str]) -> Run:
     """Scores of a run file (.gz is unpacked); a pair of topic and document may come once only.
 
+    Args:
+        path: lines of topic, Q0, document, rank, score and tag.
+
     Returns:
-        The scores.
+        The scores of the retrieved documents; the rank column is ignored, as in trec_eval.
     """
     file, fields, lines = _fields(path, RUN, (0, 2, 4, 5))
     scores = _numbers(file, fields[2], lines, pa.float64(), "a score", "must be a number")
@@ -136,98 +106,117 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     return Run(topic_ids, doc_ids, topic, doc, scores, tag)
 
 
-def from_qrels_run(qrels: Qrels, run: Run) -> JudgedRun:
-    r"""Joins a run with judgements for evaluation; topics that lack either are left out and named.
+def join_runs(judgements: RankingData, runs: Sequence[Run], *, topics: str = "judged") -> JudgedRuns:
+    r"""Brings runs and judgements together for evaluation; the values of a run do not depend on the others.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     qrels, run = Path(folder) / "qrels", Path(folder) / "run"
-    ...     _ = qrels.write_text("301 0 a 2\n301 0 b 1\n"), run.write_text("301 Q0 x 1 7 t\n301 Q0 a 2 5 t\n")
-    ...     judged = from_qrels_run(read_qrels(qrels), read_run(run))
-    >>> judged.data.doc_ids.tolist(), judged.data.y.tolist(), judged.scores.tolist(), judged.unjudged
-    (['x', 'a', 'b'], [0, 2, 1], [7.0, 5.0, 3.0], 1)
+    Args:
+        judgements: data with document ids, as ``read_qrels`` reads them.
+        runs: one or more.
+        topics: "judged": all judged topics count, a run that lacks one gets 0 there (trec_eval -c); "shared":
+            only those that every run retrieves for (trec_eval's default for one run).
+
+    Returns:
+        Data and scores that ``evaluate`` and ``compare`` take.
+
+    >>> import cleanrank as cr
+    >>> qrels = cr.from_arrays(np.zeros((2, 0)), [2, 1], qid=["301", "301"], doc_ids=["a", "b"])
+    >>> topic, doc, scores = np.array([0, 0]), np.array([0, 1]), np.array([7.0, 5.0])
+    >>> run = Run(np.array(["301"]), np.array(["x", "a"]), topic, doc, scores)
+    >>> joined = join_runs(qrels, [run])
+    >>> joined.data.doc_ids.tolist(), joined.data.y.tolist(), joined.scores[0].tolist()
+    (['x', 'b', 'a'], [0, 1, 2], [7.0, None, 5.0])
     """
-    topic_of_run = _places(run.topic_ids, qrels.topic_ids)[run.topic]
-    doc_of_run = _places(run.doc_ids, qrels.doc_ids)
-    new = doc_of_run < 0
-    doc_of_run[new] = len(qrels.doc_ids) + np.arange(new.sum())
-    names = np.concatenate((qrels.doc_ids, run.doc_ids[new]))
-    shared = np.isin(np.arange(len(qrels.topic_ids)), topic_of_run)
-    run_lines = np.flatnonzero(topic_of_run >= 0)
-    qrel_lines = np.flatnonzero(shared[qrels.topic])
+    one_of("topics", topics, ("judged", "shared"))
+    if judgements.doc_ids is None:
+        raise invalid("data", "must have document ids to be matched with a run", "none")
+    topic_ids = np.asarray(judgements.query_ids).astype(str)
+    place_of = [_places(run.topic_ids, topic_ids) for run in runs]
+    answered = [np.isin(np.arange(len(topic_ids)), places) for places in place_of]
+    for run, has in zip(runs, answered, strict=True):
+        if not has.any():
+            ids = f"{run.topic_ids[:3].tolist()} of the run and {topic_ids[:3].tolist()} of the judgements"
+            remedy = "Check whether they belong to the same collection."
+            raise invalid("a run", "must share topics with the judgements", ids, remedy=remedy)
+    kept = np.logical_and.reduce(answered) if topics == "shared" else np.ones(len(topic_ids), dtype=np.bool_)
+    if not kept.any():
+        raise invalid("runs", "must share topics", "none that all of them retrieve for")
+    query = query_of_row(judgements.indptr)
+    ours = kept[query]
+    names = np.concatenate((np.asarray(judgements.doc_ids).astype(str), *(run.doc_ids for run in runs)))
+    falling = _falling_place(names)
+    n_names = int(falling.max(initial=0)) + 1
+    judged_keys = (query * n_names + falling[: len(query)])[ours]
+    run_keys, inside, start = [], [], len(query)
+    for run, places in zip(runs, place_of, strict=True):
+        topic, doc = places[run.topic], falling[start + run.doc]
+        inside.append((topic >= 0) & kept[topic])
+        run_keys.append((topic * n_names + doc)[inside[-1]])
+        start += len(run.doc_ids)
+    keys = np.unique(np.concatenate((judged_keys, *run_keys)))
+    rows = np.searchsorted(keys, judged_keys)
 
-    key_of_run = topic_of_run[run_lines] * len(names) + doc_of_run[run.doc[run_lines]]
-    key_of_qrel = qrels.topic[qrel_lines] * len(names) + qrels.doc[qrel_lines]
-    at = match_rows(key_of_qrel, key_of_run)
-    judged = at >= 0
-    grades = np.where(judged, qrels.grades[qrel_lines][np.maximum(at, 0)], 0) if len(at) else np.zeros(0, int)
-    lacking = np.ones(len(qrel_lines), dtype=np.bool_)
-    lacking[at[judged]] = False
+    def column(values: Array) -> Array:
+        """Values of the judgements on the rows of the join, 0 for other documents."""
+        joined = np.zeros(len(keys), dtype=values.dtype)
+        joined[rows] = values[ours]
+        return joined
 
-    topic = np.concatenate((topic_of_run[run_lines], qrels.topic[qrel_lines[lacking]]))
-    doc = np.concatenate((doc_of_run[run.doc[run_lines]], qrels.doc[qrel_lines[lacking]]))
-    score = run.scores[run_lines]
-    floor = np.full(len(qrels.topic_ids), np.inf)
-    np.minimum.at(floor, topic_of_run[run_lines], score)
-    lacked_grade = qrels.grades[qrel_lines[lacking]]
-    score = np.concatenate((score, _below(floor[qrels.topic[qrel_lines[lacking]]], lacked_grade)))
-    by_name = np.empty(len(names), dtype=np.int64)
-    by_name[pc.sort_indices(pa.array(names, pa.string())).to_numpy()] = np.arange(len(names))
-    order = np.lexsort((-by_name[doc], -score, topic))
-    present = np.flatnonzero(shared)
-    sizes = np.bincount(topic, minlength=len(shared))[present]
-    n_run = len(run_lines)
-    return JudgedRun(
+    scores = []
+    for run, own, key in zip(runs, inside, run_keys, strict=True):
+        score = np.full(len(keys), -np.inf)
+        score[np.searchsorted(keys, key)] = run.scores[own]
+        scores.append(np.ma.masked_equal(score, -np.inf))
+    place = np.cumsum(kept) - 1
+    name_at = np.empty(n_names, dtype=np.int64)
+    name_at[falling] = np.arange(len(names))
+    unjudged = [run.topic_ids[places < 0] for run, places in zip(runs, place_of, strict=True)]
+    return JudgedRuns(
         data=RankingData(
-            X=np.zeros((len(order), 0), dtype=np.float32),
-            y=np.concatenate((grades, lacked_grade))[order],
-            indptr=indptr_of(sizes),
-            query_ids=qrels.topic_ids[present],
-            row_ids=np.concatenate((run_lines, len(run.topic) + qrel_lines[lacking]))[order],
-            doc_ids=names[doc[order]],
+            X=np.zeros((len(keys), 0), dtype=np.float32),
+            y=column(judgements.y),
+            indptr=indptr_of(np.bincount(place[keys // n_names], minlength=int(kept.sum()))),
+            query_ids=judgements.query_ids[kept],
+            row_ids=np.arange(len(keys)),
+            gains=None if judgements.gains is None else column(judgements.gains),
+            doc_ids=names[name_at[keys % n_names]],
+            judged=column(
+                np.ones(len(query), dtype=np.bool_) if judgements.judged is None else judgements.judged
+            ),
         ),
-        scores=score[order],
-        retrieved=order < n_run,
-        judged=np.concatenate((judged, np.ones(int(lacking.sum()), dtype=np.bool_)))[order],
-        negatives=qrels.negatives,
-        topics_without_run=tuple(qrels.topic_ids[~shared].tolist()),
-        topics_without_judgements=tuple(run.topic_ids[~np.isin(run.topic_ids, qrels.topic_ids)].tolist()),
+        scores=tuple(scores),
+        unanswered=tuple(tuple(topic_ids[kept & ~has].tolist()) for has in answered),
+        left_out=tuple(topic_ids[~kept].tolist()),
+        unjudged_topics=tuple(dict.fromkeys(np.concatenate(unjudged).tolist())),
     )
 
 
-def scores_from_run(run: Run, data: RankingData) -> FloatArray:
-    """The run's scores for the rows of ``data``, matched by query and document id.
-
-    Rows that the run lacks come below the lowest score of their topic (1 where it has none), the less
-    relevant first.
-    """
+def scores_from_run(run: Run, data: RankingData) -> "np.ma.MaskedArray[Any, np.dtype[np.float64]]":
+    """Scores of a run for rows of data, matched by query and document id; masked where it has none."""
     if data.doc_ids is None:
         raise invalid("data", "must have document ids to be matched with a run", "none")
-    topics = _places(np.asarray(data.query_ids).astype(str), run.topic_ids)
+    topic = _places(np.asarray(data.query_ids).astype(str), run.topic_ids)[query_of_row(data.indptr)]
     docs = _places(data.doc_ids, run.doc_ids)
-    topic = topics[query_of_row(data.indptr)]
     keys = np.where((topic >= 0) & (docs >= 0), topic * len(run.doc_ids) + docs, -1)
     if not (keys >= 0).any() and data.n_docs:
         ids = f"topics {run.topic_ids[:3].tolist()} for queries {data.query_ids[:3].tolist()}"
         raise invalid("a run", "must share topics and documents with the data", ids)
     at = match_rows(run.topic * len(run.doc_ids) + run.doc, keys)
-    floor = np.full(len(run.topic_ids) + 1, np.inf)
-    np.minimum.at(floor, run.topic, run.scores)
-    floor[-1] = 1.0
-    lacking = _below(floor[topic], data.y)
-    return np.where(at >= 0, run.scores[np.maximum(at, 0)] if len(run.scores) else 0.0, lacking)
+    return np.ma.masked_equal(np.where(at >= 0, np.append(run.scores, -np.inf)[at], -np.inf), -np.inf)
 
 
-def _below(floor: FloatArray, grades: Array) -> FloatArray:
-    """Scores under ``floor``, the lower the higher the grade; steps are wide enough for huge scores."""
-    step = np.maximum(1.0, 2.0 * np.spacing(np.abs(floor)))
-    return np.asarray(floor - step * (1.0 + grades), dtype=np.float64)
+def _falling_place(names: Array) -> IntArray:
+    """The place of every name among the different ones, from the highest down (bytes of UTF-8, as strcmp)."""
+    encoded = pa.array(names, pa.string()).dictionary_encode()
+    place = np.empty(len(encoded.dictionary), dtype=np.int64)
+    place[pc.sort_indices(encoded.dictionary).to_numpy()[::-1]] = np.arange(len(place))
+    return np.asarray(place[encoded.indices.to_numpy()], dtype=np.int64)
 
 
 def write_qrels(data: RankingData, path: str | os.PathLike[str]) -> None:
-    """Writes grades as judgements; rows without document ids are named by their row id."""
+    """Writes grades as judgements, -1 for rows that nobody judged; row ids stand in for document ids."""
     zero = pa.array(np.zeros(data.n_docs, dtype=np.int8))
-    _write(path, [_words("query ids", data.qid), zero, _documents(data), pa.array(data.y)])
+    grades = data.y if data.judged is None else np.where(data.judged, data.y, -1)
+    _write(path, [_words("query ids", data.qid), zero, _documents(data), pa.array(grades)])
 
 
 def write_run(

@@ -4,7 +4,7 @@ from cleanrank.metrics.evaluation import evaluate_arrays as evaluate_arrays
 from cleanrank.metrics.measure import CONVENTIONS as CONVENTIONS
 from cleanrank.metrics.measure import MEASURES as MEASURES
 from cleanrank.metrics.noisy_labels import corrected as corrected
-from cleanrank.metrics.noisy_labels import order_probability as order_probability
+from cleanrank.metrics.noisy_order import order_probability as order_probability
 from cleanrank.metrics.significance import bootstrap_interval as bootstrap_interval
 from cleanrank.metrics.significance import holm as holm
 from cleanrank.metrics.significance import paired_t_test as paired_t_test

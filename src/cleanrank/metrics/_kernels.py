@@ -4,7 +4,8 @@ Each query is ranked once. If every measure looks only at the first few ranks an
 is selected in one pass; else the whole query is sorted.
 
 Symbols of one query: n documents; ``code[d]`` the place of the grade of d on the scale of C grades;
-``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r.
+``rank[r]`` the document at rank r (from 0); ``end[r]`` one past the last rank tied with r; ``depth`` how many
+documents have a rank: those with the score -inf were not retrieved and count in ideal rankings alone.
 A measure comes as one row of ``plan`` with the columns CODE to MAX_GRADE; grades become codes 0..C-1 on the
 scale of the data, with a table of gains per code.
 """
@@ -15,6 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.jit import kernel, prange, query_chunks
+from cleanrank.metrics._measure_kernels import (
+    binary_preference,
+    copy_values,
+    count_from,
+    dcg_of,
+    expected_reciprocal,
+    first_relevant,
+    ideal_by_count,
+    ideal_by_sort,
+    precision_sum,
+    retrieved_relevant,
+)
 from cleanrank.metrics._rank_kernels import (
     AVERAGE,
     STABLE,
@@ -24,7 +37,6 @@ from cleanrank.metrics._rank_kernels import (
     rank_top,
     right_of_many,
     right_of_two,
-    sort_keys,
     tau_b,
     tie_ends,
     worst_order,
@@ -33,17 +45,18 @@ from cleanrank.metrics.measure import Measure, discount
 from cleanrank.types import Array, FloatArray, IntArray
 
 CODE, CUTOFF, GAIN, DISCOUNT, EMPTY, SHORT_ZERO, TIES, WEIGHTING, RELEVANT, MAX_GRADE = range(10)
-NDCG, DCG, MAP, MRR, ERR, PRECISION, RECALL, AUC, PAIRACC, TAU = range(10)
+NDCG, DCG, MAP, MRR, ERR, PRECISION, RECALL, SUCCESS, RPREC, BPREF, AUC, PAIRACC, TAU = range(13)
 EMPTY_ONE, EMPTY_ZERO, EMPTY_SKIP = range(3)
 MACRO, MICRO, POOLED = range(3)
 
 CODES = {
     "ndcg": NDCG, "dcg": DCG, "map": MAP, "mrr": MRR, "err": ERR, "precision": PRECISION, "recall": RECALL,
-    "auc": AUC, "pairacc": PAIRACC, "tau": TAU,
+    "success": SUCCESS, "rprec": RPREC, "bpref": BPREF, "auc": AUC, "pairacc": PAIRACC, "tau": TAU,
 }  # fmt: skip
 PART_CODES: dict[str | None, int] = {
     None: 0, "one": EMPTY_ONE, "zero": EMPTY_ZERO, "skip": EMPTY_SKIP,
-    "stable": STABLE, "average": AVERAGE, "worst": WORST, "macro": MACRO, "micro": MICRO, "pooled": POOLED,
+    "stable": STABLE, "doc_id": STABLE, "average": AVERAGE, "worst": WORST,
+    "macro": MACRO, "micro": MICRO, "pooled": POOLED,
     "exp": 0, "linear": 1, "log2": 0, "letor": 1,
 }  # fmt: skip
 
@@ -97,163 +110,8 @@ def _row(m: Measure, scale: IntArray) -> list[int]:
 
 def _top(measures: tuple[Measure, ...]) -> int:
     """The last rank that any measure looks at; 0 when some need the whole ranking."""
-    cutoffs = [m.cutoff if m.cutoff and m.ties == "stable" else 0 for m in measures]
+    cutoffs = [m.cutoff if m.cutoff and m.ties in ("stable", "doc_id") else 0 for m in measures]
     return max(cutoffs) if min(cutoffs) > 0 and max(cutoffs) <= MOST_TOP else 0
-
-
-@kernel()
-def _copy(source: Array, target: Array, n: int) -> None:
-    # Assigning slices would compile a check and its message into every kernel.
-    for d in range(n):
-        target[d] = source[d]
-
-
-@kernel()
-def _from(counts: Array, lowest: int) -> int:
-    """Documents with a code of at least ``lowest``."""
-    total = 0
-    for c in range(lowest, len(counts)):
-        total += counts[c]
-    return total
-
-
-@kernel()
-def _dcg(gain: Array, discount: Array, rank: Array, end: Array, cut: int, average: bool) -> float:
-    total = 0.0
-    if not average:
-        for r in range(cut):
-            total += gain[rank[r]] * discount[r]
-        return total
-    r = 0
-    while r < cut:
-        stop = end[r]
-        gains = 0.0
-        for i in range(r, stop):
-            gains += gain[rank[i]]
-        weights = 0.0
-        for i in range(r, min(stop, cut)):
-            weights += discount[i]
-        total += gains / (stop - r) * weights
-        r = stop
-    return total
-
-
-@kernel()
-def _ideal_by_count(counts: Array, gain_of: Array, discount: Array, cut: int) -> float:
-    total = 0.0
-    r = 0
-    for c in range(len(counts) - 1, -1, -1):
-        stop = min(r + counts[c], cut)
-        while r < stop:
-            total += gain_of[c] * discount[r]
-            r += 1
-    return total
-
-
-@kernel()
-def _ideal_by_sort(gain: Array, discount: Array, n: int, cut: int) -> float:
-    ordered = np.empty(n, np.float64)
-    _copy(gain, ordered, n)
-    # Numbers that are not negative sort as their bits do.
-    sort_keys(ordered.view(np.uint64), np.empty(n, np.uint64), n)
-    total = 0.0
-    for r in range(cut):
-        total += ordered[n - 1 - r] * discount[r]
-    return total
-
-
-@kernel()
-def _retrieved(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
-    """Relevant documents in the first ``cut`` ranks."""
-    total = 0.0
-    r = 0
-    while r < cut:
-        stop = end[r] if average else r + 1
-        inside = 0
-        for i in range(r, stop):
-            inside += code[rank[i]] >= relevant
-        total += inside * ((min(stop, cut) - r) / (stop - r))
-        r = stop
-    return total
-
-
-@kernel()
-def _precision_sum(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
-    """The precision at each relevant document, summed over ``cut`` ranks (ties: McSherry and Najork 2008)."""
-    total = 0.0
-    before = 0
-    r = 0
-    while r < cut:
-        stop = end[r] if average else r + 1
-        size = stop - r
-        inside = 0
-        for i in range(r, stop):
-            inside += code[rank[i]] >= relevant
-        if inside > 0:
-            each = (inside - 1.0) / (size - 1.0) if size > 1 else 0.0
-            share = inside / size
-            for j in range(min(stop, cut) - r):
-                total += share * (before + 1.0 + j * each) / (r + j + 1.0)
-        before += inside
-        r = stop
-    return total
-
-
-@kernel()
-def _reciprocal(code: Array, rank: Array, end: Array, cut: int, relevant: int, average: bool) -> float:
-    """1 / rank of the first relevant document; its rank among ties is hypergeometric."""
-    r = 0
-    while r < cut:
-        stop = end[r] if average else r + 1
-        size = stop - r
-        inside = 0
-        for i in range(r, stop):
-            inside += code[rank[i]] >= relevant
-        if inside > 0:
-            total = 0.0
-            none_yet = 1.0
-            for j in range(min(stop, cut) - r):
-                here = none_yet * inside / (size - j)
-                total += here / (r + j + 1.0)
-                none_yet *= (size - j - inside) / (size - j)
-            return total
-        r = stop
-    return 0.0
-
-
-@kernel()
-def _err(
-    stop_at: Array, code: Array, rank: Array, end: Array, cut: int, average: bool, scale: float
-) -> float:
-    """Expected reciprocal rank; among ties E[prod (1 - R)] over j of them is a mean of products.
-
-    E_j, the mean of the products of j of the first i factors x, follows from
-    E_j <- (i - j)/i E_j + j/i x_i E_(j-1): convex, so nothing cancels.
-    """
-    total = 0.0
-    reach = 1.0
-    r = 0
-    while r < cut:
-        stop = end[r] if average else r + 1
-        if stop == r + 1:
-            p = stop_at[code[rank[r]]] * scale
-            total += reach * p / (r + 1.0)
-            reach *= 1.0 - p
-            r = stop
-            continue
-        size = stop - r
-        ranks = min(stop, cut) - r
-        mean = np.zeros(ranks + 1)
-        mean[0] = 1.0
-        for i in range(1, size + 1):
-            x = 1.0 - stop_at[code[rank[r + i - 1]]] * scale
-            for j in range(min(i, ranks), 0, -1):
-                mean[j] = (i - j) / i * mean[j] + j / i * x * mean[j - 1]
-        for j in range(ranks):
-            total += reach * (mean[j] - mean[j + 1]) / (r + j + 1.0)
-        reach *= mean[ranks]
-        r = stop
-    return total
 
 
 @kernel()
@@ -272,57 +130,66 @@ def _when_empty(empty: int) -> float:
 
 
 @kernel()
-def _binary_value(p: Array, code: Array, rank: Array, end: Array, counts: Array, n: int, cut: int) -> float:
+def _binary_value(
+    p: Array, code: Array, judged: Array, rank: Array, end: Array, counts: Array, depth: int, cut: int
+) -> float:
     relevant, average = p[RELEVANT], p[TIES] == AVERAGE
-    all_relevant = _from(counts, relevant)
+    all_relevant = count_from(counts, relevant)
     if all_relevant == 0:
         return _when_empty(p[EMPTY])
-    if p[CODE] == MRR:
-        return _reciprocal(code, rank, end, cut, relevant, average)
+    if p[CODE] == MRR or p[CODE] == SUCCESS:
+        return first_relevant(code, rank, end, cut, relevant, average, p[CODE] == MRR)
+    if p[CODE] == BPREF:
+        return binary_preference(code, judged, rank, end, depth, relevant, average)
+    if p[CODE] == RPREC:
+        return retrieved_relevant(code, rank, end, min(all_relevant, depth), relevant, average) / all_relevant
     if p[CODE] == MAP:
-        return _precision_sum(code, rank, end, cut, relevant, average) / all_relevant
-    retrieved = _retrieved(code, rank, end, cut, relevant, average)
+        return precision_sum(code, rank, end, cut, relevant, average) / all_relevant
+    retrieved = retrieved_relevant(code, rank, end, cut, relevant, average)
     if p[CODE] == PRECISION:
-        return retrieved / (p[CUTOFF] if p[CUTOFF] > 0 else n)
+        return retrieved / max(p[CUTOFF] if p[CUTOFF] > 0 else depth, 1)
     return retrieved / all_relevant
 
 
 @kernel()
 def _gain_value(
     p: Array, gain: Array, has_gains: bool, gain_of: Array, discount: Array, rank: Array, end: Array,
-    counts: Array, n: int, cut: int,
+    counts: Array, n: int, depth: int, cut: int,
 ) -> float:  # fmt: skip
+    best = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
     if has_gains or len(counts) > MANY_GRADES:
-        ideal = _ideal_by_sort(gain, discount, n, cut)
+        ideal = ideal_by_sort(gain, discount, n, best)
     else:
-        ideal = _ideal_by_count(counts, gain_of, discount, cut)
+        ideal = ideal_by_count(counts, gain_of, discount, best)
     if not ideal > 0.0:
         return _when_empty(p[EMPTY])
-    if p[SHORT_ZERO] and n < p[CUTOFF]:
+    if p[SHORT_ZERO] and depth < p[CUTOFF]:
         return 0.0
-    dcg = _dcg(gain, discount, rank, end, cut, p[TIES] == AVERAGE)
+    dcg = dcg_of(gain, discount, rank, end, cut, p[TIES] == AVERAGE)
     return dcg if p[CODE] == DCG else dcg / ideal
 
 
 @kernel()
 def _value(
-    p: Array, code: Array, gain: Array, has_gains: bool, gain_of: Array, discounts: Array, rank: Array,
-    end: Array, counts: Array, n: int,
+    p: Array, code: Array, judged: Array, gain: Array, has_gains: bool, gain_of: Array, discounts: Array,
+    rank: Array, end: Array, counts: Array, n: int, depth: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Value and weight of one measure on one ranked query; ``rank`` is already that of its ties."""
     kind = p[CODE]
-    cut = min(p[CUTOFF], n) if p[CUTOFF] > 0 else n
+    cut = min(p[CUTOFF], depth) if p[CUTOFF] > 0 else depth
     if kind in (NDCG, DCG):
         value = _gain_value(
-            p, gain, has_gains, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, cut
+            p, gain, has_gains, gain_of[p[GAIN]], discounts[p[DISCOUNT]], rank, end, counts, n, depth, cut
         )
     elif kind == ERR:
-        if _from(counts, p[RELEVANT]) == 0:
+        if count_from(counts, p[RELEVANT]) == 0:
             value = _when_empty(p[EMPTY])
         else:
-            value = _err(gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE])
+            value = expected_reciprocal(
+                gain_of[0], code, rank, end, cut, p[TIES] == AVERAGE, 0.5 ** p[MAX_GRADE]
+            )
     elif kind == AUC:
-        positive = float(_from(counts, p[RELEVANT]))
+        positive = float(count_from(counts, p[RELEVANT]))
         right = right_of_two(code, rank, end, n, p[RELEVANT], p[TIES])
         value, weight = _pair_value(right, positive * (n - positive), n, p[WEIGHTING])
         return (_when_empty(p[EMPTY]) if np.isnan(value) and p[WEIGHTING] == MACRO else value), weight
@@ -335,15 +202,16 @@ def _value(
         value = tau_b(code, rank, end, n, counts)
         value = _when_empty(p[EMPTY]) if np.isnan(value) else value
     else:
-        value = _binary_value(p, code, rank, end, counts, n, cut)
+        value = _binary_value(p, code, judged, rank, end, counts, depth, cut)
     return value, 1.0
 
 
 @kernel()
 def _query_values(
-    plan: Array, code: Array, gains: Array, has_gains: bool, gain_of: Array, discounts: Array, top: int,
-    score: Array, bits: Array, keys: Array, spare: Array, rank: Array, other: Array, end: Array,
-    gain: Array, counts: Array, values: Array, weights: Array, q: int,
+    plan: Array, code: Array, judged: Array, gains: Array, has_gains: bool, gain_of: Array,
+    discounts: Array, top: int, depth: int, score: Array, bits: Array, keys: Array, spare: Array,
+    rank: Array, other: Array, end: Array, gain: Array, counts: Array, values: Array, weights:
+    Array, q: int,
 ) -> None:  # fmt: skip
     """All measures of query q, into values[:, q] and weights[:, q]."""
     n = len(code)
@@ -361,17 +229,17 @@ def _query_values(
         p = plan[m]
         gained = p[CODE] in (NDCG, DCG)
         if gained and has_gains:
-            _copy(gains, gain, n)
+            copy_values(gains, gain, n)
         elif gained:
             _look_up(gain_of[p[GAIN]], code, gain)
         use = rank
         if tied and p[TIES] == WORST and p[CODE] not in (AUC, PAIRACC):
             if not gained:
-                _copy(code, gain, n)
+                copy_values(code, gain, n)
             worst_order(rank, end, gain, other, n)
             use = other
         values[m, q], weights[m, q] = _value(
-            p, code, gain, has_gains, gain_of, discounts, use, end, counts, n
+            p, code, judged, gain, has_gains, gain_of, discounts, use, end, counts, n, depth
         )
 
 
@@ -389,8 +257,8 @@ def _look_up(table: Array, code: Array, out: Array) -> None:
 
 @kernel()
 def _chunk(
-    plan: Array, scores: Array, code: Array, indptr: Array, first: int, last: int, gains: Array,
-    gain_of: Array, discounts: Array, top: int, values: Array, weights: Array,
+    plan: Array, scores: Array, code: Array, judged: Array, indptr: Array, first: int, last: int,
+    gains: Array, gain_of: Array, discounts: Array, top: int, values: Array, weights: Array,
 ) -> None:  # fmt: skip
     """The queries first..last - 1, with buffers of their own."""
     longest = discounts.shape[1]
@@ -405,26 +273,29 @@ def _chunk(
     counts = np.empty(gain_of.shape[1], np.int64)
     for q in range(first, last):
         start, stop = indptr[q], indptr[q + 1]
+        depth = 0
         for d in range(start, stop):
             score[d - start] = np.float64(scores[d]) + 0.0  # -0.0 and 0.0 tie
+            depth += score[d - start] > -np.inf
         _query_values(
-            plan, code[start:stop], gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of,
-            discounts, top, score, bits, keys, spare, rank, other, end, gain, counts, values, weights, q,
+            plan, code[start:stop], judged[start:stop] if len(judged) else judged,
+            gains[start:stop] if len(gains) else gains, len(gains) > 0, gain_of, discounts, top, depth,
+            score, bits, keys, spare, rank, other, end, gain, counts, values, weights, q,
         )  # fmt: skip
 
 
 @kernel(parallel=True)
 def query_measures(
-    plan: Array, scores: Array, code: Array, indptr: Array, bounds: Array, gains: Array, gain_of: Array,
-    discounts: Array, top: int, values: Array, weights: Array,
+    plan: Array, scores: Array, code: Array, judged: Array, indptr: Array, bounds: Array, gains: Array,
+    gain_of: Array, discounts: Array, top: int, values: Array, weights: Array,
 ) -> None:  # fmt: skip
     """All measures of all queries into values and weights (M, Q); ``bounds`` cut the queries into chunks.
 
-    ``gains`` may be empty: then gains come from ``gain_of`` (exponential, linear). ``top`` > 0 says that no
-    measure looks beyond that rank.
+    ``gains`` may be empty: then gains come from ``gain_of`` (exponential, linear). So may ``judged``: then
+    all documents are. ``top`` > 0 says that no measure looks beyond that rank.
     """
     for b in prange(len(bounds) - 1):
         _chunk(
-            plan, scores, code, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top, values,
-            weights,
+            plan, scores, code, judged, indptr, bounds[b], bounds[b + 1], gains, gain_of, discounts, top,
+            values, weights,
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """The measures in plain NumPy, query by query: used where numba is missing, and the oracle of the kernels.
 
-Symbols: grades y, scores s and gains of one query of n documents; ``order`` its ranking; ``group[r]`` the
-number of the tie that rank r belongs to.
+Symbols: grades y, scores s (-inf: not retrieved) and gains of one query of n documents; ``order`` its
+ranking; ``group[r]`` the number of the tie that rank r belongs to.
 """
 
 from itertools import pairwise
@@ -13,7 +13,12 @@ from cleanrank.types import Array, FloatArray, IntArray
 
 
 def query_measures(
-    measures: tuple[Measure, ...], y: Array, scores: Array, indptr: IntArray, gains: Array | None
+    measures: tuple[Measure, ...],
+    y: Array,
+    scores: Array,
+    indptr: IntArray,
+    gains: Array | None,
+    judged: Array | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Values and weights, one row per measure and one column per query."""
     values = np.empty((len(measures), len(indptr) - 1))
@@ -21,12 +26,15 @@ def query_measures(
     for q, (start, stop) in enumerate(pairwise(indptr)):
         grades, s = y[start:stop], scores[start:stop].astype(np.float64)
         own_gains = None if gains is None else gains[start:stop]
+        known = np.ones(len(s), dtype=bool) if judged is None else judged[start:stop]
         for m, measure in enumerate(measures):
-            values[m, q], weights[m, q] = _value(measure, grades, s, own_gains)
+            values[m, q], weights[m, q] = _value(measure, grades, s, own_gains, known)
     return values, weights
 
 
-def _value(m: Measure, y: Array, s: FloatArray, own_gains: Array | None) -> tuple[float, float]:
+def _value(
+    m: Measure, y: Array, s: FloatArray, own_gains: Array | None, judged: Array
+) -> tuple[float, float]:
     if m.name in ("auc", "pairacc"):
         return _pair_value(m, y, s)
     if m.name == "tau":
@@ -36,7 +44,7 @@ def _value(m: Measure, y: Array, s: FloatArray, own_gains: Array | None) -> tupl
     elif m.name == "err":
         value = _err(m, (np.exp2(y.astype(float)) - 1.0) / 2.0 ** (m.max_grade or 0), s)
     else:
-        value = _binary_value(m, (y >= (m.relevant or 1)).astype(np.float64), s)
+        value = _binary_value(m, (y >= (m.relevant or 1)).astype(np.float64), s, judged)
     return (_when_empty(m) if np.isnan(value) else value), 1.0
 
 
@@ -70,23 +78,32 @@ def _gain_value(m: Measure, gain: FloatArray, s: FloatArray) -> float:
     ideal = float(np.sort(gain)[::-1][:cut] @ weight)
     if not ideal > 0:
         return np.nan
-    if m.short == "zero" and n < (m.cutoff or 0):
+    kept = s > -np.inf
+    if m.short == "zero" and kept.sum() < (m.cutoff or 0):
         return 0.0
-    dcg = float(_tie_means(*_ranked(m, gain, s))[:cut] @ weight)
+    ranked = _tie_means(*_ranked(m, gain[kept], s[kept]))[:cut]
+    dcg = float(ranked @ weight[: len(ranked)])
     return dcg if m.name == "dcg" else dcg / ideal
 
 
-def _binary_value(m: Measure, relevant: FloatArray, s: FloatArray) -> float:
-    n, total = len(s), relevant.sum()
+def _binary_value(m: Measure, relevant: FloatArray, s: FloatArray, judged: Array) -> float:
+    total, unwanted = relevant.sum(), (judged & (relevant == 0)).sum()
     if total == 0:
         return np.nan
+    kept = s > -np.inf
+    relevant, s, judged = relevant[kept], s[kept], judged[kept]
+    n = len(s)
+    if n == 0:
+        return 0.0
+    if m.name == "bpref":
+        return _bpref(m, relevant, s, judged, total, unwanted) / float(total)
     cut = min(m.cutoff or n, n)
     x, ties = _ranked(m, relevant, s)
     share = _tie_means(x, ties)
     if m.name == "precision":
         return float(share[:cut].sum() / (m.cutoff or n))
-    if m.name == "recall":
-        return float(share[:cut].sum() / total)
+    if m.name in ("recall", "rprec"):
+        return float(share[: int(total) if m.name == "rprec" else cut].sum() / total)
     sizes = np.repeat(np.diff(ties), np.diff(ties))
     inside = share * sizes
     place = np.arange(n) - np.repeat(ties[:-1], np.diff(ties))
@@ -98,8 +115,24 @@ def _binary_value(m: Measure, relevant: FloatArray, s: FloatArray) -> float:
     none_yet = np.where((before > 0) | (inside == 0), 0.0, (sizes - place - inside) / (sizes - place))
     first = np.flatnonzero((before == 0) & (inside > 0))
     reach = np.concatenate(([1.0], np.cumprod(none_yet[first])[:-1]))
-    here = reach * inside[first] / (sizes - place)[first] / rank[first]
+    here = reach * inside[first] / (sizes - place)[first] / (rank[first] if m.name == "mrr" else 1.0)
     return float(here[first < cut].sum())
+
+
+def _bpref(
+    m: Measure, relevant: FloatArray, s: FloatArray, judged: Array, total: int, unwanted: int
+) -> float:
+    """The sum over relevant documents of the share of preferences that are right."""
+    order = np.lexsort((relevant, -s)) if m.ties == "worst" else np.argsort(-s, kind="stable")
+    ties = _ranked(m, relevant, s)[1]
+    value, above = 0.0, 0
+    for start, end in pairwise(ties):
+        group = order[start:end]
+        bad = int((judged[group] & (relevant[group] == 0)).sum())
+        lost = np.minimum(above + np.arange(bad + 1), total).mean() / max(min(total, unwanted), 1)
+        value += float(relevant[group].sum()) * (1.0 - lost)
+        above += bad
+    return value
 
 
 def _err(m: Measure, stop: FloatArray, s: FloatArray) -> float:

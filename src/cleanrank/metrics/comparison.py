@@ -1,16 +1,16 @@
 """Compare several systems on the same queries: differences, intervals, tests."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.inputs import as_judged, scores_by_row
+from cleanrank.data.inputs import as_judged
 from cleanrank.errors import invalid
 from cleanrank.metrics import significance
-from cleanrank.metrics.evaluation import Evaluation, aligned, evaluate, weighted_means
+from cleanrank.metrics.evaluation import Evaluation, Scores, aligned, as_rows, evaluate, weighted_means
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.types import FloatArray, IntArray
 from cleanrank.validation import one_of
@@ -94,7 +94,7 @@ class Comparison:
 
 
 def compare(
-    systems: Mapping[str, npt.ArrayLike],
+    systems: "Mapping[str, Scores]",
     data: Any = None,
     measures: "MeasureLike | Iterable[MeasureLike]" = "ndcg@10",
     *,
@@ -115,7 +115,7 @@ def compare(
     """Compares systems with a baseline, query by query.
 
     Args:
-        systems: name -> scores per row of the data.
+        systems: name -> scores per row of the data, or a Run, as in ``evaluate``.
         data: the judged rows: a RankingData, or a frame with the columns ``label`` and ``qid``.
         measures: one or several.
         order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
@@ -150,11 +150,12 @@ def compare(
     one_of("alternative", alternative, significance.ALTERNATIVES)
     if correction is not None:
         one_of("correction", correction, ("holm",))
-    parsed = as_measures(measures)
     judged, order = as_judged(systems, data, order, y=y, label=label, qid=qid, group=group)
-    by_row = {name: scores_by_row(systems[name], judged, order) for name in names}
+    by_row, judged, convention = as_rows([systems[name] for name in names], judged, order)
+    parsed = as_measures(measures, convention)
     evaluations = {
-        name: evaluate(scores, judged, parsed, order="data", n_jobs=n_jobs) for name, scores in by_row.items()
+        name: replace(evaluate(scores, judged, parsed, order="data", n_jobs=n_jobs), convention=convention)
+        for name, scores in zip(names, by_row, strict=True)
     }
     base = evaluations[against]
     blank = np.full((len(parsed), 4), np.nan)

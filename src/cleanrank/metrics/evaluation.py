@@ -1,13 +1,15 @@
 """Evaluate a ranking: values of measures per query, means, intervals.
 
-Scores must be finite, one per row; ``data.inputs.scores_by_row`` puts them into the order of the data. Where
-the data carry real-valued gains, dcg and ndcg use them; every other measure reads the grades.
+Scores must be finite, one per row; ``data.inputs.scores_by_row`` puts them into the order of the data.
+Masked ones (``numpy.ma``) belong to documents that the system did not retrieve: they have no rank, but count
+in ideal rankings and among the relevant documents. Where the data carry real-valued gains, dcg and ndcg use
+them; every other measure reads the grades.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +19,11 @@ from cleanrank.errors import CleanrankError, invalid
 from cleanrank.jit import has_numba, threads
 from cleanrank.metrics import _reference, significance
 from cleanrank.metrics.measure import MAX_EXP_GRADE, Measure, MeasureLike, as_measures, describe_parts
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.ragged import query_of_row
+from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import one_of
+
+Scores: TypeAlias = "npt.ArrayLike | Run"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,12 +37,14 @@ class Evaluation(Mapping[str, FloatArray]):
         by_query: (M, Q).
         weights: (M, Q), what a query weighs in the mean: 1, or its number of pairs where pairs are pooled.
         query_ids: the queries, in order.
+        convention: what holds for measures that name none: ``trec`` for TREC runs.
     """
 
     measures: tuple[Measure, ...]
     by_query: FloatArray
     weights: FloatArray
     query_ids: Array
+    convention: str = "lightgbm"
 
     def __getitem__(self, measure: MeasureLike) -> FloatArray:
         row: FloatArray = self.by_query[self.index(measure)]
@@ -51,7 +58,7 @@ class Evaluation(Mapping[str, FloatArray]):
 
     def __contains__(self, measure: object) -> bool:
         try:
-            return as_measures(measure)[0] in self.measures  # type: ignore[arg-type]
+            return as_measures(measure, self.convention)[0] in self.measures  # type: ignore[arg-type]
         except CleanrankError:
             return False
 
@@ -61,7 +68,7 @@ class Evaluation(Mapping[str, FloatArray]):
 
     def index(self, measure: MeasureLike) -> int:
         """The line of a measure in ``by_query``."""
-        parsed = as_measures(measure)[0]
+        parsed = as_measures(measure, self.convention)[0]
         if parsed not in self.measures:
             one_of("evaluated measure", str(parsed), list(self))
         return self.measures.index(parsed)
@@ -95,7 +102,7 @@ class Evaluation(Mapping[str, FloatArray]):
 
 
 def evaluate(
-    scores: npt.ArrayLike,
+    scores: Scores,
     data: Any = None,
     measures: "MeasureLike | Iterable[MeasureLike]" = "ndcg@10",
     *,
@@ -109,7 +116,9 @@ def evaluate(
     """Measures the ranking that ``scores`` give on judged data.
 
     Args:
-        scores: one per row of the data.
+        scores: one per row of the data, masked (``numpy.ma``) where a document was not retrieved; or a Run
+            (``read_run``): then ``data`` are its judgements (``read_qrels``), all of their topics count, and
+            measures that name no convention follow ``trec``.
         data: the judged rows: a RankingData, or a frame with the columns ``label`` and ``qid``.
         measures: one or several, as text or Measure.
         order: which order the scores are in, where the rows of ``data`` were regrouped by query: "input" as
@@ -129,12 +138,50 @@ def evaluate(
     {'ndcg@10': 0.8154648767857288, 'mrr': 0.75}
     """
     judged, order = as_judged(scores, data, order, y=y, label=label, qid=qid, group=group)
-    parsed = as_measures(measures)
-    by_row = scores_by_row(scores, judged, order)
-    values, weights = query_values(
-        parsed, judged.y, by_row, judged.indptr, judged.gains, n_jobs=n_jobs, data=judged
-    )
-    return Evaluation(parsed, values, weights, judged.query_ids)
+    (by_row,), judged, convention = as_rows([scores], judged, order)
+    parsed = as_measures(measures, convention)
+    values, weights = np.empty((2, len(parsed), judged.n_queries))
+    for by_id in (True, False):
+        chosen = [m for m, measure in enumerate(parsed) if (measure.ties == "doc_id") == by_id]
+        if chosen:
+            values[chosen], weights[chosen] = query_values(
+                tuple(parsed[m] for m in chosen), judged.y, trec_scores(by_row, judged) if by_id else by_row,
+                judged.indptr, judged.gains, judged.judged, n_jobs=n_jobs, data=judged,
+            )  # fmt: skip
+    return Evaluation(parsed, values, weights, judged.query_ids, convention)
+
+
+def as_rows(
+    systems: "Sequence[Scores]", data: RankingData, order: str | None = None
+) -> tuple[Sequence[npt.ArrayLike], RankingData, str]:
+    """Scores per row of data, those data, and the convention of measures that name none; joins TREC runs."""
+    runs = [system for system in systems if isinstance(system, Run)]
+    if not runs:
+        return [scores_by_row(scores, data, order) for scores in systems], data, "lightgbm"  # type: ignore[arg-type]
+    if len(runs) < len(systems):
+        raise invalid("scores", "must all be TREC runs or all be numbers per row", "some of each")
+    from cleanrank.data.trec import join_runs
+
+    joined = join_runs(data, runs)
+    return joined.scores, joined.data, "trec"
+
+
+def trec_scores(scores: npt.ArrayLike, data: RankingData) -> Array:
+    """Scores that rank as trec_eval does: of 32 bits, ties by falling document id (without ids, by row)."""
+    checked = checked_scores(scores, data.n_docs, data)
+    most = np.finfo(np.float32).max
+    clipped = np.where(np.isneginf(checked), checked, np.clip(checked, -most, most))
+    narrow = clipped.astype(np.float32).astype(np.float64)
+    query = query_of_row(data.indptr)
+    ids = np.arange(data.n_docs) if data.doc_ids is None else np.asarray(data.doc_ids).astype(str)
+    if ((ids[1:] < ids[:-1]) | (query[1:] != query[:-1])).all():
+        # As the rows of a join with a run stand: stable ties fall right.
+        return np.ma.masked_equal(narrow, -np.inf)
+    by_id = np.empty(data.n_docs, dtype=np.int64)
+    by_id[np.argsort(ids, kind="stable")] = np.arange(data.n_docs)
+    strict = np.empty(data.n_docs)
+    strict[np.lexsort((-by_id, -narrow, query))] = -np.arange(data.n_docs)
+    return np.ma.masked_array(strict, mask=np.isneginf(narrow))
 
 
 def evaluate_mean(
@@ -180,6 +227,7 @@ def query_values(
     scores: npt.ArrayLike,
     indptr: IntArray,
     gains: Array | None = None,
+    judged: Array | None = None,
     *,
     n_jobs: int | None = None,
     data: RankingData | None = None,
@@ -187,24 +235,27 @@ def query_values(
     """Values and weights (M, Q) of checked grades; compiled where numba is installed."""
     checked = checked_scores(scores, len(y), data)
     check_grades(measures, y, gains)
+    check_retrieved(measures, checked)
     if not has_numba():
-        return _reference.query_measures(measures, y, checked, indptr, gains)
+        return _reference.query_measures(measures, y, checked, indptr, gains, judged)
     from cleanrank.metrics import _kernels
 
     plan = _kernels.make_plan(measures, y, indptr)
     values = np.empty((len(measures), len(indptr) - 1))
     weights = np.empty_like(values)
     own_gains = np.zeros(0) if gains is None else gains
+    own_judged = np.ones(0, dtype=np.bool_) if judged is None else judged
     with threads(n_jobs) if n_jobs is not None else nullcontext():
         _kernels.query_measures(
-            plan.rows, checked, plan.code, indptr, plan.bounds, own_gains, plan.gain_of, plan.discounts,
-            plan.top, values, weights,
+            plan.rows, checked, plan.code, own_judged, indptr, plan.bounds, own_gains, plan.gain_of,
+            plan.discounts, plan.top, values, weights,
         )  # fmt: skip
     return values, weights
 
 
 def checked_scores(scores: npt.ArrayLike, n: int, data: RankingData | None = None) -> Array:
-    """Finite scores as float32 or float64, one per row."""
+    """Finite scores as float32 or float64, one per row; -inf where they are masked."""
+    missing = np.ma.getmaskarray(scores).ravel() if np.ma.isMaskedArray(scores) else None
     array = np.asarray(scores)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -214,6 +265,9 @@ def checked_scores(scores: npt.ArrayLike, n: int, data: RankingData | None = Non
         raise invalid("scores", "must be numbers", f"dtype {array.dtype}")
     narrow = array.dtype in (np.float32, np.float16)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
+    if missing is not None and missing.any():
+        checked_scores(array[~missing], n - int(missing.sum()), data and data.drop(missing))
+        return np.where(missing, array.dtype.type(-np.inf), array)
     # The least and the largest tell of NaN and infinity without a mask of n entries.
     if n and not (np.isfinite(array.min()) and np.isfinite(array.max())):
         row = int(np.argmin(np.isfinite(array)))
@@ -235,6 +289,15 @@ def check_grades(measures: tuple[Measure, ...], y: Array, gains: Array | None) -
             rule = f"must not exceed {MAX_EXP_GRADE} with the gain 2^y - 1"
             remedy = f"Use '{m}:gain=linear' or give gains=."
             raise invalid("grades", rule, most, at=f"row {int(np.argmax(y))}", remedy=remedy)
+
+
+def check_retrieved(measures: tuple[Measure, ...], checked: Array) -> None:
+    """Refuses measures of pairs where documents have no rank: there is no order to be right or wrong."""
+    for m in measures:
+        if m.name in ("auc", "pairacc", "tau") and np.isneginf(checked).any():
+            missing = f"{int(np.isneginf(checked).sum()):,} of {len(checked):,} documents not retrieved"
+            remedy = "Measures of ranks, such as ndcg, map, recall and bpref, take them as never found."
+            raise invalid(f"{str(m)!r}", "must have a score for every document", missing, remedy=remedy)
 
 
 def weighted_means(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -1,8 +1,7 @@
 """Why two tools give two NDCGs for one ranking: the table, the value of each, and the steps between them.
 
 A reading of NDCG has five parts: gain, discount, empty, short and ties, as in
-``cleanrank.metrics.measure``. Ties have one more form here: ``doc_id`` compares scores as 32-bit floats and
-puts the higher document id first, as trec_eval does.
+``cleanrank.metrics.measure``. Documents that were not retrieved have no rank, but count in the ideal ranking.
 """
 
 from collections.abc import Mapping
@@ -14,15 +13,16 @@ import numpy.typing as npt
 
 from cleanrank.data.inputs import scores_by_row
 from cleanrank.errors import invalid
-from cleanrank.metrics.evaluation import checked_scores, query_values
+from cleanrank.metrics.evaluation import checked_scores, query_values, trec_scores
 from cleanrank.metrics.measure import CONVENTIONS, MAX_EXP_GRADE, Measure, discount
+from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import one_of
 
 Reading = Mapping[str, str]
 
 _LIGHTGBM = {**CONVENTIONS["lightgbm"], "ties": "stable"}
-_TREC = {**_LIGHTGBM, "gain": "linear", "empty": "zero", "ties": "doc_id"}
+_TREC = CONVENTIONS["trec"]
 
 # What each does when nothing is said, tried on LightGBM 4.7, XGBoost 3.2, CatBoost 1.2.10, scikit-learn 1.9,
 # ranx 0.3.21, pytrec_eval 0.5.11 and ir_measures 0.4.3; the last is described by LETOR 4.0.
@@ -40,7 +40,7 @@ TOOLS: dict[str, Reading] = {
 }
 
 READINGS: dict[str, Reading] = {
-    **{name: {**parts, "ties": "stable"} for name, parts in CONVENTIONS.items()},
+    **{name: {"ties": "stable", **parts} for name, parts in CONVENTIONS.items()},
     **TOOLS,
 }
 
@@ -131,7 +131,7 @@ def explain_ndcg(
 
     Args:
         y: grades of the documents of one query.
-        scores: one per document.
+        scores: one per document, masked (``numpy.ma``) where it was not retrieved.
         k: the cut-off.
         doc_ids: names of the documents, which trec_eval breaks ties by; without them they rise with the rows.
 
@@ -140,13 +140,13 @@ def explain_ndcg(
 
     >>> explanation = explain_ndcg([0, 2, 1], [0.9, 0.8, 0.7], k=3)
     >>> {name: round(value, 3) for name, value in explanation.values.items()}
-    {'lightgbm': 0.659, 'skip': 0.659, 'letor': 0.908, 'haddad': 0.67}
-    >>> explanation.steps["haddad"][0].sentence
-    'gain: the gain is 2^y - 1 in lightgbm, the gain is y in haddad: +0.0107.'
+    {'lightgbm': 0.659, 'skip': 0.659, 'letor': 0.908, 'linear': 0.67, 'trec': 0.67}
+    >>> explanation.steps["linear"][0].sentence
+    'gain: the gain is 2^y - 1 in lightgbm, the gain is y in linear: +0.0107.'
     """
     grades, checked = _checked(y, scores, k)
-    ids = np.arange(len(grades)) if doc_ids is None else np.asarray(doc_ids).astype(str)
-    if ids.shape != grades.shape:
+    ids = None if doc_ids is None else np.asarray(doc_ids).astype(str)
+    if ids is not None and ids.shape != grades.shape:
         raise invalid("doc_ids", f"must name each of the {len(grades)} documents", f"shape {ids.shape}")
     each = {name: _value(reading, grades, checked, ids, k) for name, reading in READINGS.items()}
     return Explanation(
@@ -176,7 +176,7 @@ def explain_query(
     place = ids.index(one_of("query", ids[0] if query is None else query, ids))
     rows = slice(data.indptr[place], data.indptr[place + 1])
     doc_ids = None if data.doc_ids is None else data.doc_ids[rows]
-    return explain_ndcg(data.y[rows], np.asarray(scores_by_row(scores, data, order))[rows], k, doc_ids)
+    return explain_ndcg(data.y[rows], np.asanyarray(scores_by_row(scores, data, order))[rows], k, doc_ids)
 
 
 def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Array]:
@@ -190,15 +190,14 @@ def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Ar
             "y", f"must hold integer grades from 0 to {MAX_EXP_GRADE}", grades[row], at=f"row {row}"
         )
     Measure("ndcg", k)
-    return grades.astype(np.int32), checked_scores(scores, len(grades))
+    return grades.astype(np.int32), np.ma.masked_equal(checked_scores(scores, len(grades)), -np.inf)
 
 
-def _value(reading: Reading, y: Array, scores: Array, ids: Array, k: int) -> float:
+def _value(reading: Reading, y: Array, scores: Array, ids: Array | None, k: int) -> float:
     parts: dict[str, Any] = dict(reading)
     if parts["ties"] == "doc_id":
-        order = np.argsort(ids, kind="stable")[::-1]
-        most = np.finfo(np.float32).max
-        y, scores, parts["ties"] = y[order], np.clip(scores[order], -most, most).astype(np.float32), "stable"
+        data = from_arrays(np.zeros((len(y), 0)), y, group=[len(y)], doc_ids=ids)
+        scores = trec_scores(scores, data)
     measure = Measure("ndcg", k, **parts)
     values, _ = query_values((measure,), y, scores, np.array([0, len(y)], dtype=np.int64))
     return float(values[0, 0])
@@ -215,7 +214,8 @@ def _ideal(reading: Reading, y: Array, k: int) -> float:
 
 
 def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
-    order = np.argsort(-scores.astype(np.float64), kind="stable")
+    retrieved = np.flatnonzero(~np.ma.getmaskarray(scores))
+    order = retrieved[np.argsort(-np.asarray(scores, dtype=np.float64)[retrieved], kind="stable")]
     gains = {name: _gain(reading, y) for name, reading in CONVENTIONS.items()}
     falls = {name: discount(reading["discount"], len(y)) for name, reading in CONVENTIONS.items()}
     documents = []
@@ -237,7 +237,7 @@ def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
     return tuple(documents)
 
 
-def _steps(name: str, y: Array, scores: Array, ids: Array, k: int) -> tuple[Step, ...]:
+def _steps(name: str, y: Array, scores: Array, ids: Array | None, k: int) -> tuple[Step, ...]:
     """From the lightgbm convention, one part after the other; those without effect here are left out."""
     reading = dict(READINGS[START])
     value = _value(reading, y, scores, ids, k)

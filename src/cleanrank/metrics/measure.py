@@ -1,7 +1,8 @@
 """What is measured: a measure is a value that carries its whole convention and round-trips as text.
 
 Text form: ``name[@cutoff][:convention][:weighting][:part=value ...]``, for example ``ndcg@10``,
-``ndcg@10:letor``, ``auc:micro``, ``map:skip:relevant=2``. Without a convention, ``lightgbm`` holds.
+``ndcg@10:letor``, ``auc:micro``, ``map:skip:relevant=2``. Without a convention, ``lightgbm`` holds; for TREC
+runs ``trec``. The names of trec_eval (``ndcg_cut_10``, ``P_10``, ``recip_rank``) mean ``trec`` everywhere.
 
 Parts of a measure; a part that means nothing for a measure is None:
 
@@ -11,7 +12,8 @@ Parts of a measure; a part that means nothing for a measure is None:
   ``one``, ``zero`` or ``skip`` (NaN, left out of the mean).
 * short: ``cut`` ranks what there is; ``zero`` gives 0 to a query with fewer documents than the cut-off.
 * ties: ``stable`` keeps the order of the rows; ``average`` is the exact mean over all orders of tied
-  documents; ``worst`` puts the less relevant of them first.
+  documents; ``worst`` puts the less relevant of them first; ``doc_id`` compares scores as 32-bit floats and
+  puts the higher document id first, as trec_eval does (without document ids, the later row).
 * weighting over queries: ``macro`` mean of ratios, ``micro`` mean of (pair sum) / n^2, ``pooled`` ratio of
   sums.
 * relevant: the lowest grade that counts as relevant in binary measures.
@@ -37,7 +39,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "discount": ("log2", "letor"),
     "empty": ("one", "zero", "skip"),
     "short": ("cut", "zero"),
-    "ties": ("stable", "average", "worst"),
+    "ties": ("stable", "average", "worst", "doc_id"),
     "weighting": ("macro", "micro", "pooled"),
 }
 
@@ -45,8 +47,12 @@ CONVENTIONS: dict[str, dict[str, str]] = {
     "lightgbm": {"gain": "exp", "discount": "log2", "empty": "one", "short": "cut"},
     "skip": {"gain": "exp", "discount": "log2", "empty": "skip", "short": "cut"},
     "letor": {"gain": "exp", "discount": "letor", "empty": "zero", "short": "zero"},
-    "haddad": {"gain": "linear", "discount": "log2", "empty": "one", "short": "cut"},
+    "linear": {"gain": "linear", "discount": "log2", "empty": "one", "short": "cut"},
+    "trec": {"gain": "linear", "discount": "log2", "empty": "zero", "short": "cut", "ties": "doc_id"},
 }
+
+# Haddad (2022) measures with linear gains.
+CONVENTION_ALIASES: dict[str, str] = {"haddad": "linear"}
 
 ALIASES: dict[str, str] = {
     "ap": "map",
@@ -57,6 +63,19 @@ ALIASES: dict[str, str] = {
     "roc_auc": "auc",
     "pairwise_accuracy": "pairacc",
     "kendall": "tau",
+    "hit": "success",
+    "hits": "success",
+    "hit_rate": "success",
+}
+
+# Names of trec_eval that are not ours; those of the second kind end in _CUTOFF.
+TREC_NAMES: dict[str, str] = {"recip_rank": "mrr", "set_p": "precision", "set_recall": "recall"}
+TREC_CUT_NAMES: dict[str, str] = {
+    "ndcg_cut": "ndcg",
+    "map_cut": "map",
+    "p": "precision",
+    "recall": "recall",
+    "success": "success",
 }
 
 
@@ -112,6 +131,26 @@ MEASURES: dict[str, Kind] = {
     ),
     "precision": _binary("precision", "the share of relevant documents among the first k ranks", _NONE),
     "recall": _binary("recall", "the share of the relevant documents that the first k ranks hold", _NONE),
+    "success": _binary("success", "1 if the first k ranks hold a relevant document, else 0", _NONE),
+    "rprec": Kind(
+        "R-precision",
+        "the share of relevant documents among the first R ranks, R being the number of all relevant ones",
+        ("empty", "ties", "relevant"),
+        False,
+        _NONE,
+        True,
+        {"ties": "stable", "relevant": 1},
+    ),
+    "bpref": Kind(
+        "binary preference",
+        "the mean over the R relevant documents of 1 - min(n, R) / min(N, R), with n of the N documents "
+        "judged not relevant above it; documents that nobody judged are passed over",
+        ("empty", "ties", "relevant"),
+        False,
+        _NONE,
+        True,
+        {"ties": "stable", "relevant": 1},
+    ),
     "auc": Kind(
         "area under the ROC curve",
         "the share of (relevant, not relevant) pairs in the right order",
@@ -142,7 +181,7 @@ MEASURES: dict[str, Kind] = {
 }
 
 # These have a value (0) where nothing is relevant, so "one" would be a falsehood there.
-_ZERO_WHERE_EMPTY = ("dcg", "mrr", "err", "precision")
+_ZERO_WHERE_EMPTY = ("dcg", "mrr", "err", "precision", "success")
 
 MAX_EXP_GRADE = 60
 
@@ -193,9 +232,18 @@ class Measure:
                 object.__setattr__(self, part, value)
 
     @classmethod
-    def parse(cls, text: str) -> "Measure":
+    def parse(cls, text: str, convention: str = "lightgbm") -> "Measure":
         """Reads the text form.
 
+        Args:
+            text: such as ``ndcg@10``, ``map:trec`` or ``P_10``.
+            convention: what holds where the text names none.
+
+        Returns:
+            The measure.
+
+        >>> Measure.parse("ndcg_cut_10") == Measure.parse("ndcg@10:trec")
+        True
         >>> Measure.parse("p@5") == Measure("precision", 5)
         True
         >>> Measure.parse("auc:micro").weighting
@@ -203,7 +251,7 @@ class Measure:
         """
         if not isinstance(text, str):
             raise invalid("a measure", "must be text or a Measure", repr(text), remedy="Try 'ndcg@10'.")
-        return _parse(text)
+        return _parse(text, one_of("convention", convention, CONVENTIONS))
 
     def __str__(self) -> str:
         return _text(self)
@@ -222,8 +270,12 @@ class Measure:
 MeasureLike: TypeAlias = "str | Measure"
 
 
-def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measure, ...]:
+def as_measures(
+    measures: "MeasureLike | Iterable[MeasureLike]", convention: str = "lightgbm"
+) -> tuple[Measure, ...]:
     """One measure or several, as text or as values, in their order; a repeated one is kept once.
+
+    ``convention`` holds for texts that name none.
 
     >>> [str(m) for m in as_measures(["ndcg@10", "AP", "ndcg@10"])]
     ['ndcg@10', 'map']
@@ -236,7 +288,8 @@ def as_measures(measures: "MeasureLike | Iterable[MeasureLike]") -> tuple[Measur
         raise invalid("a measure", "must be text or a Measure", repr(measures), remedy="Try 'ndcg@10'.")
     if not listed:
         raise invalid("measures", "must name at least one measure", "none", remedy="Try 'ndcg@10'.")
-    return tuple(dict.fromkeys(m if isinstance(m, Measure) else Measure.parse(m) for m in listed))
+    parsed = (m if isinstance(m, Measure) else Measure.parse(m, convention) for m in listed)
+    return tuple(dict.fromkeys(parsed))
 
 
 def discount(kind: str, n: int) -> FloatArray:
@@ -275,6 +328,7 @@ _WORDS: dict[tuple[str, str], str] = {
     ("ties", "stable"): "ties keep the order of the rows",
     ("ties", "average"): "ties are averaged over all their orders",
     ("ties", "worst"): "of tied documents the less relevant ranks first",
+    ("ties", "doc_id"): "scores are compared as 32-bit floats, of tied documents the higher id ranks first",
     ("weighting", "macro"): "mean over queries",
     ("weighting", "micro"): "pair sum / n^2 of each query, then the mean over queries",
     ("weighting", "pooled"): "sum of pairs over all queries, numerator by denominator",
@@ -314,7 +368,8 @@ def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, An
     parts: dict[str, Any] = {p: v for p, v in CONVENTIONS[convention].items() if p in kind.parts}
     if name in _ZERO_WHERE_EMPTY and parts["empty"] == "one":
         parts["empty"] = "zero"
-    parts.update(kind.defaults)
+    ties = parts.get("ties") if kind.defaults.get("ties") == "stable" else None
+    parts.update(kind.defaults, **({"ties": ties} if ties else {}))
     if "weighting" in kind.parts:
         parts["weighting"] = weighting or "macro"
         if parts["weighting"] != "macro":
@@ -323,12 +378,13 @@ def _defaults(name: str, convention: str, weighting: str | None) -> dict[str, An
 
 
 @lru_cache(maxsize=1024)
-def _parse(text: str) -> Measure:
+def _parse(text: str, usual: str) -> Measure:
     head, *rest = (word.strip() for word in text.strip().lower().split(":"))
-    name, cutoff = _parse_head(head, text)
+    name, cutoff, trec = _parse_head(head, text)
     convention, stated = "", {}
     for word in rest:
         part, equals, value = (piece.strip() for piece in word.partition("="))
+        part = part if equals else CONVENTION_ALIASES.get(part, part)
         if not equals and part in CONVENTIONS:
             if convention:
                 raise invalid("a measure", "takes one convention", repr(text))
@@ -342,21 +398,30 @@ def _parse(text: str) -> Measure:
             raise invalid(f"{part} of a measure", "must be given once", repr(text))
         stated[part] = _parse_value(part, value)
     weighting = stated.get("weighting", MEASURES[name].defaults.get("weighting"))
-    return Measure(name, cutoff, **{**_defaults(name, convention or "lightgbm", weighting), **stated})
+    convention = convention or ("trec" if trec else usual)
+    return Measure(name, cutoff, **{**_defaults(name, convention, weighting), **stated})
 
 
-def _parse_head(head: str, text: str) -> tuple[str, int | None]:
+def _parse_head(head: str, text: str) -> tuple[str, int | None, bool]:
+    """Name, cut-off and whether it is written as in trec_eval."""
+    cut = re.fullmatch(rf"({'|'.join(TREC_CUT_NAMES)})_([0-9]{{1,9}})", head)
+    if cut:
+        return TREC_CUT_NAMES[cut[1]], _cutoff(cut[2], TREC_CUT_NAMES[cut[1]], text), True
+    if head in TREC_NAMES:
+        return TREC_NAMES[head], None, True
     name, at, digits = (piece.strip() for piece in head.partition("@"))
     name = ALIASES.get(name, name)
     stem = re.sub(r"[^a-z_].*", "", name)
     if stem != name and ALIASES.get(stem, stem) in MEASURES:
         raise invalid("a measure", "must read name@cutoff:convention, as in 'ndcg@10:letor'", repr(text))
     one_of("measure", name, MEASURES)
-    if not at:
-        return name, None
+    return name, _cutoff(digits, name, text) if at else None, False
+
+
+def _cutoff(digits: str, name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) == 0:
         raise invalid("the cut-off", "must be an integer >= 1", repr(text), remedy=f"As in '{name}@10'.")
-    return name, int(digits)
+    return int(digits)
 
 
 def _parse_value(part: str, value: str) -> Any:

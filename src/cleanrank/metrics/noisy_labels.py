@@ -11,22 +11,31 @@ the grade), or over pairs of documents likewise:
   T^-1 G T^-T. Unbiased, because the noise of i and j is independent;
 * ``pooled``: a ratio of two such sums; consistent in the number of queries, not unbiased.
 
+Documents that nobody judged (``data.judged``) carry no noise: they keep their ranks and count 0.
+
 Symbols: C grades; ``stats`` (Q, S) hold, per query, the sums of weights by label (S = C) or by pair of
 labels (S = C^2), so that every value is ``stats @ coefficients``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.inputs import scores_by_row
 from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.metrics import significance
-from cleanrank.metrics.evaluation import aligned, checked_scores
+from cleanrank.metrics.evaluation import (
+    Scores,
+    aligned,
+    as_rows,
+    check_retrieved,
+    checked_scores,
+    trec_scores,
+)
 from cleanrank.metrics.measure import (
     MAX_EXP_GRADE,
     Measure,
@@ -36,12 +45,11 @@ from cleanrank.metrics.measure import (
     discount,
 )
 from cleanrank.metrics.significance import checked_count
+from cleanrank.noise.estimate import load_noise
 from cleanrank.noise.profiles import MAX_CONDITION, ROUNDING, NoiseProfile
-from cleanrank.ragged import query_of_row, rank_order, ranks
+from cleanrank.ragged import query_of_row, rank_order, ranks, segment_sum
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import check_number, one_of
-
-ROWS_IN_MEMORY = 512
+from cleanrank.validation import check_number
 
 REFUSED: dict[str, str] = {
     "ndcg": "the ideal DCG depends on the labels too, so the effect of noise depends on how many of each "
@@ -73,6 +81,8 @@ class Corrected:
         noisy: (M,) the means on the labels as they are.
         by_query: (M, Q) corrected values; their mean is ``means`` except for pooled measures.
         level: of the intervals.
+        n_draws: matrices drawn from the estimate, whose uncertainty the intervals hold; 1 for a known matrix.
+        n_singular: of these, how many cannot be inverted; the intervals count them as beyond both ends.
     """
 
     measures: tuple[Measure, ...]
@@ -82,6 +92,8 @@ class Corrected:
     noisy: FloatArray
     by_query: FloatArray
     level: float
+    n_draws: int = 1
+    n_singular: int = 0
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain record per measure."""
@@ -114,7 +126,7 @@ class Corrected:
 
 
 def corrected(
-    scores: npt.ArrayLike,
+    scores: Scores,
     data: RankingData,
     measures: "MeasureLike | Iterable[MeasureLike]" = "dcg@10",
     noise: Any = None,
@@ -128,16 +140,19 @@ def corrected(
     """Estimates measures of the true labels from noisy ones.
 
     Args:
-        scores: one per row.
+        scores: one per row, or a Run, as in ``evaluate``.
         data: with noisy grades.
         measures: dcg, precision, auc and pairacc with micro or pooled weighting; others are refused.
         noise: T, as ``NoiseProfile.of`` reads it.
         level: of the bootstrap intervals over queries.
         seed: of the bootstrap.
         matrix_draws: (D, C, C) draws of an estimated T; they widen the intervals by its uncertainty. Those of
-            ``noise`` itself (``noise.draws``) when it has some and none are given.
+            ``noise`` itself (``noise.draws``, also of a saved estimate) when it has some and none are given.
         resamples: of the bootstrap.
         order: of the scores, as in ``evaluate``.
+
+    Returns:
+        A Corrected: means and intervals, beside the means on the labels as they are.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0]] * 4, [1, 0, 0, 1], qid=[1, 1, 2, 2])
@@ -146,11 +161,12 @@ def corrected(
     ([0.5], [0.571])
     """
     check_number("level", level, above=0, below=1)
-    parsed = as_measures(measures)
+    (by_row,), data, convention = as_rows([scores], data, order)
+    parsed = as_measures(measures, convention)
     resamples = checked_count("resamples", resamples)
-    matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
-    drawn = _draws(getattr(noise, "draws", None) if matrix_draws is None else matrix_draws, matrix)
-    checked = checked_scores(scores_by_row(scores, data, order), data.n_docs, data)
+    matrix, drawn = known_noise(noise, data, level, matrix_draws)
+    checked = checked_scores(by_row, data.n_docs, data)
+    check_retrieved(parsed, checked)
     rows: list[tuple[Any, ...]] = []
     for m in parsed:
         check_correctable(m, data, len(matrix))
@@ -166,12 +182,39 @@ def corrected(
             as_labelled = (stats @ plain).sum() / plain_size.sum()
             rows.append((total.sum() / size.sum(), low, high, as_labelled, by_query))
     means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in zip(*rows, strict=True))
-    return Corrected(parsed, means, lows, highs, noisy, values, level)
+    singular = int((~invertible(drawn)).sum())
+    return Corrected(parsed, means, lows, highs, noisy, values, level, len(drawn), singular)
 
 
-def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray:
-    if matrix_draws is None:
-        return matrix[None]
+def known_noise(
+    noise: Any, data: RankingData, level: float, matrix_draws: npt.ArrayLike | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """T (C, C), and draws of it (D, C, C): one, T itself, where T is known."""
+    if isinstance(noise, str | Path):
+        noise = load_noise(str(noise), max(data.n_grades, 2))
+    matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
+    subject = "the noise estimate" if matrix_draws is None else "matrix_draws"
+    listed = getattr(noise, "draws", None) if matrix_draws is None else matrix_draws
+    if listed is None:
+        return matrix, matrix[None]
+    drawn = _checked_draws(listed, matrix)
+    singular = int((~invertible(drawn)).sum())
+    if not singular < (1 - level) / 2 * len(drawn):
+        share = f"{(1 - level) / 2:.3g} of its draws for intervals of level {level:g}"
+        rule = f"must be invertible in all but {share}"
+        few = f"{singular:,} of {len(drawn):,} draws with a condition number above {MAX_CONDITION:g}"
+        remedy = "The labels judged again are too few to tell the grades apart: judge more, or merge grades."
+        raise invalid(subject, rule, few, remedy=remedy)
+    return matrix, drawn
+
+
+def invertible(drawn: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which matrices tell the grades apart well enough."""
+    usable: npt.NDArray[np.bool_] = np.linalg.cond(drawn) < MAX_CONDITION
+    return usable
+
+
+def _checked_draws(matrix_draws: npt.ArrayLike, matrix: FloatArray) -> FloatArray:
     drawn = np.asarray(matrix_draws, dtype=np.float64)
     if drawn.ndim != 3 or drawn.shape[1:] != matrix.shape:
         raise invalid("matrix_draws", f"must have the shape (draws, *{matrix.shape})", drawn.shape)
@@ -180,10 +223,6 @@ def _draws(matrix_draws: npt.ArrayLike | None, matrix: FloatArray) -> FloatArray
         draw, row = np.unravel_index(int(np.argmax(bad)), bad.shape)
         rule = "must have rows of probabilities that sum to 1"
         raise invalid("matrix_draws", rule, drawn[draw, row].tolist(), at=f"draw {int(draw)}, row {int(row)}")
-    worst = float(np.linalg.cond(drawn).max())
-    if not worst < MAX_CONDITION:
-        raise invalid("matrix_draws", "must all be well conditioned", f"condition number {worst:.3g}",
-                    remedy="Estimate the matrix from more labels.")  # fmt: skip
     return drawn
 
 
@@ -231,8 +270,13 @@ def base_coefficients(m: Measure, T: FloatArray) -> FloatArray:
 
 
 def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
-    """The weight w of each document (N,), from the ranking alone."""
-    lengths = np.repeat(data.lengths, data.lengths)
+    """The weight w of each document (N,), from the ranking alone; 0 if it was not retrieved or not judged."""
+    if m.ties == "doc_id":
+        scores = checked_scores(trec_scores(np.ma.masked_equal(scores, -np.inf), data), data.n_docs)
+    retrieved = ~np.isneginf(scores)
+    depth = segment_sum(retrieved, data.indptr)
+    lengths = np.maximum(np.repeat(depth, data.lengths), 1.0)
+    counted = retrieved if data.judged is None else retrieved & data.judged
     longest = int(data.lengths.max(initial=1))
     cut = m.cutoff or longest
     if m.name == "precision":
@@ -244,7 +288,7 @@ def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
     table[cut:] = 0.0
     weights = table[ranks(scores, data.indptr) - 1] * scale
     if m.ties != "average":
-        return np.asarray(weights, dtype=np.float64)
+        return np.where(counted, weights, 0.0)
     order = rank_order(scores, data.indptr)
     new = np.ones(data.n_docs, dtype=bool)
     s, q = np.asarray(scores)[order], query_of_row(data.indptr)[order]
@@ -253,7 +297,7 @@ def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
     means = np.bincount(group, weights=weights[order]) / np.bincount(group)
     averaged = np.empty(data.n_docs)
     averaged[order] = means[group]
-    return averaged
+    return np.where(counted, averaged, 0.0)
 
 
 def query_stats(m: Measure, scores: Array, data: RankingData, n_grades: int) -> tuple[FloatArray, FloatArray]:
@@ -262,6 +306,10 @@ def query_stats(m: Measure, scores: Array, data: RankingData, n_grades: int) -> 
         cell = query_of_row(data.indptr) * n_grades + data.y
         sums = np.bincount(cell, weights=rank_weights(m, scores, data), minlength=data.n_queries * n_grades)
         return sums.astype(np.float64).reshape(-1, n_grades), np.ones((data.n_queries, 1))
+    if data.judged is not None and not data.judged.all():
+        unjudged = f"{int((~data.judged).sum()):,} documents that nobody judged"
+        remedy = "Use dcg or precision, which leave them alone."
+        raise invalid(f"{str(m)!r}", "must have a judgement of every document", unjudged, remedy=remedy)
     right = np.empty((data.n_queries, n_grades, n_grades))
     every = np.empty_like(right)
     for q, (start, stop) in enumerate(pairwise(data.indptr)):
@@ -294,151 +342,31 @@ def _interval(
     resamples: int,
 ) -> tuple[float, float]:  # fmt: skip
     """Percentile interval over queries; resample b takes the matrix draw b modulo their number."""
-    up = np.stack([coefficients(m, T) for T in drawn])
-    down = np.stack([base_coefficients(m, T) for T in drawn])
+    drawn_values, unknown = resampled_means(m, stats, units, drawn, seed, resamples)
+    if not unknown.any():
+        low, high = significance.quantiles(drawn_values[:, None], level)
+        return float(low[0]), float(high[0])
+    # Draws that cannot be inverted may lie beyond either end: they are counted at both.
+    low_end = np.quantile(np.where(unknown, -np.inf, drawn_values), (1 - level) / 2, method="lower")
+    high_end = np.quantile(np.where(unknown, np.inf, drawn_values), (1 + level) / 2, method="higher")
+    return float(low_end), float(high_end)
+
+
+def resampled_means(
+    m: Measure, stats: FloatArray, units: FloatArray, drawn: FloatArray, seed: int, resamples: int
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """The corrected mean of every resample of queries, and where its matrix draw cannot be inverted."""
+    usable = invertible(drawn)
+    up = np.zeros((len(drawn), stats.shape[1]))
+    down = np.ones((len(drawn), units.shape[1]))
+    for d in np.flatnonzero(usable):
+        up[d], down[d] = coefficients(m, drawn[d]), base_coefficients(m, drawn[d])
     if len(drawn) == 1:
         stats, units, up, down = stats @ up.T, units @ down.T, np.ones((1, 1)), np.ones((1, 1))
     sums = significance.resampled_sums(np.concatenate((stats, units), axis=1), resamples, seed)
     which = np.arange(resamples) % len(drawn)
     width = stats.shape[1]
     top = (sums[:, :width] * up[which]).sum(axis=1)
-    low, high = significance.quantiles((top / (sums[:, width:] * down[which]).sum(axis=1))[:, None], level)
-    return float(low[0]), float(high[0])
-
-
-def order_probability(
-    scores_a: npt.ArrayLike,
-    scores_b: npt.ArrayLike,
-    data: RankingData,
-    measure: MeasureLike = "dcg@10",
-    noise: Any = None,
-    over: str = "queries",
-    seed: int = 0,
-    resamples: int = 10_000,
-    *,
-    order: str | None = None,
-) -> float:
-    """The probability that the corrected order of two systems is the true one.
-
-    Args:
-        scores_a: of one system.
-        scores_b: of the other.
-        data: with noisy grades.
-        measure: one that can be corrected, see ``corrected``.
-        noise: T, as ``NoiseProfile.of`` reads it.
-        over: "queries": for the population that the queries come from, by bootstrap over queries (the noise
-            of their labels included). "labels": for these very queries, where only the labels are in doubt:
-            Phi(|D| / sd), with the standard deviation of D over the noise.
-            Both take every true difference as equally likely beforehand; between systems that are known to be
-            nearly equal, they are too sure.
-        seed: of the bootstrap.
-        resamples: of the bootstrap.
-        order: of the scores, as in ``evaluate``.
-
-    Equal systems give 1/2.
-
-    >>> import cleanrank as cr
-    >>> data = cr.from_arrays([[1.0]] * 40, [1, 0] * 20, qid=[i // 2 for i in range(40)])
-    >>> good, bad = [1, 0] * 20, [0, 1] * 20
-    >>> order_probability(good, bad, data, "dcg@1", noise=[[0.9, 0.1], [0.1, 0.9]], over="labels") > 0.99
-    True
-    """
-    one_of("over", over, ("queries", "labels"))
-    resamples = checked_count("resamples", resamples)
-    m = as_measures(measure)[0]
-    T = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
-    check_correctable(m, data, len(T))
-    both = (scores_by_row(scores, data, order) for scores in (scores_a, scores_b))
-    a, b = (checked_scores(scores, data.n_docs, data) for scores in both)
-    # The denominator of a pooled measure is that of both systems, so the numerators decide.
-    stats = query_stats(m, a, data, len(T))[0] - query_stats(m, b, data, len(T))[0]
-    change = stats @ coefficients(m, T)
-    observed = float(change.sum())
-    if over == "queries":
-        sums = significance.resampled_sums(change[:, None], resamples, seed)[:, 0] * np.sign(observed)
-        return float(((sums > 0).sum() + 0.5 * (sums == 0).sum()) / resamples)
-    return _normal(abs(observed), max(label_variance(m, a, b, data, T), 0.0))
-
-
-def compare_corrected(
-    systems: Mapping[str, npt.ArrayLike],
-    data: RankingData,
-    measures: "MeasureLike | Iterable[MeasureLike]" = "dcg@10",
-    *,
-    noise: Any,
-    baseline: str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    order: str | None = None,
-) -> list[dict[str, Any]]:
-    """Corrected measures of systems, and how sure the order of each with the baseline (the first) is.
-
-    Returns:
-        A record per system and measure: ``Corrected.rows`` and, but for the baseline, ``order_probability``.
-    """
-    first = one_of("system", next(iter(systems)) if baseline is None else baseline, systems)
-    rows = []
-    for name, scores in systems.items():
-        for row in corrected(scores, data, measures, noise, level, seed, order=order).rows():
-            if name != first:
-                row["order_probability"] = order_probability(
-                    scores, systems[first], data, row["measure"], noise, seed=seed, order=order
-                )
-            rows.append({"system": name, **row})
-    return rows
-
-
-def _normal(size: float, variance: float) -> float:
-    if variance == 0.0:
-        return 1.0 if size > 0.0 else 0.5
-    from scipy import special
-
-    return float(special.ndtr(size / np.sqrt(variance)))
-
-
-def label_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatArray) -> float:
-    """The variance over the noise of the corrected difference (a sum over queries), without bias."""
-    if m.name in ("dcg", "precision"):
-        weights = rank_weights(m, a, data) - rank_weights(m, b, data)
-        g = grade_values(m, len(T))
-        spread = np.linalg.solve(T, T @ np.linalg.solve(T, g) ** 2 - g**2)
-        return float((weights**2) @ spread[data.y])
-    return _pair_variance(m, a, b, data, T)
-
-
-def _pair_variance(m: Measure, a: Array, b: Array, data: RankingData, T: FloatArray) -> float:
-    """With K_ji = 1 - K_ij the difference is sum_(i<j) dK_ij e_i' A e_j, A = G - G', e the corrected one-hot.
-
-    To first order each document i adds b_i' cov(e_i) b_i, b_i = sum_j dK_ij A e_j. The estimate of b_i holds
-    the noise of the e_j, which counts each pair twice more; each pair's own product belongs there once.
-    """
-    inverse = np.linalg.inv(T)
-    g = grade_values(m, len(T))
-    A = g - g.T
-    one_hot = np.stack([np.diag(e) for e in np.eye(len(T))])
-    true_spread = np.einsum("yj,ja,jb->yab", T, inverse, inverse) - one_hot
-    spread = np.einsum("ly,yab->lab", inverse, true_spread)
-    turned = np.einsum("ab,lbc,dc->lad", A, spread, A)
-    product = np.einsum("lab,mab->lm", spread, turned)
-    total = 0.0
-    scale = np.ones(data.n_queries) if m.weighting == "pooled" else 1.0 / np.maximum(data.lengths, 1) ** 4.0
-    for q, (start, stop) in enumerate(pairwise(data.indptr)):
-        y = data.y[start:stop]
-        first = second = 0.0
-        for low in range(0, stop - start, ROWS_IN_MEMORY):
-            rows = slice(low, low + ROWS_IN_MEMORY)
-            step = _above(m, a[start:stop], rows) - _above(m, b[start:stop], rows)
-            pull = step @ (inverse[y] @ A.T)
-            first += float(np.einsum("ia,iab,ib->", pull, spread[y[rows]], pull))
-            second += 0.5 * float((step**2 * product[np.ix_(y[rows], y)]).sum())
-        total += (first - second) * scale[q]
-    return total
-
-
-def _above(m: Measure, s: Array, rows: slice) -> FloatArray:
-    """K (rows, n): 1 where a row ranks above a document, 1/2 where they tie (by row if ties are stable)."""
-    mine, place = s[rows, None], np.arange(len(s))
-    above: FloatArray = (mine > s).astype(np.float64)
-    equal = mine == s
-    tied: FloatArray = equal & (place[rows, None] < place) if m.ties == "stable" else 0.5 * equal
-    return above + tied
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values: FloatArray = top / (sums[:, width:] * down[which]).sum(axis=1)
+    return values, ~usable[which]

@@ -19,7 +19,7 @@ from cleanrank.data.files import existing_file, written_whole
 from cleanrank.data.scores import is_qrels
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.spreadsheet import read_text, write_frame
-from cleanrank.data.trec import Qrels, read_qrels
+from cleanrank.data.trec import read_qrels
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.noise._gold_rows import Entry, answered_rows, read_entries
 from cleanrank.noise.estimate import NoiseEstimate
@@ -153,7 +153,7 @@ def gold_answers(
     options: dict[str, Any] = {"n_grades": n_grades, "columns": columns, "allow_unanswered": True}
     if isinstance(gold, str | PathLike):
         return read_sheet(gold, data, **options)
-    if isinstance(gold, Qrels):
+    if isinstance(gold, RankingData):
         return _answers(_qrels_sheet(gold, "gold"), data, n_grades=n_grades)
     if (sheet := _sheet_of(gold, data, columns)) is not None:
         return _answers(sheet, data, **options) if len(sheet) else None
@@ -223,9 +223,12 @@ def _sheet_of(gold: Any, data: RankingData, columns: Mapping[str, str] | None) -
     return frame_sheet(gold, "gold") if is_table else None
 
 
-def _qrels_sheet(qrels: Qrels, name: str) -> Sheet:
-    queries, docs = qrels.topic_ids[qrels.topic], qrels.doc_ids[qrels.doc]
-    return frame_sheet({"query_id": queries, "doc_id": docs, "grade": qrels.grades}, name)
+def _qrels_sheet(qrels: RankingData, name: str) -> Sheet:
+    """Judgements of documents; negative grades of a qrels file are none."""
+    if qrels.doc_ids is None:
+        raise invalid("gold", "must have document ids to be matched with the data", "none")
+    known = qrels if qrels.judged is None else qrels.select(qrels.judged)
+    return frame_sheet({"query_id": known.qid, "doc_id": known.doc_ids, "grade": known.y}, name)
 
 
 def _frame(sheet: GoldSheet, data: RankingData | None, show_given: bool) -> Any:

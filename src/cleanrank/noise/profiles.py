@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.errors import BadFileError, error_text, invalid, warn_untrusted
 from cleanrank.noise.corruption import Corruption as Corruption
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_number, check_numbers, one_of
@@ -72,6 +72,7 @@ class NoiseProfile:
             profile = noise
         else:
             profile = cls(_matrix_of(noise))
+        warn_untrusted(getattr(noise, "trusted", True), getattr(noise, "reasons", ()))
         if n_grades is not None and profile.n_grades < n_grades:
             rule = f"must have a row for each of the {n_grades} grades"
             raise invalid("noise", rule, f"{profile.n_grades} rows")
@@ -95,6 +96,7 @@ class NoiseProfile:
         """Draws every document's given grade, independently; ``data`` stays untouched."""
         seed = None if isinstance(rng, np.random.Generator) else int(rng)
         given = self.sample(data.y, np.random.default_rng(rng))
+        given = given if data.judged is None else np.where(data.judged, given, data.y)
         return Corruption(data.with_labels(given), data.y, given != data.y, self, seed)
 
     def sample(self, y: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.int32]:
@@ -398,12 +400,14 @@ def read_matrix(path: str | Path) -> NoiseProfile:
         text = file.read_text(encoding="utf-8")
         lines = [line.split(",") for line in text.splitlines() if line.strip()]
         rows: Any = json.loads(text) if text.lstrip()[:1] in ("[", "{") else lines
-        rows = rows["matrix"] if isinstance(rows, dict) else rows
+        saved = rows if isinstance(rows, dict) else {"matrix": rows}
+        rows = saved["matrix"]
         matrix = np.array(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError) as error:
         rule = "must hold a square matrix of probabilities as JSON or CSV"
         message = error_text(f"noise file {str(file)!r}", rule, f"{type(error).__name__}: {error}")
         raise BadFileError(message, str(file)) from None
+    warn_untrusted(saved.get("trusted", True), saved.get("reasons", ()))
     return NoiseProfile(matrix, file.stem)
 
 

@@ -5,7 +5,8 @@ from cleanrank.errors import CleanrankError
 from cleanrank.metrics import noisy_labels
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.metrics.measure import Measure
-from cleanrank.metrics.noisy_labels import coefficients, label_variance, order_probability, query_stats
+from cleanrank.metrics.noisy_labels import coefficients, query_stats
+from cleanrank.metrics.noisy_order import label_variance, order_probability
 
 from .test_noisy_labels import T2, T3, corrupt, make
 
