@@ -26,6 +26,7 @@ def parts(**change):
         "doc_ids": np.array(["d0", "d3", "d1", "d2", "d4"]),
         "weights": np.array([1, 2, 3, 4, 5], dtype=np.float32),
         "positions": np.array([1, 2, 1, 2, 3], dtype=np.int32),
+        "judged": np.array([True, True, False, True, True]),
         "feature_names": ("f", "g"),
     }
     return {**arguments, **change}
@@ -292,6 +293,7 @@ def test_same_data_sees_every_difference():
         "doc_ids": ["x"] * 5,
         "weights": [1, 1, 1, 1, 1],
         "positions": None,
+        "judged": None,
         "feature_names": ("x", "y"),
         "extra": {"title": np.array(["t"] * 5)},
         "categories": {"a": ("us", "uk")},
