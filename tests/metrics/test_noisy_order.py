@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import CleanrankError
-from cleanrank.metrics import noisy_labels
+from cleanrank.metrics import noisy_order
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.metrics.measure import Measure
 from cleanrank.metrics.noisy_labels import coefficients, query_stats
@@ -37,7 +37,7 @@ def test_long_queries_are_cut_into_blocks(monkeypatch):
     data, a = make(rng, 2, (40, 60), [0.6, 0.3, 0.1])
     b = rng.permutation(a)
     whole = label_variance(Measure.parse("auc:micro"), a, b, data, T3)
-    monkeypatch.setattr(noisy_labels, "ROWS_IN_MEMORY", 7)
+    monkeypatch.setattr(noisy_order, "ROWS_IN_MEMORY", 7)
     assert label_variance(Measure.parse("auc:micro"), a, b, data, T3) == pytest.approx(whole, rel=1e-12)
 
 

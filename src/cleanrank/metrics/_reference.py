@@ -163,7 +163,7 @@ def _right_pairs(m: Measure, high: FloatArray, low: FloatArray) -> float:
 
 def _pair_value(m: Measure, y: Array, s: FloatArray) -> tuple[float, float]:
     n = len(s)
-    if m.ties == "stable":
+    if m.ties in ("stable", "doc_id"):
         order = np.argsort(-s, kind="stable")
         s = np.empty(n)
         s[order] = -np.arange(n, dtype=np.float64)

@@ -170,7 +170,7 @@ def corrected(
     rows: list[tuple[Any, ...]] = []
     for m in parsed:
         check_correctable(m, data, len(matrix))
-        stats, units = query_stats(m, checked, data, len(matrix))
+        stats, units = query_stats(m, tie_order(m, checked, data), data, len(matrix))
         value = coefficients(m, matrix)
         total = stats @ value
         size = units @ base_coefficients(m, matrix)
@@ -184,6 +184,13 @@ def corrected(
     means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in zip(*rows, strict=True))
     singular = int((~invertible(drawn)).sum())
     return Corrected(parsed, means, lows, highs, noisy, values, level, len(drawn), singular)
+
+
+def tie_order(m: Measure, checked: Array, data: RankingData) -> Array:
+    """Scores whose ties fall as the measure says when they keep the order of the rows."""
+    if m.ties != "doc_id":
+        return checked
+    return checked_scores(trec_scores(np.ma.masked_equal(checked, -np.inf), data), data.n_docs)
 
 
 def known_noise(
@@ -271,8 +278,6 @@ def base_coefficients(m: Measure, T: FloatArray) -> FloatArray:
 
 def rank_weights(m: Measure, scores: Array, data: RankingData) -> FloatArray:
     """The weight w of each document (N,), from the ranking alone; 0 if it was not retrieved or not judged."""
-    if m.ties == "doc_id":
-        scores = checked_scores(trec_scores(np.ma.masked_equal(scores, -np.inf), data), data.n_docs)
     retrieved = ~np.isneginf(scores)
     depth = segment_sum(retrieved, data.indptr)
     lengths = np.maximum(np.repeat(depth, data.lengths), 1.0)
@@ -326,7 +331,7 @@ def query_stats(m: Measure, scores: Array, data: RankingData, n_grades: int) -> 
 def _beaten(m: Measure, s: FloatArray, labels: FloatArray) -> FloatArray:
     """(n, C): for each document, the documents of each label below it, ties half; itself left out."""
     order = np.argsort(s, kind="stable")
-    if m.ties == "stable":
+    if m.ties in ("stable", "doc_id"):
         order = np.argsort(-s, kind="stable")[::-1]
         s = np.argsort(order).astype(np.float64)
     ordered = s[order]

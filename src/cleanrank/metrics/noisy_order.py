@@ -22,6 +22,7 @@ from cleanrank.metrics.noisy_labels import (
     query_stats,
     rank_weights,
     resampled_means,
+    tie_order,
 )
 from cleanrank.metrics.significance import checked_count
 from cleanrank.types import Array, FloatArray, RankingData
@@ -78,7 +79,7 @@ def order_probability(
     m = as_measures(measure, convention)[0]
     T, drawn = known_noise(noise, data, level)
     check_correctable(m, data, len(T))
-    a, b = (checked_scores(s, data.n_docs, data) for s in by_row)
+    a, b = (tie_order(m, checked_scores(s, data.n_docs, data), data) for s in by_row)
     check_retrieved((m,), np.minimum(a, b))
     # The denominator of a pooled measure is that of both systems, so the numerators decide.
     stats = query_stats(m, a, data, len(T))[0] - query_stats(m, b, data, len(T))[0]
@@ -179,5 +180,5 @@ def _above(m: Measure, s: Array, rows: slice) -> FloatArray:
     mine, place = s[rows, None], np.arange(len(s))
     above: FloatArray = (mine > s).astype(np.float64)
     equal = mine == s
-    tied: FloatArray = equal & (place[rows, None] < place) if m.ties == "stable" else 0.5 * equal
+    tied: FloatArray = equal & (place[rows, None] < place) if m.ties != "average" else 0.5 * equal
     return above + tied
