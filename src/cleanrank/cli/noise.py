@@ -43,13 +43,15 @@ def corrupt(
     *,
     columns: screen.Columns,
 ) -> None:
-    """Put label noise of a known kind into a data set, and keep the truth beside it.
+    """Put label noise of a known kind into a data set (or TREC qrels), and keep the truth beside it.
 
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
     from cleanrank.data.files import DATA, check_outputs
+    from cleanrank.data.scores import is_qrels
     from cleanrank.data.tables import read_data
+    from cleanrank.data.trec import read_qrels
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
@@ -57,7 +59,7 @@ def corrupt(
     check_outputs(out, inputs=[file, matrix], force=force, suffixes=DATA)
     # The record of an earlier run may be the matrix of this one, which writes it again.
     check_outputs(*side_files(out, truth), inputs=[file], force=force)
-    data = read_data(file, **columns)
+    data = read_qrels(file) if is_qrels(file) else read_data(file, **columns)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:

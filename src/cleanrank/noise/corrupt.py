@@ -119,6 +119,7 @@ def _by_query(
         return steps
 
     given = draw_grades(steps_of, data.n_docs, rng)
+    given = given if data.judged is None else np.where(data.judged, given, data.y)
     return Corruption(data.with_labels(given), data.y, given != data.y, mean, seed, rates)
 
 
@@ -147,6 +148,8 @@ def write_corruption(
 ) -> dict[str, Any]:
     """Writes the noisy data (Parquet, CSV or LETOR by suffix), the record and the truth; returns the record.
 
+    Judgements without features (``read_qrels``) are written as TREC qrels, unless the suffix names a table.
+
     Args:
         corruption: from ``corrupt``.
         path: the file of the noisy data.
@@ -156,8 +159,11 @@ def write_corruption(
         force: overwrite existing files; the source is never overwritten.
     """
     from cleanrank.data.tables import write_data
+    from cleanrank.data.trec import write_qrels
 
     out = Path(path)
+    qrels = not corruption.data.n_features and corruption.data.doc_ids is not None
+    write = write_qrels if qrels and out.suffix not in (".csv", ".tsv", ".parquet") else write_data
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
         raise invalid("output", "must differ from the clean file", repr(str(out)))
@@ -167,7 +173,7 @@ def write_corruption(
     with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
         record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         write_frame(truth_frame(corruption), truth_part, f".{truth}")
-        write_data(corruption.data, out)
+        write(corruption.data, out)
     return record
 
 
@@ -181,6 +187,7 @@ def truth_frame(corruption: Corruption) -> Any:
             "row": np.arange(data.n_docs),
             "row_id": data.row_ids,
             "query_id": data.qid,
+            **({} if data.n_features or data.doc_ids is None else {"doc_id": data.doc_ids}),
             "true_grade": corruption.true_labels,
             "given_grade": data.y,
         }
