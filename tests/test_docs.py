@@ -57,7 +57,10 @@ def run_lines(block, monkeypatch):
 
 
 def same_figures(shown, printed):
-    """The same words, and numbers that differ no more than from one processor to another."""
+    """The same words, and numbers that differ no more than from one processor to another.
+
+    After a change of what is computed: python docs/fill_prints.py.
+    """
     assert NUMBER.sub("#", shown).split() == NUMBER.sub("#", printed).split()
     for one, other in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True):
         a, b = (float(figure.replace(",", "")) for figure in (one, other))
