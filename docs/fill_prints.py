@@ -1,6 +1,6 @@
 """Writes what the first example of the README prints into its block marked ``<!-- prints -->``.
 
-    python docs/fill_prints.py
+python docs/fill_prints.py
 """
 
 import contextlib
