@@ -194,8 +194,9 @@ def test_unknown_arguments_and_parameters_are_refused(data):
 
 
 def test_a_scorer_with_a_wrong_measure_fails_at_once():
-    with pytest.raises(CleanrankError, match=r"'ndcg_at_10'\. Did you mean 'ndcg"):
-        ranking_scorer("ndcg_at_10")
+    for slip in ("ndcg_at_10", "ndcg_10", "NDCG10"):
+        with pytest.raises(CleanrankError, match=rf"got '{slip}'\. Did you mean 'ndcg@10'\?"):
+            ranking_scorer(slip)
 
 
 @pytest.fixture

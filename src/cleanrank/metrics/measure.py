@@ -411,9 +411,12 @@ def _parse_head(head: str, text: str) -> tuple[str, int | None, bool]:
         return TREC_NAMES[head], None, True
     name, at, digits = (piece.strip() for piece in head.partition("@"))
     name = ALIASES.get(name, name)
-    stem = re.sub(r"[^a-z_].*", "", name)
+    stem = re.sub(r"(_at_|_)?[^a-z_].*", "", name)
     if stem != name and ALIASES.get(stem, stem) in MEASURES:
-        raise invalid("a measure", "must read name@cutoff:convention, as in 'ndcg@10:letor'", repr(text))
+        rule = "must read name@cutoff:convention, as in 'ndcg@10:letor'"
+        cut = re.search("[0-9]+$", name)
+        hint = f"Did you mean '{ALIASES.get(stem, stem)}@{cut[0]}'?" if cut else ""
+        raise invalid("a measure", rule, repr(text), remedy=hint)
     one_of("measure", name, MEASURES)
     return name, _cutoff(digits, name, text) if at else None, False
 
