@@ -104,6 +104,8 @@ REFUSED = {
     "a sheet without its columns": (b"a;b\n1;2\n", "gold read a.csv d.txt", "a.csv"),
     "issues without columns": (b"row_id;doubt\n0;1\n", "clean d.txt a.csv -o b.txt", "must have the column 'query_id'"),
     "a truth of other rows": (b"row_id,true_grade,given_grade\n77,1,1\n", "find-issues d.txt -o i.csv --truth a.csv", "no row 0"),
+    "nested brackets in a matrix": (b"[" * 100_000, "corrupt d.txt --matrix a.json -o b.txt", "a.json"),
+    "nested brackets in an estimate": (b"[" * 100_000, "find-issues d.txt --noise a.json -o i.csv", "a.json"),
     "a matrix of words": (b'{"a": "b"}', "corrupt d.txt --matrix a.json -o b.txt", "a.json"),
     "scores of words": (b"good\n", "evaluate d.txt a.txt", "must be one number on a line"),
     "clicks that are no table": (b"\x00\x01", "find-issues d.txt --method clicks --clicks a.csv -o i.csv", "a.csv"),
@@ -249,4 +251,11 @@ def test_scores_in_other_encodings_are_read(cli, place):
     scores = "\n".join(str(x) for x in np.linspace(0, 1, 30))
     (place / "s.txt").write_bytes(scores.encode("utf-16"))
     done = cli("evaluate", "d.txt", "s.txt", "-m", "ndcg@5")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_matrices_that_a_spreadsheet_saved_are_read(cli, place, encoding):
+    (place / "m.csv").write_text("0,8;0,1;0,1\n0,1;0,8;0,1\n0,1;0,1;0,8\n", encoding=encoding)
+    done = cli("corrupt", "d.txt", "--matrix", "m.csv", "-o", "n.txt")
     assert done.code == 0, done.err

@@ -161,7 +161,7 @@ def _value(text: str) -> Any:
     for parse in (int, float, json.loads, lambda t: [float(part) for part in t.split(",")]):
         try:
             return parse(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
     return text
 

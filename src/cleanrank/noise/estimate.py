@@ -249,7 +249,7 @@ class NoiseEstimate:
                 reasons=tuple(str(reason) for reason in saved["reasons"]),
                 rejected=_profile(saved["rejected"], "rejected"),
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             message = f"{file} is not a noise estimate written by cleanrank ({error!r})."
             raise BadFileError(message, str(file)) from error
 

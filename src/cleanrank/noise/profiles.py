@@ -394,16 +394,21 @@ def read_noise(text: str, n_grades: int | None) -> NoiseProfile:
 def read_matrix(path: str | Path) -> NoiseProfile:
     """The matrix of a JSON file (rows, or an object with ``matrix``) or of a CSV file without a head."""
     from cleanrank.data.files import existing_file
+    from cleanrank.data.spreadsheet import read_text, records_of
 
     file = existing_file(path)
+    text = read_text(file)
     try:
-        text = file.read_text(encoding="utf-8")
-        lines = [line.split(",") for line in text.splitlines() if line.strip()]
-        rows: Any = json.loads(text) if text.lstrip()[:1] in ("[", "{") else lines
+        rows: Any
+        if text.lstrip()[:1] in ("[", "{"):
+            rows = json.loads(text)
+        else:
+            records = records_of(text, str(file), ";" if ";" in text else None)
+            rows = [[cell.replace(",", ".") for cell in cells] for _, cells in records]
         saved = rows if isinstance(rows, dict) else {"matrix": rows}
         rows = saved["matrix"]
         matrix = np.array(rows, dtype=np.float64)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         rule = "must hold a square matrix of probabilities as JSON or CSV"
         message = error_text(f"noise file {str(file)!r}", rule, f"{type(error).__name__}: {error}")
         raise BadFileError(message, str(file)) from None

@@ -84,7 +84,7 @@ def _json(text: str) -> Any:
     """Metadata of other writers is plain text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
