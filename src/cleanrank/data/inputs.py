@@ -155,7 +155,8 @@ def check_data(data: Any) -> RankingData:
 
 def is_frame(value: Any) -> bool:
     """Whether a value is a table of named columns, as of pandas, polars or pyarrow."""
-    return any(hasattr(type(value), name) for name in ("columns", "column_names"))
+    kind = type(value)
+    return any(hasattr(kind, name) for name in ("columns", "column_names")) and not hasattr(kind, "collect")
 
 
 def wrong_data(value: Any, argument: str = "data") -> InvalidInputError:
@@ -168,6 +169,8 @@ def wrong_data(value: Any, argument: str = "data") -> InvalidInputError:
         remedy = f"Read a file first: cr.read_data({got})."
     elif isinstance(getattr(value, "data", None), RankingData):
         remedy = "Its .data are the data."
+    elif hasattr(type(value), "collect"):
+        remedy = "Collect it first: df.collect()."
     elif kind == "LabelIssues":
         remedy = "The data come first, as in cr.clean(data, issues)."
     elif _is_matrix(value):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import is_frame
 from cleanrank.data.split import split
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.metrics.evaluation import evaluate_arrays
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import from_arrays, row_order
-from cleanrank.rankers.columns import Columns, frame_features, frame_qid, is_frame, with_categories
+from cleanrank.rankers.columns import Columns, frame_features, frame_qid, with_categories
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.inputs import is_frame
 from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, one_of
@@ -114,11 +115,6 @@ class Columns:
                 codes = np.searchsorted(np.array(values), codes)
             X[:, j] = _recoded(codes, values, known, f"column {name!r} of {subject}")
         return X
-
-
-def is_frame(X: Any) -> bool:
-    """Whether X is a pandas, polars or pyarrow table."""
-    return hasattr(X, "columns") and (hasattr(X, "to_numpy") or hasattr(X, "column_names"))
 
 
 def frame_qid(X: Any) -> Any:

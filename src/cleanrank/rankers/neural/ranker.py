@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from cleanrank.data.inputs import is_frame
 from cleanrank.errors import invalid
 from cleanrank.rankers.base import (
     BaseRanker,
@@ -22,7 +23,7 @@ from cleanrank.rankers.base import (
     mean_over_queries,
     validation_data,
 )
-from cleanrank.rankers.columns import frame_features, frame_qid, is_frame
+from cleanrank.rankers.columns import frame_features, frame_qid
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
