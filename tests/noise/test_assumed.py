@@ -37,12 +37,13 @@ def test_without_signal_only_the_floor_is_assumed():
     )
 
 
-def test_rows_are_ordered_by_no_less_than_what_must_be_there():
+def test_what_must_be_there_is_never_more_than_what_may_be():
     data, p = binormal(2.0, 0.5)
     assumed = assume_noise(data, p)
     off = ~np.eye(2, dtype=bool)
     assert (assumed.possible[off] >= assumed.least[off]).all()
     np.testing.assert_allclose(assumed.possible.sum(axis=1), 1)
+    np.testing.assert_allclose(assumed.least.sum(axis=1), 1)
 
 
 def test_grades_that_hardly_occur_say_nothing():

@@ -43,6 +43,7 @@ STEPS = 300
 CLOSE = 1e-7
 TINY = 1e-300
 EQUAL = 1e-9
+MOST_ISSUES = 0.2  # of a grade, while the noise is assumed: its labels are presumed right for the most part
 
 
 def find_auto(
@@ -63,7 +64,8 @@ def find_auto(
     from the data, and doubt orders rows but is no probability. Rows are ordered by the geometric mean of
     P(wrong) and the expected distance E|true - given| / (C - 1) under the noise that may be there, so that
     labels likely wrong *and* far off come first; how large doubts are, which labels are issues and the
-    probabilities of true grades follow from the least noise that must be there. Where the features tell
+    probabilities of true grades follow from the least noise that must be there, and of each grade a fifth at
+    the most are issues: what is assumed is not enough to condemn a grade. Where the features tell
     nothing about the grades (``signal``) there are no issues but rows that are ``known`` to be wrong.
 
     Args:
@@ -109,9 +111,23 @@ def find_auto(
         W = bayes(invert_noise(p, least, n_jobs), known_rows(likelihoods(data.y, least), known))
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
     table = posterior_table(data, W)
+    if not is_known:
+        table = _most_doubted(table, known)
     doubt = table.doubt if is_known else in_order_of(_far_wrong(W, data.y), order)
     table = replace(table, doubt=doubt, reasons={**table.reasons, **reasons})
     return table.with_signal(signal, known=known)
+
+
+def _most_doubted(table: LabelIssues, known: npt.ArrayLike | None) -> LabelIssues:
+    """The table with the most doubted MOST_ISSUES of each grade as issues; rows known to be wrong all stay."""
+    certain = np.zeros(len(table), dtype=np.bool_) if known is None else np.asarray(known) >= 0
+    issues = table.is_label_issue & certain
+    for grade in np.unique(table.given_label):
+        rows = np.flatnonzero(table.is_label_issue & ~certain & (table.given_label == grade))
+        most = int(MOST_ISSUES * (table.given_label == grade).sum())
+        issues[rows[np.argsort(-table.doubt[rows], kind="stable")[:most]]] = True
+    suggested = np.where(issues, table.suggested_label, table.given_label)
+    return replace(table, is_label_issue=issues, suggested_label=suggested)
 
 
 def _far_wrong(probabilities: FloatArray, y: Array) -> FloatArray:

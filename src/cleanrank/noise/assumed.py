@@ -48,10 +48,11 @@ class AssumedNoise:
 
 def assume_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -> AssumedNoise:
     """Reads both matrices off out-of-fold probabilities (N, C) of the given grades; see ``least_noise``."""
-    least = least_noise(data, p, has_signal=has_signal)
-    possible = np.maximum(possible_noise(p, data.y), least)
-    np.fill_diagonal(possible, 0.0)
-    np.fill_diagonal(possible, 1 - possible.sum(axis=1))
+    possible = possible_noise(p, data.y)
+    # What must be there is never more than what may be there, however far scores are from normal.
+    least = np.minimum(least_noise(data, p, has_signal=has_signal), possible)
+    np.fill_diagonal(least, 0.0)
+    np.fill_diagonal(least, 1 - least.sum(axis=1))
     return AssumedNoise(possible, least)
 
 
