@@ -119,7 +119,7 @@ def find_auto(
 
 
 def _most_doubted(table: LabelIssues, known: npt.ArrayLike | None) -> LabelIssues:
-    """The table with the most doubted MOST_ISSUES of each grade as issues; rows known to be wrong all stay."""
+    """Keeps the most doubted MOST_ISSUES of each grade as issues, and all rows known to be wrong."""
     certain = np.zeros(len(table), dtype=np.bool_) if known is None else np.asarray(known) >= 0
     issues = table.is_label_issue & certain
     for grade in np.unique(table.given_label):
