@@ -126,9 +126,12 @@ def test_what_a_join_leaves_out_is_noted(cli, tmp_path):
     (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0\nother 0 a 1\n")
     (tmp_path / "run").write_text("q Q0 b 1 2.0 t\n")
     done = cli("evaluate", tmp_path / "qrels", tmp_path / "run", "-m", "mrr", "--json")
-    assert json.loads(done.out)["queries"] == 1
-    assert "left out: other" in done.err
-    assert "1 judged documents are not retrieved" in done.err
+    assert json.loads(done.out)["queries"] == 2
+    assert "1 judged topics are not answered: other" in done.err
+    assert "2 judged ones not retrieved (never found)" in done.err
+    shared = cli("evaluate", tmp_path / "qrels", tmp_path / "run", "--topics", "shared", "--json")
+    assert json.loads(shared.out)["queries"] == 1
+    assert "left out: other" in shared.err
 
 
 def test_ties_of_trec_eval_follow_the_document_ids(cli, tmp_path):

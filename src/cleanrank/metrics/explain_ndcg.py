@@ -151,7 +151,7 @@ def explain_ndcg(
     each = {name: _value(reading, grades, checked, ids, k) for name, reading in READINGS.items()}
     return Explanation(
         k=int(k),
-        documents=_documents(grades, checked, k),
+        documents=_documents(grades, checked, ids, k),
         ideal={name: _ideal(reading, grades, k) for name, reading in CONVENTIONS.items()},
         values={name: each[name] for name in CONVENTIONS},
         tools={name: each[name] for name in TOOLS},
@@ -195,9 +195,7 @@ def _checked(y: npt.ArrayLike, scores: npt.ArrayLike, k: int) -> tuple[Array, Ar
 
 def _value(reading: Reading, y: Array, scores: Array, ids: Array | None, k: int) -> float:
     parts: dict[str, Any] = dict(reading)
-    if parts["ties"] == "doc_id":
-        data = from_arrays(np.zeros((len(y), 0)), y, group=[len(y)], doc_ids=ids)
-        scores = trec_scores(scores, data)
+    scores = _tie_order(reading, y, scores, ids)
     measure = Measure("ndcg", k, **parts)
     values, _ = query_values((measure,), y, scores, np.array([0, len(y)], dtype=np.int64))
     return float(values[0, 0])
@@ -213,15 +211,32 @@ def _ideal(reading: Reading, y: Array, k: int) -> float:
     return float(best @ discount(reading["discount"], len(best)))
 
 
-def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
+def _tie_order(reading: Reading, y: Array, scores: Array, ids: Array | None) -> Array:
+    """Scores whose ties fall as a reading says when they keep the order of the rows."""
+    if reading.get("ties") != "doc_id":
+        return scores
+    return trec_scores(scores, from_arrays(np.zeros((len(y), 0)), y, group=[len(y)], doc_ids=ids))
+
+
+def _ranking(scores: Array) -> Array:
+    """The rows of the retrieved documents, best first."""
     retrieved = np.flatnonzero(~np.ma.getmaskarray(scores))
-    order = retrieved[np.argsort(-np.asarray(scores, dtype=np.float64)[retrieved], kind="stable")]
+    best_first: Array = np.argsort(-np.asarray(scores, dtype=np.float64)[retrieved], kind="stable")
+    return retrieved[best_first]
+
+
+def _documents(y: Array, scores: Array, ids: Array | None, k: int) -> tuple[RankedDocument, ...]:
     gains = {name: _gain(reading, y) for name, reading in CONVENTIONS.items()}
-    falls = {name: discount(reading["discount"], len(y)) for name, reading in CONVENTIONS.items()}
+    falls, places = {}, {}
+    for name, reading in CONVENTIONS.items():
+        places[name] = np.zeros(len(y), dtype=np.int64)
+        own = _ranking(_tie_order(reading, y, scores, ids))
+        places[name][own] = np.arange(len(own))
+        falls[name] = discount(reading["discount"], len(y))[places[name]]
     documents = []
-    for r, row in enumerate(order):
+    for r, row in enumerate(_ranking(scores)):
         gain = {name: float(g[row]) for name, g in gains.items()}
-        fall = {name: float(d[r]) for name, d in falls.items()}
+        fall = {name: float(d[row]) for name, d in falls.items()}
         documents.append(
             RankedDocument(
                 rank=r + 1,
@@ -231,7 +246,9 @@ def _documents(y: Array, scores: Array, k: int) -> tuple[RankedDocument, ...]:
                 tied=bool((scores == scores[row]).sum() > 1),
                 gains=gain,
                 discounts=fall,
-                contributions={name: gain[name] * fall[name] if r < k else 0.0 for name in CONVENTIONS},
+                contributions={
+                    name: gain[name] * fall[name] if places[name][row] < k else 0.0 for name in CONVENTIONS
+                },
             )
         )
     return tuple(documents)
