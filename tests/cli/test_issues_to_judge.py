@@ -98,7 +98,15 @@ def test_the_page_holds_rows_reasons_and_prices_and_escapes_ids(cli, tmp_path):
     done = cli("find-issues", tmp_path / "data.csv", *words, "--option", "folds=2")
     assert done.code == 0, done.err
     text = page.read_text()
-    for part in ("What to judge next", "ranked", "Issues by given grade", "pNoise after", "200.00"):
+    for part in (
+        "What to judge next",
+        "ranked",
+        "Issues by given grade",
+        "pNoise after",
+        "200.00",
+        "Signal of the features",
+    ):
         assert part in text
+    assert "Signal of the features" in text
     assert "&lt;script&gt;" in text
     assert "<script>1" not in text

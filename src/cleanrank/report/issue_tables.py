@@ -108,6 +108,7 @@ def write_issues_page(
         plans: what judging again wins.
         is_checked: whether their doubts were checked on judged rows.
     """
+    known = [] if issues.signal is None else [f"Signal of the features, out of fold: {issues.signal}."]
     sections = [
         Section(
             "What to judge next", [*remarks, *([worst_table(worst, "Most doubted first")] if worst else [])]
@@ -118,6 +119,7 @@ def write_issues_page(
             if plans
             else [],
         ),
+        Section("What the features know", [*known, issues.caution]),
         Section("By grade", [by_grade_table(issues, quality, "Issues by given grade")]),
     ]
     figures = [
