@@ -54,6 +54,12 @@ def is_number(value: object) -> TypeGuard[float]:
     return not isinstance(value, bool) and isinstance(value, numbers.Real)
 
 
+def is_frame(value: Any) -> bool:
+    """Whether a value is a table of named columns, as of pandas, polars or pyarrow."""
+    kind = type(value)
+    return any(hasattr(kind, name) for name in ("columns", "column_names")) and not hasattr(kind, "collect")
+
+
 def check_integer(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:
     """Returns ``value`` if it is an integer in [least, most]; else raises.
 

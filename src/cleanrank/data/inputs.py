@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import is_frame, one_of
 
 RULE = "must be a RankingData, a frame with the columns label= and qid=, or X with y= and qid= or group="
 ORDERS = ("input", "data")
@@ -151,12 +151,6 @@ def check_data(data: Any) -> RankingData:
     if is_frame(data):
         raise invalid("data", "must be a RankingData", "a frame", remedy="Convert it: cr.from_frame(frame).")
     raise wrong_data(data)
-
-
-def is_frame(value: Any) -> bool:
-    """Whether a value is a table of named columns, as of pandas, polars or pyarrow."""
-    kind = type(value)
-    return any(hasattr(kind, name) for name in ("columns", "column_names")) and not hasattr(kind, "collect")
 
 
 def wrong_data(value: Any, argument: str = "data") -> InvalidInputError:

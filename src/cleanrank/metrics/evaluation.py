@@ -18,7 +18,14 @@ from cleanrank.data.inputs import as_judged, scores_by_row
 from cleanrank.errors import CleanrankError, invalid
 from cleanrank.jit import has_numba, threads
 from cleanrank.metrics import _reference, significance
-from cleanrank.metrics.measure import MAX_EXP_GRADE, Measure, MeasureLike, as_measures, describe_parts
+from cleanrank.metrics.measure import (
+    DEFAULT_CONVENTION,
+    MAX_EXP_GRADE,
+    Measure,
+    MeasureLike,
+    as_measures,
+    describe_parts,
+)
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import one_of
@@ -44,7 +51,7 @@ class Evaluation(Mapping[str, FloatArray]):
     by_query: FloatArray
     weights: FloatArray
     query_ids: Array
-    convention: str = "lightgbm"
+    convention: str = DEFAULT_CONVENTION
 
     def __getitem__(self, measure: MeasureLike) -> FloatArray:
         row: FloatArray = self.by_query[self.index(measure)]
@@ -139,16 +146,26 @@ def evaluate(
     """
     judged, order = as_judged(scores, data, order, y=y, label=label, qid=qid, group=group)
     (by_row,), judged, convention = as_rows([scores], judged, order)
-    parsed = as_measures(measures, convention)
-    values, weights = np.empty((2, len(parsed), judged.n_queries))
+    return _evaluate(by_row, judged, as_measures(measures, convention), convention, n_jobs)
+
+
+def _evaluate(
+    scores: npt.ArrayLike,
+    data: RankingData,
+    measures: tuple[Measure, ...],
+    convention: str,
+    n_jobs: int | None,
+) -> Evaluation:
+    """``evaluate`` for scores in the order of the data."""
+    values, weights = np.empty((2, len(measures), data.n_queries))
     for by_id in (True, False):
-        chosen = [m for m, measure in enumerate(parsed) if (measure.ties == "doc_id") == by_id]
+        chosen = [m for m, measure in enumerate(measures) if (measure.ties == "doc_id") == by_id]
         if chosen:
             values[chosen], weights[chosen] = query_values(
-                tuple(parsed[m] for m in chosen), judged.y, trec_scores(by_row, judged) if by_id else by_row,
-                judged.indptr, judged.gains, judged.judged, n_jobs=n_jobs, data=judged,
+                tuple(measures[m] for m in chosen), data.y, trec_scores(scores, data) if by_id else scores,
+                data.indptr, data.gains, data.judged, n_jobs=n_jobs, data=data,
             )  # fmt: skip
-    return Evaluation(parsed, values, weights, judged.query_ids, convention)
+    return Evaluation(measures, values, weights, data.query_ids, convention)
 
 
 def as_rows(
@@ -157,7 +174,7 @@ def as_rows(
     """Scores per row of data, those data, and the convention of measures that name none; joins TREC runs."""
     runs = [system for system in systems if isinstance(system, Run)]
     if not runs:
-        return [scores_by_row(scores, data, order) for scores in systems], data, "lightgbm"  # type: ignore[arg-type]
+        return [scores_by_row(scores, data, order) for scores in systems], data, DEFAULT_CONVENTION  # type: ignore[arg-type]
     if len(runs) < len(systems):
         raise invalid("scores", "must all be TREC runs or all be numbers per row", "some of each")
     from cleanrank.data.trec import join_runs
@@ -188,7 +205,7 @@ def evaluate_mean(
     scores: npt.ArrayLike, data: RankingData, measure: MeasureLike, *, n_jobs: int | None = None
 ) -> float:
     """The mean over queries of one measure, of scores of ``data.X``: what models are chosen by."""
-    (mean,) = evaluate(scores, data, [measure], order="data", n_jobs=n_jobs).means.values()
+    (mean,) = _evaluate(scores, data, as_measures(measure), DEFAULT_CONVENTION, n_jobs).means.values()
     return mean
 
 

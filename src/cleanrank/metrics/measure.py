@@ -43,6 +43,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "weighting": ("macro", "micro", "pooled"),
 }
 
+DEFAULT_CONVENTION = "lightgbm"
 CONVENTIONS: dict[str, dict[str, str]] = {
     "lightgbm": {"gain": "exp", "discount": "log2", "empty": "one", "short": "cut"},
     "skip": {"gain": "exp", "discount": "log2", "empty": "skip", "short": "cut"},
@@ -227,12 +228,12 @@ class Measure:
             rule = "has no meaning where pairs are summed over queries"
             remedy = "Leave it out, or use the weighting macro."
             raise invalid(f"empty={self.empty}", rule, f"{self.name}:{weighting}", remedy=remedy)
-        for part, value in _defaults(self.name, "lightgbm", weighting).items():
+        for part, value in _defaults(self.name, DEFAULT_CONVENTION, weighting).items():
             if part not in stated:
                 object.__setattr__(self, part, value)
 
     @classmethod
-    def parse(cls, text: str, convention: str = "lightgbm") -> "Measure":
+    def parse(cls, text: str, convention: str = DEFAULT_CONVENTION) -> "Measure":
         """Reads the text form.
 
         Args:
@@ -271,7 +272,7 @@ MeasureLike: TypeAlias = "str | Measure"
 
 
 def as_measures(
-    measures: "MeasureLike | Iterable[MeasureLike]", convention: str = "lightgbm"
+    measures: "MeasureLike | Iterable[MeasureLike]", convention: str = DEFAULT_CONVENTION
 ) -> tuple[Measure, ...]:
     """One measure or several, as text or as values, in their order; a repeated one is kept once.
 
@@ -443,6 +444,6 @@ def _text(measure: Measure) -> str:
 
     convention = min(CONVENTIONS, key=lambda name: len(overrides(name)))
     words = [measure.name if measure.cutoff is None else f"{measure.name}@{measure.cutoff}"]
-    words += [] if convention == "lightgbm" else [convention]
+    words += [] if convention == DEFAULT_CONVENTION else [convention]
     words += [] if measure.weighting in (None, "macro") else [str(measure.weighting)]
     return ":".join(words + overrides(convention))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.inputs import is_frame
 from cleanrank.data.split import split
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.metrics.evaluation import evaluate_arrays
@@ -17,7 +16,7 @@ from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import from_arrays, row_order
 from cleanrank.rankers.columns import Columns, frame_features, frame_qid, with_categories
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import is_frame, one_of
 
 CHUNK = 4096
 T = TypeVar("T")
@@ -75,6 +74,8 @@ class BaseRanker(Estimator):
 
     reads_positions: ClassVar[bool] = False
     _sets: Mapping[str, RankingData] = {}  # of validation rows, while it is fitted
+
+    _values_of_gains = False  # whether validation rows had expected gains
 
     def fit(
         self,
@@ -215,8 +216,8 @@ class BaseRanker(Estimator):
         raise NotImplementedError
 
     def validation_measure(self) -> str:
-        """What the validation value of a fitted ranker is."""
-        return self._measure()
+        """What the validation value of a fitted ranker is; measures of expected gains have another scale."""
+        return f"{self._measure()} of expected gains" if self._values_of_gains else self._measure()
 
     def _measure(self) -> str:
         """What ``score`` is the mean of."""

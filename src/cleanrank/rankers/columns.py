@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.inputs import is_frame
 from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import check_integer, one_of
+from cleanrank.validation import check_integer, is_frame, one_of
 
 QID = "qid"
 MOST = 1_000_000  # categories of a feature given by number

@@ -206,11 +206,6 @@ class RobustRanker(BoostedRanker):
         self._values_of_gains = validation is None or noisy is not None
         return train, validation if noisy is None else repaired, {"strategy": "posterior"}
 
-    def validation_measure(self) -> str:
-        """What the validation values are: measures of expected gains are on another scale."""
-        self._fitted()
-        return f"{self.measure} of expected gains" if self._values_of_gains else str(self.measure)
-
     def _answers(self, gold: Any, train: RankingData) -> GoldAnswers | None:
         if isinstance(self.noise, GoldAnswers):
             if gold is not None:

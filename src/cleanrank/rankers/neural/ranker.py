@@ -14,7 +14,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from cleanrank.data.inputs import is_frame
 from cleanrank.errors import invalid
 from cleanrank.rankers.base import (
     BaseRanker,
@@ -38,7 +37,7 @@ from cleanrank.rankers.neural.model import (
 )
 from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
-from cleanrank.validation import check_integer
+from cleanrank.validation import check_integer, is_frame
 
 # (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
 Observer: TypeAlias = Callable[[int, FloatArray], None]
