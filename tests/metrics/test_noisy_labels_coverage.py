@@ -1,4 +1,4 @@
-"""Intervals of corrected measures hold the truth when the matrix is an estimate; benchmarks/ has the long run."""
+"""Intervals of corrected measures hold the truth when the matrix is an estimate; long run: benchmarks/."""
 
 import numpy as np
 
