@@ -101,3 +101,11 @@ def test_a_suffix_says_what_is_written(tmp_path, name, suffixes, allowed):
         return
     with pytest.raises(InvalidInputError, match=rf"output must be .*; got .*{name}'. Change its ending"):
         check_outputs(tmp_path / name, suffixes=suffixes)
+
+
+@pytest.mark.parametrize("side", [".query", ".weight", ".position"])
+def test_side_files_of_an_input_are_not_overwritten(tmp_path, side):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:1\n")
+    (tmp_path / f"a.txt{side}").write_text("1\n")
+    with pytest.raises(InvalidInputError, match="must differ from every input"):
+        check_outputs(tmp_path / f"a.txt{side}", inputs=[tmp_path / "a.txt"], force=True)

@@ -162,3 +162,15 @@ def test_ranking_data_take_no_columns():
         as_data(data, label="grade", qid="q")
     with pytest.raises(InvalidInputError, match=r"got a Corruption\. Its \.data are the data"):
         as_data(cr.corrupt(data, rate=0.1))
+
+
+def test_scores_of_pandas_with_another_index_are_refused():
+    data = cr.make_ranking(10, 3, docs_per_query=5, seed=0)
+    frame = pd.DataFrame({"label": data.y, "qid": data.qid}).sample(frac=1, random_state=0)
+    scores = pd.Series(np.arange(float(len(frame))), index=frame.index)
+    right = cr.evaluate(scores, frame).means
+    assert cr.evaluate(scores.to_numpy(), frame).means == right
+    with pytest.raises(cr.CleanrankError, match="scores must have the index of the frame"):
+        cr.evaluate(scores.sort_index(), frame)
+    with pytest.raises(cr.CleanrankError, match="scores must have the index of the frame"):
+        cr.compare({"a": scores, "b": scores.sort_index()}, frame)

@@ -276,3 +276,11 @@ def test_aligned_rows_have_the_codes_of_the_model():
     assert with_categories(data, ["c"]).categories == data.categories
     with pytest.raises(CleanrankError, match=r"feature_names must be different; got 'a' twice"):
         Columns.of(cr.from_arrays([[0.0, 1.0]], [0], qid=[1], feature_names=("a", "a")))
+
+
+def test_columns_of_text_are_not_learnt_from_and_this_is_said():
+    data = cr.make_ranking(20, 3, docs_per_query=10, seed=0)
+    frame = pd.DataFrame(np.asarray(data.X), columns=list("abc")).assign(country="us")
+    with pytest.warns(UserWarning, match="not learnt from: country"):
+        ranker = cr.BoostedRanker(n_estimators=3).fit(frame, data.y, qid=data.qid)
+    assert list(ranker.feature_names_in_) == ["a", "b", "c"]

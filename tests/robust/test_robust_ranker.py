@@ -329,17 +329,29 @@ def test_issues_that_carry_probabilities_stand_in_for_the_noise(noisy, held, iss
     np.testing.assert_array_equal(by_issues.predict(noisy.data.X), by_noise.predict(noisy.data.X))
 
 
-def test_find_and_fit_compose_on_a_part_of_the_data_and_on_arrays(noisy):
-    train, validation = cr.split(noisy.data, (0.8, 0.2), seed=0)
+def test_find_and_fit_compose_on_a_part_of_the_data_and_on_arrays():
+    data = cr.make_ranking(60, 6, docs_per_query=15, signal=0.95, seed=1)
+    train, validation = cr.split(cr.corrupt(data, rate=0.2, seed=2).data, (0.8, 0.2), seed=0)
     issues = cr.find_label_issues(train, folds=2)
     ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
     by_id = ranker.fit_data(train, validation, issues=issues).predict(train.X)
+    assert ranker.chosen_["strategy"] == "posterior"
     pair = {"eval_set": (validation.X, validation.y), "eval_qid": validation.qid}
     by_place = clone(ranker).fit(train.X, train.y, qid=train.qid, issues=issues, **pair).predict(train.X)
     np.testing.assert_array_equal(by_place, by_id)
     shuffled = issues.select(np.random.default_rng(0).permutation(len(issues)))
     again = clone(ranker).fit_data(train, validation, issues=shuffled).predict(train.X)
     np.testing.assert_array_equal(again, by_id)
+
+
+def test_issues_without_signal_lead_to_the_baseline(noisy):
+    data = noisy.data
+    with pytest.warns(UserWarning, match="coin toss"):
+        issues = cr.find_label_issues(np.zeros_like(data.X), data.y, qid=data.qid, folds=2)
+    with pytest.warns(UserWarning, match="tuned baseline: The features"):
+        ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(data, issues=issues)
+    assert ranker.chosen_["strategy"] == "baseline"
+    assert "coin toss" in ranker.report_.reasons[0]
 
 
 def test_other_tables_are_refused_in_a_sentence(noisy, issues):

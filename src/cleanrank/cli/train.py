@@ -79,6 +79,7 @@ def train(
     from cleanrank.noise.estimate import load_noise
     from cleanrank.noise.gold_sheet import read_sheet
     from cleanrank.rankers import configure
+    from cleanrank.rankers.base import unused_columns
 
     one_of("model", model, RANKERS)
     for name, value, readers in (
@@ -90,6 +91,8 @@ def train(
             raise invalid(name, f"goes with --model {' or '.join(readers)}", model)
     check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=MODELS)
     data, validation = configure.read_training(file, valid, **columns)
+    if words := unused_columns(data):
+        screen.note(words)
     options = screen.parse_options(option)
     if valid_clean:
         options["clean_validation"] = True

@@ -92,13 +92,13 @@ def check_outputs(
     ...     check_outputs(f"{folder}/issues.csv", suffixes=FRAMES)
     """
     outputs = [Path(path) for path in paths if path is not None]
+    sources = [f"{path}{side}" for path in inputs if path is not None for side in ("", *SIDE_FILES)]
     for number, out in enumerate(outputs):
         same = next((other for other in outputs[:number] if other.absolute() == out.absolute()), None)
         if same is not None:
             raise invalid("outputs", "must be different files", f"{str(out)!r} twice")
         check_suffix(out, suffixes)
-        source = next((path for path in inputs if path is not None and _same_file(out, Path(path))), None)
-        if source is not None:
+        if any(_same_file(out, Path(source)) for source in sources):
             raise invalid(
                 "output", "must differ from every input", repr(str(out)), remedy="Name another file."
             )
@@ -109,6 +109,7 @@ def check_outputs(
 
 FRAMES = (".csv", ".tsv", ".parquet", ".xlsx")
 PAGES = (".html", ".htm")
+SIDE_FILES = (".query", ".weight", ".position")  # of LightGBM, beside a file of data
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 DATA = ("", ".csv", ".tsv", ".parquet", ".pq", *PACKED)
 SCORES = ("", ".npy", ".csv")

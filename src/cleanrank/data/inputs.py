@@ -138,10 +138,22 @@ def as_judged(
         one_of("order", order, ORDERS)
     if isinstance(data, RankingData):
         return as_data(data, y, label=label, qid=qid, group=group), order
+    for each in scores.values() if isinstance(scores, Mapping) else [scores]:
+        _check_index(each, data)
     if data is None and y is not None:
         data = np.zeros((len(y), 0))
     features = () if is_frame(data) else None
     return as_data(data, y, label=label, qid=qid, group=group, features=features), "input"
+
+
+def _check_index(scores: Any, frame: Any) -> None:
+    """Refuses scores of pandas whose index is another one than that of the frame they belong to."""
+    index: Any = getattr(scores, "index", None)
+    if not (hasattr(index, "equals") and hasattr(getattr(frame, "index", None), "equals")):
+        return
+    if not index.equals(frame.index) and type(index).__name__ != "RangeIndex":
+        remedy = "Put them in its order (scores.loc[frame.index]), or pass scores.to_numpy()."
+        raise invalid("scores", "must have the index of the frame", "another index", remedy=remedy)
 
 
 def check_data(data: Any) -> RankingData:

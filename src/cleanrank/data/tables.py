@@ -299,6 +299,9 @@ def kind_of_file(path: PathLike) -> str:
     if suffixes & {".csv", ".tsv"}:
         return "csv"
     start = first_bytes(file, 4096)
+    if start.startswith(b"PK\x03\x04"):
+        words = "is a workbook or an archive. Save the sheet as CSV, or use from_frame on what pandas reads"
+        raise BadFileError(f"{str(file)!r} {words}.", str(file))
     if start.startswith(b"PAR1"):
         return "parquet"
     encoding = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"

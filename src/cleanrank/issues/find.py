@@ -212,7 +212,7 @@ def _suggested(tables: Sequence[LabelIssues], share: FloatArray, issues: BoolArr
 
 
 NEEDS = {
-    "noise": "A noise matrix, a NoiseProfile or a NoiseEstimate (cleanrank gold).",
+    "noise": "A matrix, a text such as uniform:0.2, or an estimate (cleanrank gold read).",
     "clicks": "A ClickLog (clicks_from_log) or ClickEvidence.",
 }
 

@@ -63,10 +63,11 @@ def find_auto(
     With ``noise``, doubt is P(given grade is wrong | features, given grade). Without it the noise is assumed
     from the data, and doubt orders rows but is no probability. Rows are ordered by the geometric mean of
     P(wrong) and the expected distance E|true - given| / (C - 1) under the noise that may be there, so that
-    labels likely wrong *and* far off come first; how large doubts are, which labels are issues and the
-    probabilities of true grades follow from the least noise that must be there, and of each grade a fifth at
-    the most are issues: what is assumed is not enough to condemn a grade. Where the features tell
-    nothing about the grades (``signal``) there are no issues but rows that are ``known`` to be wrong.
+    labels likely wrong *and* far off come first, and the probabilities of true grades, from which rankers
+    learn, follow it too. How large doubts are and which labels are issues follow from the least noise that
+    must be there; of a grade whose errors the order of grades does not show, a fifth at the most are issues:
+    what is assumed is not enough to condemn it. Where the features tell nothing about the grades
+    (``signal``) there are no issues but rows that are ``known`` to be wrong.
 
     Args:
         data: judged rows.
@@ -105,26 +106,25 @@ def find_auto(
         calibrate=L if is_known else None, progress=progress,
     )  # fmt: skip
     W = bayes(q, L)
-    reasons = {EXPECTED: q @ np.arange(W.shape[1])}
+    table = posterior_table(data, W)
+    reasons = {**table.reasons, EXPECTED: q @ np.arange(W.shape[1])}
     if not is_known:
         order = _far_wrong(W, data.y)
         W = bayes(invert_noise(p, least, n_jobs), known_rows(likelihoods(data.y, least), known))
+        table = _most_doubted(posterior_table(data, W), known, assumed.surplus)
+        table = replace(table, doubt=in_order_of(_far_wrong(W, data.y), order))
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
-    table = posterior_table(data, W)
-    if not is_known:
-        table = _most_doubted(table, known)
-    doubt = table.doubt if is_known else in_order_of(_far_wrong(W, data.y), order)
-    table = replace(table, doubt=doubt, reasons={**table.reasons, **reasons})
+    table = replace(table, reasons=reasons)
     return table.with_signal(signal, known=known)
 
 
-def _most_doubted(table: LabelIssues, known: npt.ArrayLike | None) -> LabelIssues:
-    """Keeps the most doubted MOST_ISSUES of each grade as issues, and all rows known to be wrong."""
+def _most_doubted(table: LabelIssues, known: npt.ArrayLike | None, surplus: FloatArray) -> LabelIssues:
+    """Keeps the most doubted MOST_ISSUES of each grade without a surplus, and all rows known to be wrong."""
     certain = np.zeros(len(table), dtype=np.bool_) if known is None else np.asarray(known) >= 0
     issues = table.is_label_issue & certain
     for grade in np.unique(table.given_label):
         rows = np.flatnonzero(table.is_label_issue & ~certain & (table.given_label == grade))
-        most = int(MOST_ISSUES * (table.given_label == grade).sum())
+        most = len(rows) if surplus[grade] > 0 else int(MOST_ISSUES * (table.given_label == grade).sum())
         issues[rows[np.argsort(-table.doubt[rows], kind="stable")[:most]]] = True
     suggested = np.where(issues, table.suggested_label, table.given_label)
     return replace(table, is_label_issue=issues, suggested_label=suggested)

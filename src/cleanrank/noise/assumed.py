@@ -11,6 +11,9 @@ alike, so that every rare grade could be an error.
   follow (1 - e) N(-d, 1) + e N(0, 1) (Dorfman & Berbaum 2000). Weak features have a small d and e = 0; errors
   have e > 0 however large d is. A grade has errors where e = 0 is refuted by the likelihood ratio at 95 %, in
   units of queries rather than of rows; then e is the likeliest one.
+  Of neighbouring grades the higher one is told from grade 0 more easily. Where a larger share of the rows
+  given m > 1 than of those given m - 1 is among the rows that look most surely like grade 0, the surplus is
+  errors, however weak the features are.
 """
 
 from dataclasses import dataclass
@@ -28,6 +31,7 @@ MISSED = 0.05
 LEAST = 0.002
 BINS = 20
 FEWEST_ROWS = 10
+SURPLUS = 2.326  # the 99 % quantile of the normal distribution
 REFUTED = 2.706  # the 90 % quantile of chi-squared with one degree of freedom: one-sided 95 %
 DISTANCES = np.linspace(0.0, 6.0, 121)
 SHARES = np.linspace(0.0, 0.98, 50)
@@ -40,20 +44,50 @@ class AssumedNoise:
     Attributes:
         possible: the matrix that rows are ordered by.
         least: the matrix that labels are called issues by.
+        surplus: (C,) the share of the surest rows of grade 0 that were given a grade beyond what the grade
+            below it explains.
     """
 
     possible: FloatArray
     least: FloatArray
+    surplus: FloatArray
 
 
 def assume_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -> AssumedNoise:
     """Reads both matrices off out-of-fold probabilities (N, C) of the given grades; see ``least_noise``."""
     possible = possible_noise(p, data.y)
     # What must be there is never more than what may be there, however far scores are from normal.
+    surplus = surplus_of_grades(p, data.y) if has_signal else np.zeros(p.shape[1])
     least = np.minimum(least_noise(data, p, has_signal=has_signal), possible)
+    least[0] = np.maximum(least[0], np.minimum(surplus, possible[0]))
     np.fill_diagonal(least, 0.0)
     np.fill_diagonal(least, 1 - least.sum(axis=1))
-    return AssumedNoise(possible, least)
+    return AssumedNoise(possible, least, surplus)
+
+
+def surplus_of_grades(p: FloatArray, y: Array) -> FloatArray:
+    """What the surest rows of grade 0 were given beyond what the grade below explains, at the least: (C,).
+
+    With c_m of n_m rows given m among the anchors, hard documents alone have c_m / n_m <= c_(m-1) / n_(m-1).
+    The surplus is c_m - c_(m-1) n_m / n_(m-1), as a share of the anchors, at the lower end of a 99 %
+    interval; 0 where that does not lie above 0.
+
+    >>> p = np.repeat([[0.9, 0.05, 0.05], [0.2, 0.4, 0.4]], [1000, 1000], axis=0)
+    >>> y = np.concatenate((np.tile([0] * 8 + [2] * 2, 100), np.repeat([0, 1, 2], [200, 600, 200])))
+    >>> surplus_of_grades(p, y).round(3).tolist()
+    [0.0, 0.0, 0.148]
+    """
+    C = p.shape[1]
+    anchors = anchor_rows(p, 0)
+    counts = np.bincount(y[anchors], minlength=C).astype(np.float64)
+    rows = np.bincount(y, minlength=C)
+    surplus = np.zeros(C)
+    for m in range(2, C):
+        if min(rows[m], rows[m - 1]) >= FEWEST_ROWS:
+            ratio = rows[m] / rows[m - 1]
+            error = np.sqrt(counts[m] + ratio**2 * counts[m - 1])
+            surplus[m] = max(counts[m] - ratio * counts[m - 1] - SURPLUS * error, 0.0) / len(anchors)
+    return surplus
 
 
 def possible_noise(p: FloatArray, y: Array) -> FloatArray:

@@ -30,6 +30,7 @@ STRATEGIES = ("stratified", "random", "doubt")
 DOUBTFUL = 0.2
 SWEEPS = 20
 STREAM = 9011
+FEWEST_ANSWERS = 30
 TINY = 1e-300
 
 
@@ -173,9 +174,11 @@ def from_gold(
     T, r = _posterior(grades, sizes, counts, totals, draws, np.random.default_rng([seed, STREAM + 1]))
     unseen = [g for g in range(C) if totals[g] and not (given == g).any()]
     reasons = [f"no row of given grade {g} was judged again: that column rests on the prior" for g in unseen]
+    if len(positions) < FEWEST_ANSWERS:
+        reasons.append(f"{len(positions)} rows of known grade are too few; {FEWEST_ANSWERS} are the least")
     answers = np.bincount(truth, minlength=C)
     return summarise(
-        "gold", T, r, len(positions), level=level, answers=answers, trusted=not unseen, reasons=reasons
+        "gold", T, r, len(positions), level=level, answers=answers, trusted=not reasons, reasons=reasons
     )
 
 

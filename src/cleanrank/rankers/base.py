@@ -1,6 +1,7 @@
 """What all rankers share: rows in any order, queries by id or size, scores back in the order of the rows."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -118,6 +119,8 @@ class BaseRanker(Estimator):
             raise invalid(f"{type(self).__name__} as it is set", "does not read position=", remedy=remedy)
         train = training_data(X, y, qid=qid, group=group, sample_weight=sample_weight, position=position)
         held = validation_data(eval_set, eval_qid, eval_group, eval_names)
+        if words := unused_columns(train):
+            warnings.warn(words, stacklevel=2)
         options = self._for_rows(options, train.row_ids)
         return self.fit_data(with_categories(train, categorical_feature), held, **options)
 
@@ -159,8 +162,13 @@ class BaseRanker(Estimator):
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
+        sample_weight: None = None,
     ) -> float:
-        """The mean of the ranker's measure over the queries of judged rows."""
+        """The mean of the ranker's measure over the queries of judged rows; rows have no weights in it.
+
+        ``sample_weight`` is there for scikit-learn's pipelines, which pass None.
+        """
+        refuse_weights(sample_weight)
         if qid is None and group is None:
             qid = frame_qid(X)
         return mean_over_queries(y, self.predict(X), qid, group, self._measure())
@@ -273,6 +281,21 @@ def training_data(
             qid = frame_qid(X)
         parts = frame_features(X)
     return from_arrays(y=y, qid=qid, group=group, weights=sample_weight, positions=position, **parts)
+
+
+def refuse_weights(sample_weight: Any) -> None:
+    """Refuses weights of rows where every query counts alike."""
+    if sample_weight is not None:
+        raise invalid("sample_weight", "must be None in score: every query counts alike")
+
+
+def unused_columns(data: RankingData) -> str:
+    """Which columns of text no ranker learns from, in words; empty where there are none."""
+    names = [name for name in data.extra or {} if name != "comment"]
+    if not names:
+        return ""
+    listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"columns without numbers are not learnt from: {listed}. Categories and numbers are."
 
 
 def validation_data(

@@ -28,7 +28,6 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
-FEWEST_GOLD = 30
 ADVICE = "judge about 100 rows again (cleanrank gold sample)"
 STRATEGIES: dict[str, str] = {
     "posterior": "trained on expected gains under the noise",
@@ -183,7 +182,12 @@ class RobustRanker(BoostedRanker):
         self._issues: LabelIssues | None = None
         self._estimate: NoiseEstimate | None = None
         self._reasons: tuple[str, ...] = ()
-        self._cleaned = None if issues is None else self._clean(train, issues, gold)
+        self._cleaned = None
+        if issues is not None:
+            issues = self._matched(train, issues, gold)
+            if issues.caution:
+                return self._baseline(train, validation, issues.caution)
+            self._cleaned = clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
         self._values_of_gains = validation is None  # choices then look at training rows that are held out
         if self._cleaned is not None:
             self._issues = self._cleaned.issues
@@ -192,10 +196,7 @@ class RobustRanker(BoostedRanker):
         noisy = None if self.clean_validation else validation
         noise, self._reasons, self._estimate = self._know_noise(train, noisy)
         if noise is None:
-            reasons = "; ".join(self._reasons)
-            warnings.warn(f"RobustRanker fell back to the tuned baseline: {reasons}", stacklevel=2)
-            self._values_of_gains = False
-            return train, validation, {"strategy": "baseline"}
+            return self._baseline(train, validation, *self._reasons)
         gold_grades = () if self._gold is None else self._gold.true_grades
         self._posterior, train, repaired = with_expected_gains(
             train, noisy, noise, label_gain=self.label_gain,
@@ -213,8 +214,17 @@ class RobustRanker(BoostedRanker):
             gold = self.noise
         return None if gold is None else gold_answers(gold, train)
 
-    def _clean(self, train: RankingData, issues: LabelIssues, gold: Any) -> Cleaned:
-        """The rows under the probabilities of a table; they are matched by id or, failing that, by place."""
+    def _baseline(
+        self, train: RankingData, validation: RankingData | None, *reasons: str
+    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
+        """The rows as they are, and why."""
+        words = "; ".join(reasons)
+        warnings.warn(f"RobustRanker fell back to the tuned baseline: {words}", stacklevel=3)
+        self._reasons, self._values_of_gains = reasons, False
+        return train, validation, {"strategy": "baseline"}
+
+    def _matched(self, train: RankingData, issues: LabelIssues, gold: Any) -> LabelIssues:
+        """A table of the training rows; they are matched by id or, failing that, by place."""
         if gold is not None or self.noise is not None:
             raise invalid("RobustRanker", "takes either `issues` or `gold` or `noise`, not two of them")
         if not isinstance(issues, LabelIssues):
@@ -223,7 +233,7 @@ class RobustRanker(BoostedRanker):
         by_id = (place >= 0).all() and (issues.given_label[place] == train.y).all()
         if not by_id and len(issues) == train.n_docs:
             issues = replace(issues, row_id=np.arange(len(issues)))
-        return clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
+        return issues
 
     def _know_noise(self, train: RankingData, validation: RankingData | None) -> Knowledge:
         if isinstance(self.noise, NoiseEstimate):
@@ -279,7 +289,4 @@ def _trusted(estimate: NoiseEstimate) -> Knowledge:
     reasons = tuple(estimate.reasons)
     if estimate.profile is None or not estimate.trusted:
         return None, (*reasons, ADVICE), estimate
-    if estimate.method == "gold" and estimate.n < FEWEST_GOLD:
-        few = f"{estimate.n} rows of known grade are too few; {FEWEST_GOLD} are the least"
-        return None, (*reasons, few), estimate
     return estimate, (f"the noise was estimated: {estimate.method}", *reasons), estimate

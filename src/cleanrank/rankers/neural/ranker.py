@@ -20,6 +20,7 @@ from cleanrank.rankers.base import (
     EvalsResult,
     check_labels,
     mean_over_queries,
+    refuse_weights,
     validation_data,
 )
 from cleanrank.rankers.columns import frame_features, frame_qid
@@ -224,8 +225,10 @@ class NeuralRanker(BaseRanker):
         *,
         qid: npt.ArrayLike | None = None,
         group: npt.ArrayLike | None = None,
+        sample_weight: None = None,
     ) -> float:
-        """The mean of ``measure`` over the queries of judged rows."""
+        """The mean of ``measure`` over the queries of judged rows; ``sample_weight`` must be None."""
+        refuse_weights(sample_weight)
         if qid is None and group is None:
             qid = frame_qid(X)
         return mean_over_queries(y, self.predict(X, qid=qid, group=group), qid, group, self.measure)
