@@ -1,5 +1,6 @@
 import csv
 import json
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -35,8 +36,7 @@ def files(tmp_path, truth):
 
 def answer(path, truth):
     grades = dict(zip(truth.row_ids.tolist(), truth.y.tolist(), strict=True))
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
+    rows = answer_rows(path)
     for row in rows:
         row["true_grade"] = grades[int(row["row_id"])]
     with path.open("w", newline="") as file:
@@ -161,3 +161,51 @@ def test_gold_by_query_and_document(run, cli, files, truth):
     done = cli("find-issues", files / "noisy.csv", "--gold", files / "human.csv", "-o", files / "j.csv")
     assert done.code == 2
     assert "(--gold-columns), by role" in done.err
+
+
+def test_gold_of_qrels(cli, tmp_path, monkeypatch):
+    """Judgements of people against those of a model, both TREC qrels; negative grades are no judgements."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, 3, 240)
+    given = np.where(rng.random(240) < 0.2, (true + 1) % 3, true)
+    given[:5] = -1
+    for name, grades in (("human", true), ("llm", given)):
+        lines = [f"t{i // 12} 0 d{i} {grade}" for i, grade in enumerate(grades)]
+        (tmp_path / f"{name}.qrels").write_text("\n".join(lines) + "\n")
+    lines = [f"t{i // 12},d{i},{grade}" for i, grade in enumerate(true)]
+    (tmp_path / "human.csv").write_text("\n".join(["query_id,doc_id,grade", *lines]))
+    for sheet in ("human.qrels", "human.csv"):
+        done = cli("gold", "read", sheet, "llm.qrels", "-o", f"{sheet}.json", "--json")
+        assert done.code == 0, done.err
+        record = json.loads(done.out)
+        assert record["n"] == 235
+        assert record["answers"] == np.bincount(true[5:]).tolist()
+        assert np.diag(record["matrix"])[1] == pytest.approx(
+            (given == true)[5:][true[5:] == 1].mean(), abs=0.02
+        )
+    done = cli("gold", "sample", "llm.qrels", "--n", "30", "-o", "sheet.csv")
+    assert done.code == 0, done.err
+    rows = answer_rows(tmp_path / "sheet.csv")
+    assert len(rows) == 30
+    assert all(int(row["doc_id"][1:]) >= 5 for row in rows)
+
+
+def test_the_next_step_names_the_columns(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["my grade,query,url,bm25", *(f"{i % 3},q{i // 6},u{i},{i / 7}" for i in range(60))]
+    (tmp_path / "shop.csv").write_text("\n".join(lines))
+    names = ("--label", "my grade", "--qid", "query", "--doc-id", "url")
+    done = cli("gold", "sample", "shop.csv", *names, "--n", "12", "-o", "gs.csv")
+    assert done.code == 0, done.err
+    words = shlex.split(done.err.split("then: ")[1])
+    assert words == ["cleanrank", "gold", "read", "gs.csv", "shop.csv", *names]
+    rows = answer_rows(tmp_path / "gs.csv")
+    text = "".join(f"{row['row_id']},{int(row['doc_id'][1:]) % 3}\n" for row in rows)
+    (tmp_path / "gs.csv").write_text("row_id,true_grade\n" + text)
+    assert cli(*words[1:]).code == 0
+
+
+def answer_rows(path):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))

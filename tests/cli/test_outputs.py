@@ -1,13 +1,18 @@
 """No command overwrites what it reads, or what it did not write; all of them look before they work."""
 
+import json
 import os
 import re
+import shlex
 import stat
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cleanrank as cr
+from cleanrank.data.frames import to_frame
 
 # What is run with {out} in place, the endings it writes, the files it reads.
 COMMANDS = {
@@ -159,3 +164,28 @@ def test_formulas_are_escaped_in_what_people_open_and_matched_when_it_comes_back
     (judged / "sheet.csv").write_text("\n".join([lines[0], *(line.rstrip(",") + ",1" for line in lines[1:])]))
     done = cli("gold", "read", "sheet.csv", "data.parquet", "-o", "noise.json")
     assert done.code == 0, done.err
+
+
+def test_tables_keep_the_names_of_their_columns(cli, tmp_path, monkeypatch):
+    """What corrupt and clean write is read with the options that the clean table needs."""
+    monkeypatch.chdir(tmp_path)
+    data = cr.make_ranking(30, 3, docs_per_query=10, grades=[0.5, 0.3, 0.2], seed=1)
+    frame = to_frame(data).rename(columns={"label": "grade", "qid": "query"})
+    features = frame.columns[2:]
+    frame.assign(url=[f"u{i}" for i in range(len(frame))]).to_csv("shop.csv", index=False)
+    names = ("--label", "grade", "--qid", "query", "--doc-id", "url")
+    done = cli("corrupt", "shop.csv", *names, "--rate", "0.3", "-o", "noisy.csv", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert " ".join(names) in record["command"]
+    first = Path("noisy.csv").read_bytes()
+    assert cli(*shlex.split(record["command"])[1:], "--force").code == 0
+    assert Path("noisy.csv").read_bytes() == first
+    truth = ("--truth", "noisy.csv.truth.csv", "--option", "folds=2")
+    done = cli("find-issues", "noisy.csv", *names, *truth, "-o", "issues.csv", "--json")
+    assert done.code == 0, done.err
+    assert "quality" in json.loads(done.out)
+    done = cli("clean", "noisy.csv", "issues.csv", *names, "--min-doubt", "0.9", "-o", "clean.parquet")
+    assert done.code == 0, done.err
+    for table in (pd.read_csv("noisy.csv"), pd.read_parquet("clean.parquet")):
+        assert set(table.columns) == {"grade", "query", "url", *features}

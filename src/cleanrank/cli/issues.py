@@ -257,7 +257,7 @@ def clean(
     """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import DATA, check_outputs, written_whole
-    from cleanrank.data.tables import read_data, write_data
+    from cleanrank.data.tables import names_of, read_data, write_data
     from cleanrank.issues.table import read_issues
 
     check_outputs(out, inputs=[data, issues], force=force, suffixes=DATA)
@@ -270,7 +270,7 @@ def clean(
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
-        write_data(cleaned.data, out, **{k: columns[k] for k in ("label", "qid") if k in columns})
+        write_data(cleaned.data, out, **names_of(columns))
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
     shown = [("grade", "grade"), ("documents", "documents", ","), (mode, "changed", ",")]

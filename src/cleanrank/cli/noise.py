@@ -10,6 +10,7 @@ from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.errors import invalid
 from cleanrank.noise.profiles import PROFILES
 from cleanrank.report.table import Table
+from cleanrank.types import RankingData
 
 app = typer.Typer()
 gold = typer.Typer(
@@ -17,12 +18,20 @@ gold = typer.Typer(
     help="Measure the noise of labels: draw rows to judge again, and turn the answers into a noise matrix.",
 )
 app.add_typer(gold, name="gold")
+JudgedFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help=f"Judged data: {screen.DATA_FORMATS}; or TREC qrels.",
+        callback=screen.piped,
+    ),
+]
 
 
 @app.command()
 @screen.with_columns
 def corrupt(
-    file: screen.Data,
+    file: JudgedFile,
     out: Annotated[Path, screen.out_file("OUT", "Noisy data, in the format of the suffix.")],
     profile: Annotated[str, typer.Option(help=f"Family of noise: {', '.join(PROFILES)}.")] = "uniform",
     rate: Annotated[float | None, typer.Option(help="Probability that a grade changes.")] = None,
@@ -49,9 +58,7 @@ def corrupt(
     (true and given grade of every row).
     """
     from cleanrank.data.files import DATA, check_outputs
-    from cleanrank.data.scores import is_qrels
-    from cleanrank.data.tables import read_data
-    from cleanrank.data.trec import read_qrels
+    from cleanrank.data.scores import read_judged
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
@@ -59,7 +66,7 @@ def corrupt(
     check_outputs(out, inputs=[file, matrix], force=force, suffixes=DATA)
     # The record of an earlier run may be the matrix of this one, which writes it again.
     check_outputs(*side_files(out, truth), inputs=[file], force=force)
-    data = read_qrels(file) if is_qrels(file) else read_data(file, **columns)
+    data = read_judged(file, columns)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
         if rate is not None or option or spread:
@@ -69,6 +76,7 @@ def corrupt(
         settings = {"profile": profile, "rate": rate, "spread": spread}
         settings |= {"options": screen.parse_options(option), "n_grades": n_grades}
         corruption = corrupt_data(data, seed=seed, **settings)
+    settings |= {"columns": columns} if columns else {}
     record = write_corruption(corruption, out, source=file, settings=settings, truth=truth, force=force)
     lines = [{**line, "given": record["counts"][line["grade"]]} for line in record["per_grade"]]
     head = ("true grade", "documents", "changed", *(f"given {g}" for g in range(len(lines))))
@@ -175,10 +183,18 @@ def _flip(text: str | None) -> float | tuple[float, float] | None:
     return rates[0] if len(rates) == 1 else (rates[0], rates[1])
 
 
+def _judged_rows(file: Path, columns: screen.Columns) -> RankingData:
+    """The rows of a table, a LETOR file or TREC qrels that have a grade: negative ones of qrels are none."""
+    from cleanrank.data.scores import read_judged
+
+    data = read_judged(file, columns)
+    return data if data.judged is None else data.select(data.judged)
+
+
 @gold.command()
 @screen.with_columns
 def sample(
-    data: screen.Data,
+    data: JudgedFile,
     out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv, .xlsx or LETOR.")],
     n: Annotated[int, typer.Option("--n", min=1, help="How many rows.")] = 100,
     strategy: Annotated[str, typer.Option(help="stratified, random or doubt.")] = "stratified",
@@ -200,18 +216,18 @@ def sample(
     """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
     from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import read_scores
-    from cleanrank.data.tables import read_data
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
     check_outputs(out, inputs=[data, doubt], force=force, suffixes=("", ".csv", ".tsv", ".xlsx"))
-    judged = read_data(data, **columns)
+    judged = _judged_rows(data, columns)
     scores = None if doubt is None else read_scores(doubt, judged)
     sheet = sample_gold(judged, n, strategy, seed, doubt=scores)
     write_sheet(sheet, out, data=judged, form=form, show_given=show_given)
     screen.note(f"{sheet!r}")
     highest = max(judged.n_grades - 1, 1)
-    screen.note(f"{out}: fill in true_grade (0 to {highest}), then: cleanrank gold read {out} {data}")
+    step = screen.command("gold", "read", out, data, columns=columns)
+    screen.note(f"{out}: fill in true_grade (0 to {highest}), then: {step}")
 
 
 @gold.command()
@@ -225,7 +241,7 @@ def read(
             callback=screen.piped,
         ),
     ],
-    data: screen.Data,
+    data: JudgedFile,
     out: Annotated[Path | None, screen.out_file("FILE", "Also write the estimate to this JSON file.")] = None,
     grades: Annotated[
         int | None, typer.Option(min=2, help="Grades of the scale, when the highest does not occur.")
@@ -247,14 +263,13 @@ def read(
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
     from cleanrank.data.files import PAGES, check_outputs
-    from cleanrank.data.tables import read_data
     from cleanrank.noise.gold_sheet import read_sheet
     from cleanrank.report.estimate_tables import enough_words, estimate_tables, write_estimate_page
 
     check_outputs(out, inputs=[sheet, data], force=force, suffixes=(".json",))
     page_force = force or (html is not None and screen.own_page(html))
     check_outputs(html, inputs=[sheet, data], force=page_force, suffixes=PAGES)
-    judged = read_data(data, **columns)
+    judged = _judged_rows(data, columns)
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=headings)
     if answers.unanswered:

@@ -6,6 +6,7 @@ A result is tables on stdout with notes on stderr, or one JSON document on stdou
 import functools
 import inspect
 import json
+import shlex
 import shutil
 import sys
 import tempfile
@@ -38,6 +39,7 @@ LINE_SECONDS = 5.0
 # What pipes brought; ``main`` removes it at its end.
 SPOOL = ExitStack()
 READ_ONCE: set[str] = set()
+SPOOLED: set[Path] = set()
 
 
 def piped(value: Any) -> Any:
@@ -57,6 +59,7 @@ def piped(value: Any) -> Any:
         READ_ONCE.add(name)
         SPOOL.callback(READ_ONCE.clear)
     spool = Path(SPOOL.enter_context(tempfile.TemporaryDirectory(prefix="cleanrank-")), name)
+    SPOOLED.add(spool)
     with sys.stdin.buffer if str(path) == "-" else path.open("rb") as pipe, spool.open("wb") as file:
         shutil.copyfileobj(pipe, file)
     return spool
@@ -135,6 +138,18 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return run
+
+
+def command(*words: str | Path, columns: Columns) -> str:
+    """A command to type next, with the column options of this one; a pipe's content is ``-`` again.
+
+    >>> command("gold", "read", "a sheet.csv", "shop.csv", columns={"features": ["a", "b c"]})
+    "cleanrank gold read 'a sheet.csv' shop.csv --features 'a,b c'"
+    """
+    from cleanrank.data.tables import column_options
+
+    texts = ["-" if Path(word) in SPOOLED else str(word) for word in words]
+    return shlex.join(["cleanrank", *texts, *column_options(columns)])
 
 
 def out_file(metavar: str, description: str) -> Any:

@@ -112,7 +112,14 @@ def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str,
     return {"X": X, "feature_names": tuple(used), "extra": extra, "categories": categories}
 
 
-def to_frame(data: RankingData, kind: str = "pandas", *, label: str = "label", qid: str = "qid") -> Any:
+def to_frame(
+    data: RankingData,
+    kind: str = "pandas",
+    *,
+    label: str = "label",
+    qid: str = "qid",
+    doc_id: str = "doc_id",
+) -> Any:
     """One row per document: label, qid, gain, doc_id, weight, position (where there are), features, extra.
 
     Args:
@@ -120,6 +127,7 @@ def to_frame(data: RankingData, kind: str = "pandas", *, label: str = "label", q
         kind: "pandas", "polars" or "arrow".
         label: what to call the column of grades.
         qid: what to call the column of query ids.
+        doc_id: what to call the column of document ids.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7], feature_names=("bm25",))
@@ -127,7 +135,7 @@ def to_frame(data: RankingData, kind: str = "pandas", *, label: str = "label", q
     ['label', 'qid', 'bm25']
     """
     one_of("kind of frame", kind, KINDS)
-    table = _to_table(data, label, qid)
+    table = _to_table(data, label, qid, doc_id)
     if kind == "arrow":
         return table
     if kind == "pandas":
@@ -367,12 +375,12 @@ def _strings(table: Any, name: str) -> Array:
         raise invalid(subject, "must be strings or numbers", short_text(error)) from error
 
 
-def _to_table(data: RankingData, label: str, qid: str) -> Any:
+def _to_table(data: RankingData, label: str, qid: str, doc_id: str) -> Any:
     X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
     columns: dict[str, Any] = {label: pa.array(data.y), qid: _qid_column(data)}
     optional = (data.gains, data.doc_ids, data.weights, data.positions)
-    for name, values in zip(OPTIONAL.values(), optional, strict=True):
+    for name, values in zip((OPTIONAL | {"doc_id": doc_id}).values(), optional, strict=True):
         if values is not None:
             columns[name] = pa.array(values)
     extra, categories = data.extra or {}, data.categories or {}

@@ -51,7 +51,7 @@ def read_judged_and_scores(
         topics: of TREC runs, see ``join_runs``.
     """
     qrels = is_qrels(data)
-    judged = read_qrels(data) if qrels else read_data(data, **(columns or {}))
+    judged = read_judged(data, columns)
     if not judged.n_queries:
         raise BadFileError(error_text(f"{str(data)!r}", "must hold at least one row", "none"), str(data))
     if not qrels and not all(is_run(path) for path in scores):
@@ -59,6 +59,11 @@ def read_judged_and_scores(
     runs = [read_run(path) for path in scores]
     joined = join_runs(judged, runs, topics=topics)
     return Judged(joined.data, list(joined.scores), "trec", _remarks(joined, scores, judged, topics))
+
+
+def read_judged(path: str | Path, columns: Mapping[str, Any] | None = None) -> RankingData:
+    """TREC judgements (qrels), or else what ``read_data`` reads with the options ``columns``."""
+    return read_qrels(path) if is_qrels(path) else read_data(path, **(columns or {}))
 
 
 def _remarks(

@@ -7,7 +7,7 @@ import codecs
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,9 @@ def _is_unlabelled(text: bytes) -> bool:
     return b":" in text.split(None, 1)[0] if text.strip() else False
 
 
-def write_data(data: RankingData, path: PathLike, *, label: str = "label", qid: str = "qid") -> None:
+def write_data(
+    data: RankingData, path: PathLike, *, label: str = "label", qid: str = "qid", doc_id: str = "doc_id"
+) -> None:
     """Writes Parquet (.parquet, .pq), CSV (.csv, .tsv) or else LETOR, as the name ends.
 
     .gz, .bz2, .xz and .zst after it pack the text; endings of other formats (.xlsx, .json, ...) are refused.
@@ -130,6 +132,7 @@ def write_data(data: RankingData, path: PathLike, *, label: str = "label", qid: 
         path: the file.
         label: in a table, what to call the column of grades.
         qid: in a table, what to call the column of query ids.
+        doc_id: in a table, what to call the column of document ids.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -145,13 +148,28 @@ def write_data(data: RankingData, path: PathLike, *, label: str = "label", qid: 
     check_suffix(check_path(path), DATA)
     suffix = next((s.lower() for s in reversed(Path(path).suffixes) if s not in PACKED), "")
     if suffix in (".parquet", ".pq"):
-        write_parquet(data, path, label=label, qid=qid)
+        write_parquet(data, path, label=label, qid=qid, doc_id=doc_id)
     elif suffix in (".csv", ".tsv"):
-        write_csv(data, path, label=label, qid=qid)
+        write_csv(data, path, label=label, qid=qid, doc_id=doc_id)
     else:
         from cleanrank.data.letor import write_letor
 
         write_letor(data, path)
+
+
+def names_of(columns: Mapping[str, Any]) -> dict[str, str]:
+    """The names that ``write_data`` takes, among options of ``read_data``: a table keeps its own."""
+    return {role: str(columns[role]) for role in ("label", "qid", "doc_id") if role in columns}
+
+
+def column_options(columns: Mapping[str, Any]) -> list[str]:
+    """Options of ``read_data`` as words of a command.
+
+    >>> column_options({"doc_id": "url", "features": ["bm25", "age"]})
+    ['--doc-id', 'url', '--features', 'bm25,age']
+    """
+    texts = {name: ",".join(value) if name == "features" else value for name, value in columns.items()}
+    return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
 
 
 def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **columns: Any) -> RankingData:

@@ -154,16 +154,17 @@ def write_corruption(
         corruption: from ``corrupt``.
         path: the file of the noisy data.
         source: the clean file, for its name and checksum.
-        settings: how it was made: profile, rate, spread, options, n_grades.
+        settings: how it was made: profile, rate, spread, options, n_grades; and columns, the options of
+            ``read_data`` for the clean file: a noisy table has the same names of label, qid and doc_id.
         truth: "csv" or "parquet".
         force: overwrite existing files; the source is never overwritten.
     """
-    from cleanrank.data.tables import write_data
+    from cleanrank.data.tables import names_of, write_data
     from cleanrank.data.trec import write_qrels
 
     out = Path(path)
     qrels = not corruption.data.n_features and corruption.data.doc_ids is not None
-    write = write_qrels if qrels and out.suffix not in (".csv", ".tsv", ".parquet") else write_data
+    names = names_of((settings or {}).get("columns") or {})
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
         raise invalid("output", "must differ from the clean file", repr(str(out)))
@@ -173,7 +174,10 @@ def write_corruption(
     with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
         record_part.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         write_frame(truth_frame(corruption), truth_part, f".{truth}")
-        write(corruption.data, out)
+        if qrels and out.suffix not in (".csv", ".tsv", ".parquet"):
+            write_qrels(corruption.data, out)
+        else:
+            write_data(corruption.data, out, **names)
     return record
 
 
@@ -260,7 +264,9 @@ def _command(
     """The command line that makes the same file again."""
     if corruption.seed is None or source is None:
         return None
-    words = ["cleanrank", "corrupt", Path(source).name]
+    from cleanrank.data.tables import column_options
+
+    words = ["cleanrank", "corrupt", Path(source).name, *column_options(settings.get("columns") or {})]
     if settings.get("profile") is None:
         words += ["--matrix", f"{output}.noise.json"]
     else:
