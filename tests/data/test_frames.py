@@ -105,8 +105,9 @@ def test_columns_that_are_no_features_are_carried_along(kind):
     assert chosen.extra["x"].tolist() == [0.5, -2.0, 1.5, 3.25]
 
 
-def test_a_typing_error_in_a_column_of_numbers_is_no_text():
-    table = pa.table({**COLUMNS, "odd": ["1.5", "2", "three", None]})
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_typing_error_in_a_column_of_numbers_is_no_text(kind):
+    table = FRAMES[kind]({**COLUMNS, "odd": ["1.5", "2", "three", None]})
     with pytest.raises(InvalidInputError) as caught:
         from_frame(table, label="grade", qid="q", doc_id="doc")
     assert "column 'odd' must hold numbers; got 'three' at row 2" in str(caught.value)

@@ -253,7 +253,7 @@ def _numbers(table: Any, name: str, remedy: str = "") -> Array:
 def _no_number(column: Any, name: str, remedy: str) -> InvalidInputError:
     value, at = f"type {column.type}", ""
     if _is_text(column.type):
-        bad = pc.invert(pc.fill_null(pc.match_substring_regex(column, NUMBER), True))
+        bad = pc.invert(pc.fill_null(pc.match_substring_regex(column.cast(pa.large_string()), NUMBER), True))
         row = max(int(pc.index(bad, True).as_py()), 0)
         value, at = f"{column[row].as_py()!r}", f"row {row}"
     return invalid(f"column {name!r}", "must hold numbers", value, at=at, remedy=remedy)
