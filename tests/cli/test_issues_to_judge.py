@@ -73,6 +73,7 @@ def test_without_an_issue_the_most_doubted_are_shown(cli, tmp_path):
     assert "No label is doubted enough to act on; these are the most doubted." in done.err
     assert [" graded " in line for line in done.out.splitlines()[-6:]] == [False, *[True] * 5]
     assert "No label is doubted enough" in page.read_text()
+    assert "they are no probabilities" in page.read_text()
     page.write_text("mine")
     again = cli("find-issues", tmp_path / "clean.txt", "-o", tmp_path / "j.csv", *words)
     assert again.code == 2
@@ -92,7 +93,8 @@ def test_a_price_needs_probabilities(cli, folder):
 def test_the_page_holds_rows_reasons_and_prices_and_escapes_ids(cli, tmp_path):
     noisy = cr.corrupt(cr.make_ranking(30, 4, docs_per_query=20, seed=4), "uniform", 0.2, seed=5)
     docs = np.array([f"<script>{i}</script>" for i in range(noisy.data.n_docs)])
-    cr.write_data(replace(noisy.data, doc_ids=docs), tmp_path / "data.csv")
+    titles = np.array([f"a title & {i}" for i in range(noisy.data.n_docs)])
+    cr.write_data(replace(noisy.data, doc_ids=docs, extra={"title": titles}), tmp_path / "data.csv")
     page = tmp_path / "page.html"
     words = ("-o", tmp_path / "i.csv", "--noise", "uniform:.2", "--judge-cost", 2, "--html", page)
     done = cli("find-issues", tmp_path / "data.csv", *words, "--option", "folds=2")
@@ -105,8 +107,11 @@ def test_the_page_holds_rows_reasons_and_prices_and_escapes_ids(cli, tmp_path):
         "pNoise after",
         "200.00",
         "Signal of the features",
+        f"10 of {noisy.data.n_docs:,} labels are listed here; i.csv has all of them.",
+        "Doubt is the probability that the label is wrong",
+        "a title &amp; ",
+        'data-name="given"',
     ):
         assert part in text
-    assert "Signal of the features" in text
     assert "&lt;script&gt;" in text
     assert "<script>1" not in text

@@ -100,7 +100,7 @@ def find_issues(
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.issues.rejudging import doubts_of_judged, plan_rejudging
-    from cleanrank.issues.to_judge import next_to_judge
+    from cleanrank.issues.to_judge import next_to_judge, text_columns
     from cleanrank.noise.corrupt import read_changed
     from cleanrank.noise.gold_sheet import gold_answers
     from cleanrank.rankers.configure import read_for
@@ -160,7 +160,7 @@ def find_issues(
     remarks = (
         [f"{acted_on:,} of these {len(worst):,} are doubted enough to act on (issues)."] if worst else []
     )
-    if worst and not acted_on:
+    if worst and not issues.n_issues:
         remarks = [NO_ISSUE]
     if settled is not None:
         remarks.append(f"{len(settled):,} rows that are judged already are left out.")
@@ -203,6 +203,11 @@ def find_issues(
             issues,
             worst,
             name=data.name,
+            table_file=out.name,
+            is_probability=method in WITH_PROBABILITIES
+            and options.get("noise") is not None
+            and getattr(options["noise"], "trusted", True),
+            texts=text_columns(judged, issues.row_id[places]),
             remarks=remarks,
             quality=quality,
             plans=plans,

@@ -39,6 +39,12 @@ def is_judged(table: LabelIssues, judged: npt.ArrayLike | None) -> BoolArray:
     return np.asarray(match_rows(np.asarray(judged), table.row_id) >= 0)
 
 
+def text_columns(data: RankingData, row_ids: npt.ArrayLike) -> dict[str, Any]:
+    """The columns of text that came with the data, for some rows."""
+    rows = match_rows(data.row_ids, np.asarray(row_ids))
+    return {name: v[rows] for name, v in (data.extra or {}).items() if v.dtype.kind in "UO"}
+
+
 def frame_to_judge(table: LabelIssues, data: RankingData, judged: npt.ArrayLike | None = None) -> Any:
     """The table as a pandas frame for people: the most doubted rows first, with sentences and texts.
 
@@ -73,8 +79,8 @@ def frame_to_judge(table: LabelIssues, data: RankingData, judged: npt.ArrayLike 
     if judged is not None:
         columns["judged"] = is_judged(table, judged)
     columns["why"] = why
-    for name, values in (data.extra or {}).items():
-        if values.dtype.kind in "UO" and name not in table.reasons:
-            columns.setdefault(name, values[rows])
+    for name, values in text_columns(data, table.row_id).items():
+        if name not in table.reasons:
+            columns.setdefault(name, values)
     frame = table.to_frame().reset_index(drop=True)
     return pd.concat([pd.DataFrame(columns), frame.drop(columns=[c for c in frame if c in columns])], axis=1)

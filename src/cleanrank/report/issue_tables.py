@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ WORST = (
     ("doubt", "doubt", ".3f"),
     ("why", "why"),
 )
+PROBABILITY = "Doubt is the probability that the label is wrong, as far as the noise is as stated."
+ORDER = "Doubts order the rows, from 0 to 1, the most doubtful first; they are no probabilities."
 ASSUMED = (
     "Wrong labels found: expected, with a {level:.0%} interval. pNoise: the share of wrong pairs, "
     "{before:.1%} as labelled. New judgements are taken as right. {checked}"
@@ -30,11 +32,26 @@ UNCHECKED = (
 )
 
 
-def worst_table(explanations: Sequence[Mapping[str, Any]], caption: str = "") -> Table:
-    """A row per explained label; documents where they are known."""
+def worst_table(
+    explanations: Sequence[Mapping[str, Any]],
+    caption: str = "",
+    texts: Mapping[str, Sequence[Any]] | None = None,
+) -> Table:
+    """A row per explained label; documents where they are known; ``texts``: heading -> cells.
+
+    On narrow pages the texts and the reason stand below the figures of their row.
+    """
     named = any(each["doc_id"] is not None for each in explanations)
     columns = [column for column in WORST if named or column[1] != "doc_id"]
-    return Table.of(explanations, columns, caption=caption)
+    table = Table.of(explanations, columns, caption=caption)
+    head, rows = [*table.head[:-1], *(texts or {}), table.head[-1]], []
+    for place, cells in enumerate(table.cells):
+        words = [
+            Cell("" if v[place] is None else str(v[place]), kind="below") for v in (texts or {}).values()
+        ]
+        rows.append([*cells[:-1], *words, replace(cells[-1], kind="below")])
+    align = table.align[:-1] + "l" * (len(head) - len(table.head) + 1)
+    return replace(table, head=head, rows=rows, align=align)
 
 
 def by_grade_table(issues: LabelIssues, quality: Mapping[str, Any] | None = None, caption: str = "") -> Table:
@@ -91,6 +108,9 @@ def write_issues_page(
     worst: Sequence[Mapping[str, Any]],
     *,
     name: str,
+    table_file: str,
+    is_probability: bool,
+    texts: Mapping[str, Sequence[Any]] | None = None,
     remarks: Sequence[str] = (),
     quality: Mapping[str, Any] | None = None,
     plans: Sequence[Rejudging] = (),
@@ -103,16 +123,20 @@ def write_issues_page(
         issues: the table.
         worst: explanations of the rows to judge next, as records.
         name: of the data.
+        table_file: the name of the file that lists all rows.
+        is_probability: whether doubts are probabilities of a wrong label.
+        texts: columns of text that came with the data, a cell for each of ``worst``.
         remarks: what a reader must know.
         quality: of the detector, where the truth is known.
         plans: what judging again wins.
         is_checked: whether their doubts were checked on judged rows.
     """
     known = [] if issues.signal is None else [f"Signal of the features, out of fold: {issues.signal}."]
+    listed = f"{len(worst):,} of {len(issues):,} labels are listed here; {table_file} has all of them."
+    doubt = PROBABILITY if is_probability else ORDER
+    table = [worst_table(worst, "Most doubted first", texts)] if worst else []
     sections = [
-        Section(
-            "What to judge next", [*remarks, *([worst_table(worst, "Most doubted first")] if worst else [])]
-        ),
+        Section("What to judge next", [f"{listed} {doubt}", *remarks, *table]),
         Section(
             "What judging again wins",
             [rejudging_table(plans, "The most doubted rows judged again", is_checked=is_checked)]
