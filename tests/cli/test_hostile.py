@@ -110,7 +110,6 @@ REFUSED = {
     "scores of words": (b"good\n", "evaluate d.txt a.txt", "must be one number on a line"),
     "clicks that are no table": (b"\x00\x01", "find-issues d.txt --method clicks --clicks a.csv -o i.csv", "a.csv"),
     "no rate": (b"", "corrupt d.txt -o b.txt", "Say --rate 0.2"),
-    "two queries": (LETOR.encode().split(b"0 qid:2")[0].split(b"2 qid:2")[0], "find-issues a.txt -o i.csv", "--option folds=2"),
     "a recipe that is not there": (b"", "reproduce noise/quik", "Did you mean noise/quick"),
     "a recipe for a larger machine": (
         b'title = "x"\nmeasures = ["ndcg@10"]\nseeds = [1]\n[[data]]\nname = "synthetic"\n[data.options]\n'

@@ -11,7 +11,7 @@ FORMS = [f"{name}{cut}" for name in SWAPS for cut in (("", "@3") if name != "auc
 
 
 def value(measure, y, s):
-    return np.nan_to_num(_reference._value(measure, y, s, None)[0], nan=0.0)
+    return np.nan_to_num(_reference._value(measure, y, s, None, np.ones(len(y), dtype=bool))[0], nan=0.0)
 
 
 @pytest.mark.parametrize("text", [*FORMS, "ndcg@3:letor:short=cut", "dcg:haddad"])
