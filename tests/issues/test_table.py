@@ -115,13 +115,13 @@ def test_columns_cannot_be_written_to(corrupted):
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("is_label_issue", "", "is_label_issue must be True or False; got nan at place 3"),
+        ("is_label_issue", "", "is_label_issue must be True or False; got an empty cell at row "),
         ("is_label_issue", "maybe", "is_label_issue must be True or False; got 'maybe'"),
         ("row_id", "", "row_id must be whole numbers"),
         ("row_id", "first", "row_id must be whole numbers; got 'first'"),
         ("given_label", "1.5", "given_label must be whole numbers"),
         ("suggested_label", "", "suggested_label must be whole numbers"),
-        ("doubt", "high", "doubt must be numbers; got 'high' at place 3"),
+        ("doubt", "high", "doubt must be numbers; got 'high' at row "),
         ("doubt", "", "doubt must lie in"),
     ],
 )

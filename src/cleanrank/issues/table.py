@@ -61,7 +61,7 @@ class LabelIssues:
 
     def __post_init__(self) -> None:
         n = len(self.row_id)
-        columns = {name: _column(name, getattr(self, name)) for name in COLUMNS}
+        columns = {name: _column(name, getattr(self, name), self.row_id) for name in COLUMNS}
         reasons = {name: np.array(values) for name, values in self.reasons.items()}
         for name, column in (*columns.items(), *reasons.items()):
             if column.shape != (n,):
@@ -393,7 +393,7 @@ def _signal(frame: Any) -> Signal | None:
     return None if np.isnan(low) else Signal(auc, low, high)
 
 
-def _column(name: str, values: Any) -> Array:
+def _column(name: str, values: Any, row_ids: Any) -> Array:
     """A copy of a column; what a spreadsheet makes of it (2.0, TRUE) is read, anything else refused.
 
     A blank issue is neither True nor False, and would pass for True.
@@ -411,7 +411,10 @@ def _column(name: str, values: Any) -> Array:
     bad = np.isnan(numbers) if name == "doubt" else ~np.isfinite(numbers) | (numbers != np.rint(numbers))
     if bad.any():
         place = int(np.argmax(bad))
-        raise invalid(name, rule, repr(cells.ravel()[place]), at=f"place {place} (from 0)")
+        cell = cells.ravel()[place]
+        by_id = name != "row_id" and place < len(row_ids)
+        at = f"row {np.asarray(row_ids)[place]}" if by_id else f"place {place} (from 0)"
+        raise invalid(name, rule, "an empty cell" if pd.isna(cell) else repr(cell), at=at)
     return numbers.astype(dtype).reshape(cells.shape)
 
 

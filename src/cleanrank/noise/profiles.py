@@ -410,7 +410,9 @@ def read_matrix(path: str | Path) -> NoiseProfile:
         matrix = np.array(rows, dtype=np.float64)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         rule = "must hold a square matrix of probabilities as JSON or CSV"
-        message = error_text(f"noise file {str(file)!r}", rule, f"{type(error).__name__}: {error}")
+        deep = isinstance(error, RecursionError)
+        value = "lists that are nested too deeply" if deep else f"{type(error).__name__}: {error}"
+        message = error_text(f"noise file {str(file)!r}", rule, value)
         raise BadFileError(message, str(file)) from None
     warn_untrusted(saved.get("trusted", True), saved.get("reasons", ()))
     return NoiseProfile(matrix, file.stem)
