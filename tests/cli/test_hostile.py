@@ -193,7 +193,8 @@ def test_text_columns_come_through_and_any_table_takes_its_names(cli, place):
     assert "dé, 0" in (place / "c.csv").read_text(encoding="utf-8")
     done = cli("corrupt", "j.csv", *NAMED.split(), "--rate", 0.2, "--features", "bm25", "-o", "n.parquet")
     assert done.code == 0, done.err
-    assert cr.read_data("n.parquet", features=["bm25"]).extra["url"][0] == "http://x/0/0"
+    noisy = cr.read_data("n.parquet", label="grade", qid="query", features=["bm25"])
+    assert noisy.extra["url"][0] == "http://x/0/0"
 
 
 def test_pipes_are_read_like_files(place):
