@@ -42,5 +42,5 @@ def test_a_family_with_its_rate():
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     (tmp_path / "bytes.csv").write_bytes(bytes(range(256)))
-    with pytest.raises(CleanrankError, match=r"noise file .*bytes\.csv"):
+    with pytest.raises(CleanrankError, match=r"bytes\.csv"):
         read_matrix(tmp_path / "bytes.csv")
