@@ -34,7 +34,7 @@ def test_peers_take_their_weight_from_the_noise_and_say_so(cli, files):
     assert "alpha=auto needs the noise" in done.err
     done = cli("train", "train.txt", "-o", "n", *FEW, "--noise", "uniform:0.2")
     assert done.code == 2
-    assert "--noise is read by neural for alpha=auto alone; got alpha=0.1" in done.err
+    assert "--noise is read by neural for --option alpha=auto alone; got --option alpha=0.1" in done.err
 
 
 def test_attention_knows_the_queries_of_the_file(cli, files):
