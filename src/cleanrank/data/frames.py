@@ -268,11 +268,12 @@ def _is_feature(column: Any, name: str) -> bool:
 
 def _share_of_numbers(column: Any) -> float:
     """The share of the values of a column of text that are written like numbers; a few rows rule it out."""
+    column = column.cast(pa.large_string())
     some = (
         column.take(np.linspace(0, len(column) - 1, 1000).astype(np.int64)) if len(column) > 1000 else column
     )
     for values in (some, column):
-        is_number = pc.match_substring_regex(values.cast(pa.large_string()), NUMBER)
+        is_number = pc.match_substring_regex(values, NUMBER)
         share = float(pc.mean(is_number).as_py() or 0.0)
         if not share:
             break

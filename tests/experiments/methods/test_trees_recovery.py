@@ -17,12 +17,12 @@ GRID = {"num_leaves": [3, 15]}
 
 @pytest.fixture(scope="module")
 def made():
-    whole = cr.make_ranking(90, 6, docs_per_query=12, seed=4)
+    whole = cr.make_ranking(240, 6, docs_per_query=12, signal=0.95, seed=4)
     train, validation, test = (
-        whole.select(np.repeat(np.arange(90) % 3 == part, whole.lengths)) for part in range(3)
+        whole.select(np.repeat(np.arange(240) % 3 == part, whole.lengths)) for part in range(3)
     )
-    noisy = cr.corrupt(train, rate=0.3, seed=5)
-    return noisy, cr.corrupt(validation, rate=0.3, seed=6).data, test
+    noisy = cr.corrupt(train, rate=0.2, seed=5)
+    return noisy, cr.corrupt(validation, rate=0.2, seed=6).data, test
 
 
 def task(made, name, **changes):
