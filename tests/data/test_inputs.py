@@ -11,7 +11,8 @@ import cleanrank as cr
 from cleanrank.data.inputs import as_data, scores_by_row
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.metrics.explain_ndcg import explain_query
-from cleanrank.metrics.noisy_labels import compare_corrected, corrected, order_probability
+from cleanrank.metrics.noisy_labels import corrected
+from cleanrank.metrics.noisy_order import compare_corrected, order_probability
 from tests.oracles import same_data
 
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
