@@ -1,5 +1,5 @@
 """Commands and files of spreadsheets, other systems, and people who mean harm: a result or one sentence."""
-# ruff: noqa: E501
+# ruff: noqa: E501 (a line of the table is a trial)
 
 import errno
 import gzip

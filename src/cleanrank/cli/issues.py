@@ -1,6 +1,7 @@
 """``cleanrank find-issues`` and ``cleanrank clean``."""
 
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,7 +108,6 @@ def find_issues(
     from cleanrank.rankers.trees import TreeModel
     from cleanrank.report.issue_tables import (
         by_grade_table,
-        rejudging_records,
         rejudging_table,
         worst_table,
         write_issues_page,
@@ -181,7 +181,7 @@ def find_issues(
         "share_by_grade": issues.shares_by_grade(),
         "signal": None if issues.signal is None else issues.signal.to_json(),
         "worst": worst,
-        **({"rejudging": rejudging_records(plans)} if plans else {}),
+        **({"rejudging": [asdict(plan) for plan in plans]} if plans else {}),
         **({} if changed is None else {"quality": issues.quality(changed)}),
     }
     screen.show(

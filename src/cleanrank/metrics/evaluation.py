@@ -173,9 +173,10 @@ def as_rows(
 ) -> tuple[Sequence[npt.ArrayLike], RankingData, str]:
     """Scores per row of data, those data, and the convention of measures that name none; joins TREC runs."""
     runs = [system for system in systems if isinstance(system, Run)]
+    arrays = [system for system in systems if not isinstance(system, Run)]
     if not runs:
-        return [scores_by_row(scores, data, order) for scores in systems], data, DEFAULT_CONVENTION  # type: ignore[arg-type]
-    if len(runs) < len(systems):
+        return [scores_by_row(scores, data, order) for scores in arrays], data, DEFAULT_CONVENTION
+    if arrays:
         raise invalid("scores", "must all be TREC runs or all be numbers per row", "some of each")
     from cleanrank.data.trec import join_runs
 

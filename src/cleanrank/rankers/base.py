@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,6 @@ class BaseRanker(Estimator):
         evals_result_: set of validation rows -> measure -> value after every tree or epoch.
     """
 
-    reads_positions: ClassVar[bool] = False
     _sets: Mapping[str, RankingData] = {}  # of validation rows, while it is fitted
 
     _values_of_gains = False  # whether validation rows had expected gains
@@ -210,6 +209,11 @@ class BaseRanker(Estimator):
     def _fit(self, *args: Any, **options: Any) -> None:
         """How a subclass trains: sets ``model_``."""
         raise NotImplementedError
+
+    @property
+    def reads_positions(self) -> bool:
+        """Whether ``fit`` reads the positions at which rows were shown."""
+        return False
 
     def _for_rows(self, options: dict[str, Any], row_ids: IntArray) -> dict[str, Any]:
         """Options of ``fit``, which speaks of rows of X, for ``fit_data``; ``row_ids`` are its rows in X."""

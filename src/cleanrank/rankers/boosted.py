@@ -233,8 +233,8 @@ class BoostedRanker(TreeRanker):
         return self._pair_loss(self.alpha_)
 
     @property
-    def reads_positions(self) -> bool:  # type: ignore[override]
-        """Whether positions are read."""
+    def reads_positions(self) -> bool:
+        """Whether LightGBM removes the bias of positions."""
         return self.position_bias
 
     def _pair_loss(self, alpha: Any) -> BinaryLoss | None:

@@ -147,7 +147,7 @@ def _variables(numbers: Sequence[int]) -> list[str]:
 
 
 def _legend(names: Sequence[Any], width: int, **options: Any) -> Spec:
-    """A legend above the picture, with as many columns as have room."""
+    """A legend above the picture, with as many columns as fit."""
     each = 48 + 7 * min(30, max(len(str(n)) for n in names))
     return {"columns": max(1, width // each), "labelLimit": width - 40, **options}
 

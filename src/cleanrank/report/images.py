@@ -85,7 +85,7 @@ def inline_picture(
     Args:
         panel: what to draw.
         name: of its place; no other picture of the page may have it.
-        widths: in pixels, the widest first; the page shows the one that its paper has room for.
+        widths: in pixels, the widest first; the page shows the widest that fits.
         options: ``baseline``, ``methods`` and ``legend`` of ``specification``.
     """
     from markupsafe import Markup

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,3 @@ def write_issues_page(
         (f"{issues.share:.2%}", "of all"),
     ]
     return write_sections(path, f"Labels to look at again: {name}", sections, figures=figures)
-
-
-def rejudging_records(plans: Sequence[Rejudging]) -> list[dict[str, Any]]:
-    """The plans as plain records."""
-    return [asdict(plan) for plan in plans]

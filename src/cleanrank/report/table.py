@@ -169,7 +169,7 @@ class Table:
         """A table of a page."""
         from markupsafe import Markup
 
-        worded = max((len(row[0]) for row in self.texts), default=0) > 14  # names that need room
+        worded = max((len(row[0]) for row in self.texts), default=0) > 14  # long names
         return Markup(templates().get_template("table.html").render(table=self, worded=worded))
 
     __html__ = html  # so that {{ table }} in a template is its markup

@@ -7,7 +7,7 @@ Rows come in any order and scores go back in it.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -93,8 +93,6 @@ class NeuralRanker(BaseRanker):
     >>> ranker.fit(data.X, data.y, qid=data.qid).predict(data.X).shape == data.y.shape
     True
     """
-
-    reads_positions: ClassVar[bool] = True
 
     loss: Any = "ranknet"
     _: KW_ONLY
@@ -232,6 +230,11 @@ class NeuralRanker(BaseRanker):
         if qid is None and group is None:
             qid = frame_qid(X)
         return mean_over_queries(y, self.predict(X, qid=qid, group=group), qid, group, self.measure)
+
+    @property
+    def reads_positions(self) -> bool:
+        """Networks may learn the bias of positions."""
+        return True
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
