@@ -7,7 +7,7 @@ from cleanrank.data.catalogue import CATALOGUE, FORMS
 WANTED = {
     "mq2007", "mq2008", "ohsumed", "td2003", "td2004", "np2003", "np2004", "hp2003", "hp2004", "mslr-web10k",
     "mslr-web30k", "yahoo-ltrc-1", "yahoo-ltrc-2", "istella", "istella-s", "istella-x", "20-newsgroups",
-    "movielens-100k", "taobao", "tmall", "alipay", "mslr-sample",
+    "movielens-100k", "taobao", "tmall", "alipay", "mslr-sample", "dl19", "dl20",
 }  # fmt: skip
 
 

@@ -1,15 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.errors import CleanrankError
+from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.experiments.cells import score
 from cleanrank.experiments.methods import METHODS, Judge, Method, trees
-from cleanrank.experiments.noises import NOISES, SESSIONS, add_noise, noise_profile
+from cleanrank.experiments.noises import INJECTED, NOISES, SESSIONS, add_noise, noise_profile
 from cleanrank.noise.profiles import PROFILES, make_profile
 from tests.experiments.toys import cell_of
 
-FIVE = [name for name in NOISES if name != "class-conditional"]  # that one is for two grades
+FIVE = [name for name in INJECTED if name != "class-conditional"]  # that one is for two grades
 
 
 def made(seed, n_queries=60):
@@ -83,6 +85,18 @@ def test_click_labels_follow_the_rate(clean):
 
 def test_every_profile_of_the_house_is_a_noise():
     assert set(PROFILES) < set(NOISES)
+
+
+def test_the_labels_of_a_real_judge_take_the_place_of_the_references_and_draw_nothing(clean):
+    judged = tuple(replace(data, extra={"judge": np.minimum(data.y, 1)}) for data in clean)
+    train, validation = add_noise("judge", 1.0, judged, ("train", "validation"), seed=4)
+    assert (train.y == np.minimum(clean[0].y, 1)).all()
+    assert (validation.y == np.minimum(clean[1].y, 1)).all()
+    assert noise_profile("judge", 1.0, clean[0], train, 5).matrix[:, 1].tolist() == [0, 1, 1, 1, 1]
+    with pytest.raises(InvalidInputError, match=r"judge' must be 1: all labels are the judge's; got 0\.5"):
+        add_noise("judge", 0.5, judged, ("train",), seed=4)
+    with pytest.raises(InvalidInputError, match="must bring a judge's labels along; got none. Name a judge"):
+        add_noise("judge", 1.0, clean, ("train",), seed=4)
 
 
 def test_a_judge_tells_up_to_its_budget():

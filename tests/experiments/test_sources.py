@@ -37,6 +37,17 @@ def test_synthetic_data_split_by_query_and_a_fold_is_a_draw():
     assert not set(one.train.query_ids) & set(one.test.query_ids)
 
 
+def test_synthetic_test_queries_come_beside_the_others():
+    train, validation, test = load_splits("synthetic", 1, {**OPTIONS, "n_queries": 40, "test_queries": 100})
+    assert [d.n_queries for d in (train, validation, test)] == [30, 10, 100]
+    assert len({*train.query_ids, *validation.query_ids, *test.query_ids}) == 140
+
+
+def test_judged_passages_take_their_judge_and_nothing_else():
+    source = source_of("DL19")
+    assert (source.name, dict(source.options), source.folds) == ("dl19", {"judge": ""}, (1, 2, 3, 4, 5))
+
+
 def test_catalogue_data_come_from_their_files(folder):
     found = load_splits("MQ2008", 2, {})
     assert [d.query_ids.astype(int).tolist() for d in found] == [[20], [21], [22]]

@@ -16,7 +16,7 @@ import numpy as np
 import cleanrank as cr
 from cleanrank.experiments.cells import expand
 from cleanrank.experiments.methods import METHODS, Judge, MethodTask, Unjudged
-from cleanrank.experiments.noises import NOISES, add_noise, noise_profile
+from cleanrank.experiments.noises import INJECTED, add_noise, noise_profile
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.sources import load_splits
 from cleanrank.experiments.studies import STUDIES, StudyTask
@@ -261,7 +261,7 @@ CASES = {
     **{f"detector {name}": detector(name) for name in DETECTORS},
     **{f"method {name}": method(name) for name in METHODS},
     **{f"study {name}": study(name) for name in STUDIES if name not in ("order", "figure1")},
-    **{f"noise {name}": labels(name) for name in NOISES},
+    **{f"noise {name}": labels(name) for name in INJECTED},
     **{
         f"profile {name}": lambda n=name: cr.corrupt(splits().train, n, 0.3, seed=2).data.y.astype(float)
         for name in PROFILES

@@ -21,7 +21,7 @@ from cleanrank.validation import check_path, one_of
 
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
-LOADED = ("letor", "text")
+LOADED = ("letor", "text", "judged")
 OTHER_KINDS = {
     "ratings": "a table of users' ratings of items",
     "behaviours": "a log of users' behaviour towards items",
@@ -69,8 +69,13 @@ class Entry:
     form: str = ""
 
     def folder_of(self, folder: Path, fold: int) -> Path:
-        """The folder of a fold; the set's own where there are no folds."""
-        return folder / f"Fold{fold}" if len(self.folds) > 1 else folder
+        """The folder of a fold; the set's own where folds have no folders."""
+        return folder / f"Fold{fold}" if self.has_fold_folders else folder
+
+    @property
+    def has_fold_folders(self) -> bool:
+        """Whether folds are shipped as folders, not cut from one table."""
+        return len(self.folds) > 1 and "all" not in self.files
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ class DatasetInfo:
     Attributes:
         name: its key.
         title: its full name.
-        kind: "letor" and "text" can be loaded; "ratings" and "behaviours" have no features to rank by.
+        kind: "letor", "text" and "judged" can be loaded; "ratings" and "behaviours" have no features to rank by.
         folds: how many folds it ships.
         queries: as published, over all parts; None where it is not published.
         documents: as published.
@@ -194,7 +199,7 @@ def find(name: str, root: Root = None) -> Location:
             return Location(entry, folder, form, facts)
     folders = ", ".join(str(top / spelling) for spelling in entry.folders)
     names = "; ".join(" or ".join(spellings) for spellings in entry.files.values())
-    inside = f" in Fold1..Fold{entry.folds[-1]}" if len(entry.folds) > 1 else ""
+    inside = f" in Fold1..Fold{entry.folds[-1]}" if entry.has_fold_folders else ""
     raise MissingDataError(
         f"{entry.name} is not on this machine. Looked for {names}{inside} under {folders}. "
         f"{entry.how_to_get} It is published at {entry.page} ({entry.terms})."
@@ -247,7 +252,8 @@ def load_dataset(
         seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
         validation: the share of training queries used for validation then (of texts, documents).
         options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
-            ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``.
+            ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``; for dl19 and
+            dl20, ``judge``: whose grades stand beside NIST's, as ``extra["judge"]``.
 
     Returns:
         The three parts as Splits, or the one part that ``part`` names.
@@ -268,6 +274,11 @@ def load_dataset(
 
         documents = read_newsgroups(part_files(at, "all"))
         splits = make_splits(documents, seed=seed, validation=validation, **options)
+    elif entry.kind == "judged":
+        from cleanrank.data.judged import judged_splits
+
+        labels, features = part_files(at, "all")
+        splits = judged_splits(labels, features, fold, **options)
     elif part == "test" or "validation" in entry.files:
         if part is not None:
             return read_part(at, part, fold, **options)

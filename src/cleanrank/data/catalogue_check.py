@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.data.catalogue import PARTS, Fact, Location, Root, find, part_files, part_name, read_part
+from cleanrank.data.judged import judges_of, read_judged
 from cleanrank.data.newsgroups import read_newsgroups
+from cleanrank.data.spreadsheet import read_frame
 from cleanrank.errors import BadFileError
 from cleanrank.types import Array, IntArray, RankingData
 
@@ -139,6 +141,15 @@ def _count_text(at: Location, _cache: bool) -> Counts:
     }
 
 
+def _count_judged(at: Location, _cache: bool) -> Counts:
+    labels, features = part_files(at, "all")
+    tally = _Tally.of(data := read_judged(labels, features))
+    counts = _summed([tally], features_used=False)
+    del counts[IN_TWO_PARTS]
+    judges = judges_of([str(name) for name in read_frame(labels).columns])
+    return {("all", None): {**counts, "features": data.n_features, "judges": len(judges)}}
+
+
 def _count_ratings(at: Location, _cache: bool) -> Counts:
     file, names = part_files(at, "all")[0], ("users", "items", "rating", "time")
     return {("all", None): _count_table(file, names, "\t", "ratings", counted=2)}
@@ -203,6 +214,7 @@ def _count_table(
 COUNTERS: Mapping[str, Callable[[Location, bool], Counts]] = {
     "letor": _count_letor,
     "text": _count_text,
+    "judged": _count_judged,
     "ratings": _count_ratings,
     "behaviours": _count_behaviours,
 }

@@ -7,6 +7,7 @@ that has seen the true labels of a few training queries orders every list, and u
   who click an examined document of grade 0 with probability ``rate``. A document with a click is given the
   top grade, any other grade 0. Such errors depend on the rank shown, so no matrix describes them; the one
   reported is counted.
+* ``judge``: the labels are those of a real judge, which the data bring along (data option ``judge``); rate 1.
 * ``pbm``, ``ccm`` and others of CLICK_NOISES: one draw of clicks, flipped, takes the place of the labels of
   training *and* validation data, so that nothing that is chosen on validation data has seen a true label.
 """
@@ -20,6 +21,8 @@ import numpy as np
 from cleanrank.clicks import make_click_model, simulate_clicks, static_clicks
 from cleanrank.clicks.models import ClickModel
 from cleanrank.clicks.simulate import Flip
+from cleanrank.data.judged import JUDGE
+from cleanrank.errors import invalid
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
@@ -63,6 +66,8 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
         users = CLICK_NOISES[name].users(rate, clean)
         data = click_data(*clean, users.model, flip=users.flip, seed=seeds[0], seeds=seeds)
         noisy = data.train, data.validation
+    elif name == JUDGE:
+        noisy = _as_judged(rate, clean[0]), _as_judged(rate, clean[1])
     else:
         noisy = _clicked_grades(rate, clean, seeds)
     train, validation = (n if split in on else c for split, n, c in zip(SPLITS, noisy, clean, strict=True))
@@ -95,6 +100,16 @@ def _profile(name: str, rate: float, clean: RankingData, C: int) -> NoiseProfile
 
 def _top_grade(clean: Split) -> int:
     return max(1, *(data.n_grades - 1 for data in clean))
+
+
+def _as_judged(rate: float, clean: RankingData) -> RankingData:
+    """The labels of the judge in the place of the reference's."""
+    if rate != 1:
+        raise invalid("rate of the noise 'judge'", "must be 1: all labels are the judge's", rate)
+    if clean.extra is None or JUDGE not in clean.extra:
+        remedy = 'Name a judge of dl19 or dl20, as in options = { judge = "binary_gpt4" }.'
+        raise invalid("data under the noise 'judge'", "must bring a judge's labels along", "none", remedy=remedy)
+    return clean.with_labels(clean.extra[JUDGE])
 
 
 def _clicked_grades(rate: float, clean: Split, seeds: Sequence[int]) -> Split:
@@ -257,4 +272,5 @@ CLICK_NOISES: Mapping[str, ClickNoise] = {
     "ccm-attracted": ClickNoise("ccm", 0.0, 0.0, 1.0),
 }
 
-NOISES = (*PROFILES, "clicks", *CLICK_NOISES)
+INJECTED = (*PROFILES, "clicks", *CLICK_NOISES)
+NOISES = (*INJECTED, JUDGE)

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 # Of data from files: the lowest grade that becomes 1, all others 0; without it grades stay as they are.
 FILE_OPTIONS: dict[str, Any] = {"relevant": 1}
-# Of texts: what their preparation takes.
-TEXT_OPTIONS: dict[str, Any] = {"terms": 5000, "weighting": "counts", "share": 1.0, "negatives": 0}
+# What loading takes, by kind: the preparation of texts, and the judge whose grades the noise "judge" puts in.
+LOADING_OPTIONS: Mapping[str, dict[str, Any]] = {
+    "text": {"terms": 5000, "weighting": "counts", "share": 1.0, "negatives": 0},
+    "judged": {"judge": ""},
+}
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def source_of(name: str) -> Source:
     with suppress(UnknownNameError):
         name = catalogue.entry_of(name).name.lower()
     entry = catalogue.entry_of(one_of("data set", name, [*names, *GENERATORS]))
-    return Source(entry.name, TEXT_OPTIONS if entry.kind == "text" else FILE_OPTIONS, entry.folds or (1,))
+    return Source(entry.name, LOADING_OPTIONS.get(entry.kind, FILE_OPTIONS), entry.folds or (1,))
 
 
 def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
@@ -70,8 +73,9 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
     if name in GENERATORS:
         generator = GENERATORS[name]
         return generator.make(fold, {**generator.options, **options})
-    is_text = catalogue.entry_of(name).kind == "text"
-    splits: Splits = catalogue.load_dataset(name, fold=fold, **(options if is_text else {}))
+    loading = LOADING_OPTIONS.get(catalogue.entry_of(name).kind, {})
+    taken = {key: value for key, value in options.items() if key in loading}
+    splits: Splits = catalogue.load_dataset(name, fold=fold, **taken)
     if "relevant" in options:
         train, validation, test = (part.with_labels(part.y >= options["relevant"]) for part in splits)
         return Splits(train, validation, test)
@@ -79,7 +83,12 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
 
 
 def _synthetic(fold: int, options: Mapping[str, Any]) -> Splits:
-    train, validation, test = split(make_ranking(**options, seed=fold), (0.6, 0.2, 0.2), seed=fold)
+    """Three fifths train, one validates, one tests; ``test_queries`` are tested on beside the others if given."""
+    shape = {key: value for key, value in options.items() if key != "test_queries"}
+    n, tested = options["n_queries"], options["test_queries"]
+    parts = (0.6, 0.2, 0.2) if not tested else tuple(k / (n + tested) for k in (0.75 * n, 0.25 * n, tested))
+    data = make_ranking(**{**shape, "n_queries": n + tested}, seed=fold)
+    train, validation, test = split(data, parts, seed=fold)
     return Splits(train, validation, test)
 
 
@@ -132,8 +141,17 @@ GENERATORS: Mapping[str, Generator] = {
     "synthetic": Generator(
         1,
         _synthetic,
-        {"n_queries": 300, "n_features": 20, "docs_per_query": 20.0, "signal": 0.7, "shape": "mslr"},
-        lambda o: size_of(o["n_queries"], o["n_features"], o["docs_per_query"], o["shape"]),
+        {
+            "n_queries": 300,
+            "n_features": 20,
+            "docs_per_query": 20.0,
+            "signal": 0.7,
+            "shape": "mslr",
+            "test_queries": 0,
+        },
+        lambda o: size_of(
+            o["n_queries"] + o["test_queries"], o["n_features"], o["docs_per_query"], o["shape"]
+        ),
     ),
     "prevalence": Generator(
         1,
