@@ -15,7 +15,9 @@ def tables(folder, n_queries=10):
     rng = np.random.default_rng(3)
     n = 4 * n_queries
     ids = {"qid": np.repeat([f"q{i}" for i in range(n_queries)], 4), "docid": [f"d{i}" for i in range(n)]}
-    labels = pd.DataFrame({**ids, "nist": rng.integers(0, 4, n), "j:yes": rng.integers(0, 2, n).astype(float)})
+    labels = pd.DataFrame(
+        {**ids, "nist": rng.integers(0, 4, n), "j:yes": rng.integers(0, 2, n).astype(float)}
+    )
     labels.loc[::4, "j:yes"] = np.nan
     features = pd.DataFrame({**ids, "bm25": rng.random(n), "length": rng.random(n)})
     (folder / "trec-dl-judges").mkdir(parents=True, exist_ok=True)
@@ -80,13 +82,13 @@ def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(MissingDataError, match=r"dl19 is not on this machine. Looked for dl19\.labels"):
         cr.load_dataset("dl19", root=tmp_path)
     labels, features = tables(tmp_path)
-    with pytest.raises(UnknownNameError, match="unknown judge 'no'. Known: yes"):
+    with pytest.raises(UnknownNameError, match=r"unknown judge 'no'. Known: yes"):
         cr.load_dataset("dl19", root=tmp_path, judge="no")
     write(tmp_path, features=features.iloc[::-1])
-    with pytest.raises(BadFileError, match="must have the rows of dl19.labels.parquet in the same order"):
+    with pytest.raises(BadFileError, match=r"must have the rows of dl19\.labels.parquet in the same order"):
         cr.load_dataset("dl19", root=tmp_path)
     write(tmp_path, labels=labels.drop(columns="nist"))
-    with pytest.raises(BadFileError, match="must have the columns qid, docid, nist; 'nist' is not among"):
+    with pytest.raises(BadFileError, match=r"must have the columns qid, docid, nist; 'nist' is not among"):
         cr.load_dataset("dl19", root=tmp_path)
 
 
@@ -109,4 +111,6 @@ def test_the_real_tables_hold_what_the_catalogue_says(data_root, name):
     assert counts == tuple(facts[what] for what in ("queries", "documents", "features"))
     judged = read_judged(*files, "umbrella_gpt-4_zeroshot").extra["judge"]
     assert 0.4 < (judged == plain.y).mean() < 0.9
-    assert (read_judged(*files, "binary_gpt4").extra["judge"] == NOT_JUDGED).sum() == {"dl19": 2, "dl20": 32}[name]
+    assert (read_judged(*files, "binary_gpt4").extra["judge"] == NOT_JUDGED).sum() == {"dl19": 2, "dl20": 32}[
+        name
+    ]

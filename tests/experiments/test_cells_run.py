@@ -176,3 +176,12 @@ def test_a_study_gives_its_own_figures(cells, splits):
     assert list(found.query_ids) == splits.train.query_ids.tolist()
     clean = unpack(run_cell(json.dumps({**cell, "rate": 0.0})))
     assert clean.means == {"dnoise": 0.0, "pnoise": 0.0}
+
+
+def test_only_a_ceiling_chooses_on_clean_validation_labels(cells, splits):
+    cell = for_method(cells, "corrected")
+    ceiling = {**cell, "params": {**cell["params"], "gold": -1, "clean_validation": True}}
+    untouched = {**for_method(cells, "lambdarank"), "rate": 0.0}  # trees on labels without noise
+    assert score(ceiling, splits).chosen["validation"] == score(untouched, splits).chosen["validation"]
+    noisy = {**cell, "params": {**cell["params"], "gold": -1}}
+    assert score(noisy, splits).chosen["validation"] != score(ceiling, splits).chosen["validation"]

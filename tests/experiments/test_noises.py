@@ -95,7 +95,7 @@ def test_the_labels_of_a_real_judge_take_the_place_of_the_references_and_draw_no
     assert noise_profile("judge", 1.0, clean[0], train, 5).matrix[:, 1].tolist() == [0, 1, 1, 1, 1]
     with pytest.raises(InvalidInputError, match=r"judge' must be 1: all labels are the judge's; got 0\.5"):
         add_noise("judge", 0.5, judged, ("train",), seed=4)
-    with pytest.raises(InvalidInputError, match="must bring a judge's labels along; got none. Name a judge"):
+    with pytest.raises(InvalidInputError, match=r"must bring a judge's labels along; got none. Name a judge"):
         add_noise("judge", 1.0, clean, ("train",), seed=4)
 
 

@@ -102,7 +102,8 @@ class DatasetInfo:
     Attributes:
         name: its key.
         title: its full name.
-        kind: "letor", "text" and "judged" can be loaded; "ratings" and "behaviours" have no features to rank by.
+        kind: "letor", "text" and "judged" can be loaded; "ratings" and "behaviours" have no features to rank
+            by.
         folds: how many folds it ships.
         queries: as published, over all parts; None where it is not published.
         documents: as published.

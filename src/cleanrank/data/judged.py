@@ -1,8 +1,8 @@
 """Passages that an assessor and language models judged: TREC Deep Learning 2019 and 2020 as ranking data.
 
-Two tables with the same rows: labels (``qid``, ``docid``, ``nist`` and a column ``j:NAME`` for every judge) and
-features (``qid``, ``docid``, one column each). The grades of the data are NIST's, 0 to 3; those of the judge
-who is asked for stand beside them, as ``extra["judge"]``.
+Two tables with the same rows: labels (``qid``, ``docid``, ``nist`` and a column ``j:NAME`` for every judge)
+and features (``qid``, ``docid``, one column each). The grades of the data are NIST's, 0 to 3; those of the
+judge who is asked for stand beside them, as ``extra["judge"]``.
 
 Judges answer on scales of their own. ``to_grades`` brings an answer to NIST's scale:
 
@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.spreadsheet import read_frame
 from cleanrank.data.split import Splits, folds
+from cleanrank.data.spreadsheet import read_frame
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import IntArray, RankingData
@@ -36,7 +36,7 @@ IDS = ("qid", "docid")
 
 
 def judged_splits(labels: Path, features: Path, fold: int = 1, *, judge: str = "") -> Splits:
-    """Fold ``fold`` of five by query: three parts train, one validates, one tests; every query is tested once.
+    """A fold of five by query: three parts train, one validates, one tests; every query is tested once.
 
     With a ``judge``, rows that it did not judge are left out of training and validation data.
     """
@@ -54,10 +54,10 @@ def _judged_rows(data: RankingData) -> RankingData:
 def read_judged(labels: Path, features: Path, judge: str = "") -> RankingData:
     """All rows under NIST's grades; ``extra["judge"]`` has the grades of ``judge``, -1 where it gave none."""
     judged, measured = read_frame(labels), read_frame(features)
-    for path, frame, names in ((labels, judged, (*IDS, "nist")), (features, measured, IDS)):
-        if lacking := [name for name in names if name not in frame]:
+    for path, frame, ids in ((labels, judged, (*IDS, "nist")), (features, measured, IDS)):
+        if lacking := [name for name in ids if name not in frame]:
             held = f"{', '.join(map(repr, lacking))} is not among its columns"
-            raise BadFileError(f"{path.name} must have the columns {', '.join(names)}; {held}.", str(path))
+            raise BadFileError(f"{path.name} must have the columns {', '.join(ids)}; {held}.", str(path))
     if not judged[list(IDS)].equals(measured[list(IDS)]):
         rule = f"must have the rows of {labels.name} in the same order"
         raise BadFileError(f"{features.name} {rule}; got other values of qid and docid.", str(features))

@@ -29,6 +29,7 @@ from cleanrank.data.split import Splits
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import (
     BUDGET,
+    CLEAN_VALIDATION,
     METHODS,
     NOISE,
     TRUE_NOISE,
@@ -219,7 +220,8 @@ def score(cell: Inputs, splits: Splits) -> MethodResult:
     """Runs the cell's method on what it may see: labels of train and validation, features of test.
 
     A method whose parameters say so gets the noise matrix, or may ask a judge for the true grades of some
-    training rows, which are counted. Realised noise is noted beside what the method chose.
+    training rows, which are counted; a ceiling gets the true grades of validation data. Realised noise is
+    noted beside what the method chose.
     """
     train, validation = noisy_data(cell, splits)
     profile = _profile(cell, splits, train)
@@ -229,7 +231,7 @@ def score(cell: Inputs, splits: Splits) -> MethodResult:
     true_noise = clicks.profile(cell["rate"]) if clicks else profile
     task = MethodTask(
         train=train,
-        validation=validation,
+        validation=splits.validation if params.get(CLEAN_VALIDATION) else validation,
         test=Unjudged(splits.test.X, splits.test.indptr),
         params=params,
         grid=cell["grid"],

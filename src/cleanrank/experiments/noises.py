@@ -108,7 +108,9 @@ def _as_judged(rate: float, clean: RankingData) -> RankingData:
         raise invalid("rate of the noise 'judge'", "must be 1: all labels are the judge's", rate)
     if clean.extra is None or JUDGE not in clean.extra:
         remedy = 'Name a judge of dl19 or dl20, as in options = { judge = "binary_gpt4" }.'
-        raise invalid("data under the noise 'judge'", "must bring a judge's labels along", "none", remedy=remedy)
+        raise invalid(
+            "data under the noise 'judge'", "must bring a judge's labels along", "none", remedy=remedy
+        )
     return clean.with_labels(clean.extra[JUDGE])
 
 

@@ -83,7 +83,7 @@ def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
 
 
 def _synthetic(fold: int, options: Mapping[str, Any]) -> Splits:
-    """Three fifths train, one validates, one tests; ``test_queries`` are tested on beside the others if given."""
+    """Three fifths train, one validates, one tests; ``test_queries``, if given, are tested on beside them."""
     shape = {key: value for key, value in options.items() if key != "test_queries"}
     n, tested = options["n_queries"], options["test_queries"]
     parts = (0.6, 0.2, 0.2) if not tested else tuple(k / (n + tested) for k in (0.75 * n, 0.25 * n, tested))

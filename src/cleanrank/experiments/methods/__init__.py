@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # The parameter that says how many true grades a method may ask for; -1 stands for those of all rows.
 BUDGET = "gold"
+# The parameter that says whether validation data have their true grades, as only a ceiling may.
+CLEAN_VALIDATION = "clean_validation"
 # The parameter that says where a method has the noise from, and its value for a method that gets the truth.
 NOISE, TRUE_NOISE = "noise", "true"
 
@@ -188,8 +190,9 @@ METHODS: dict[str, Method] = {
     # contamination 0: by score
     "isolation": Method(1, "methods.trees:isolation", {"kind": "all", "contamination": 0.0, **LAMBDARANK}),
     "peer": Method(1, "methods.trees:peer", PEER),
-    "corrected": Method(1, "methods.trees:corrected", BOUGHT | LAMBDARANK),
+    "corrected": Method(1, "methods.trees:corrected", {CLEAN_VALIDATION: False, **BOUGHT, **LAMBDARANK}),
     "cleaned": Method(1, "methods.trees:cleaned", CLEANED),
-    "robust": Method(1, "methods.trees:robust", {NOISE: "", **BOUGHT, **LAMBDARANK}),
+    # repair: the strategy of RobustRanker
+    "robust": Method(1, "methods.trees:robust", {"repair": "auto", NOISE: "", **BOUGHT, **LAMBDARANK}),
     "neural": Method(1, "methods.neural:neural", NEURAL),
 }

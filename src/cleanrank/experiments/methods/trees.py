@@ -258,6 +258,7 @@ def robust(task: MethodTask) -> MethodResult:
         random_state=task.seed,
         n_jobs=task.n_jobs,
         params=trees,
+        **({} if task.params["repair"] == "auto" else {"strategy": task.params["repair"]}),
     )
     weights = np.ones(len(rows)) if shares is None else shares
     gold = (task.train.row_ids[rows], truth, weights) if len(rows) else None
