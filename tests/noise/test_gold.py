@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import weak_prior
-from cleanrank.noise.gold import DOUBTFUL, allocate, from_gold, sample_gold
+from cleanrank.noise.gold import (
+    DOUBTFUL,
+    _log_marginal,
+    allocate,
+    from_gold,
+    given_posterior,
+    sample_gold,
+)
 from cleanrank.noise.pair_noise import pnoise_expected
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 
@@ -182,3 +189,48 @@ def test_intervals_hold_what_they_promise(noise):
     assert np.mean(inside) > 0.86
     assert np.mean(entries) > 0.86
     assert np.mean(errors) < 0.06
+
+
+def estimates(truth, noise, assumed, n, seeds=range(8)):
+    """The mean error of the matrix, by true grades, without and with an assumed one."""
+    errors = []
+    for seed in seeds:
+        noisy = NoiseProfile(noise).apply(truth, seed).data
+        sheet = sample_gold(noisy, n, seed=seed)
+        answers = truth.y[sheet.rows]
+        both = (
+            from_gold(noisy, sheet.row_ids, answers, n_grades=3, draws=300, assumed=a)
+            for a in (None, assumed)
+        )
+        errors.append([abs(each.matrix - noise).sum(axis=1) @ SHARES for each in both])
+    return np.mean(errors, axis=0)
+
+
+def test_an_assumption_that_answers_bear_out_helps_and_one_that_they_contradict_has_no_say():
+    truth = judged()
+    right = uniform(0.3, 3).matrix
+    for n, gain in ((30, 0.7), (100, 0.8), (300, 0.95)):
+        alone, with_right = estimates(truth, right, right, n)
+        assert with_right < gain * alone
+    missed = np.array([[1.0, 0.0, 0.0], [0.6, 0.4, 0.0], [0.6, 0.0, 0.4]])
+    alone, with_wrong = estimates(truth, missed, right, 100)
+    assert with_wrong < 1.05 * alone
+
+
+def test_an_assumed_matrix_is_weighed_by_the_marginal_likelihood_of_the_answers():
+    # One stratum, two grades: the integral over P(true 1 | given) is done by quadrature.
+    counts, believed = np.array([[7.0, 2.0]]), np.array([0.8, 0.2])
+    p = (np.arange(200_000) + 0.5) / 200_000
+    for worth in (2.5, 10.0, 40.0):
+        shape = worth * believed
+        prior = (1 - p) ** (shape[0] - 1) * p ** (shape[1] - 1)
+        integral = np.log(((1 - p) ** 7 * p**2 * prior).sum() / prior.sum())
+        assert _log_marginal(counts, shape)[0] == pytest.approx(integral, abs=0.02)
+
+
+def test_shares_of_true_grades_under_an_assumed_matrix_solve_for_the_given_ones():
+    rng = np.random.default_rng(3)
+    r, T = rng.dirichlet([5, 5, 5]), 0.6 * np.eye(3) + 0.4 * rng.dirichlet([1, 1, 1], size=3)
+    joint = r[:, None] * T
+    expected = (joint / joint.sum(axis=0)).T
+    assert given_posterior(T, joint.sum(axis=0)) == pytest.approx(expected, abs=0.02)

@@ -61,7 +61,7 @@ def estimate_noise(
             of a small boosted model.
         seed: for everything random.
         n_jobs: threads of that model.
-        options: of the source: level, draws and n_grades (gold), model and family (judgements), or
+        options: of the source: level, draws, n_grades and assumed (gold), model and family (judgements), or
             probabilities, family, n_folds and strict (the data alone).
 
     Returns:

@@ -10,6 +10,12 @@ P(. | m) ~ Dirichlet(k[m] + a[:, m]), reweighted by prod_l r_l^(C w_l - sum_m a[
 Metropolis steps, one stratum at a time, with the conjugate posterior as proposal. A prior on T instead of one
 on P(. | m) matters for rare grades: half an answer added to the big stratum of grade 0 would outweigh every
 document of the top grade.
+
+Where a matrix is assumed (``assumed``, see ``noise/assumed.py``), it competes with the weak prior: P(. | m) ~
+Dirichlet(s A[m] + k[m]), A[m] the assumed P(true | given m) and s the answers that the assumption is worth.
+The marginal likelihood of the answers weighs the values of s in every stratum, and all of them against the
+weak prior (empirical Bayes). A few answers leave an assumption that they bear out nearly as it is, many
+replace it, and one that they contradict has no say.
 """
 
 from collections.abc import Sequence
@@ -18,10 +24,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, gammaln, logsumexp, softmax
 
 from cleanrank.data.inputs import as_data
 from cleanrank.errors import invalid
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
+from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, one_of
@@ -32,6 +40,9 @@ SWEEPS = 20
 STREAM = 9011
 FEWEST_ANSWERS = 30
 TINY = 1e-300
+WORTHS = np.geomspace(2.0, 1000.0, 40)  # answers that an assumed matrix may be worth
+EM_STEPS = 500
+LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +150,7 @@ def from_gold(
     level: float = 0.95,
     draws: int = 1000,
     seed: int = 0,
+    assumed: Any = None,
 ) -> NoiseEstimate:
     """The noise matrix from rows whose true grades are known, with draws from its posterior.
 
@@ -151,6 +163,11 @@ def from_gold(
         level: probability that an interval is meant to hold.
         draws: matrices drawn from the posterior.
         seed: same seed, same draws.
+        assumed: a noise matrix to shrink to, such as ``possible_noise(p, data.y)``: the estimate stays near
+            it as long as the answers are few and do not contradict it.
+
+    Returns:
+        The estimate, the mean of its draws; with few answers it is not trusted, and says why.
 
     >>> import cleanrank as cr
     >>> data = cr.make_ranking(30, 5, seed=1)
@@ -171,7 +188,13 @@ def from_gold(
         raise invalid("shares", "must be one share in (0, 1] per row", drawn_from.tolist()[:5])
     totals = np.bincount(data.y, minlength=C).astype(np.float64)
     grades, sizes, counts = _cells(given, truth, drawn_from, totals, C)
-    T, r = _posterior(grades, sizes, counts, totals, draws, np.random.default_rng([seed, STREAM + 1]))
+    rng = np.random.default_rng([seed, STREAM + 1])
+    T, r = _posterior(grades, sizes, counts, totals, draws, rng)
+    if assumed is not None:
+        matrix = NoiseProfile.of(assumed, C).matrix
+        others, weight = _shrunk(grades, sizes, counts, totals, matrix, draws, rng)
+        taken = rng.random(draws) < weight
+        T[taken], r[taken] = others[0][taken], others[1][taken]
     unseen = [g for g in range(C) if totals[g] and not (given == g).any()]
     reasons = [f"no row of given grade {g} was judged again: that column rests on the prior" for g in unseen]
     if len(positions) < FEWEST_ANSWERS:
@@ -302,9 +325,64 @@ def _posterior(
             density_new = np.log(r_new) @ power
             go = np.log(rng.random(draws)) < density_new - density
             joint[go, cell], r[go], density[go] = moved[go], r_new[go], density_new[go]
-    by_grade = np.zeros((draws, C, C))
+    return _matrices(joint, grades)
+
+
+def _shrunk(
+    grades: IntArray,
+    sizes: FloatArray,
+    counts: FloatArray,
+    totals: FloatArray,
+    assumed: FloatArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[FloatArray, FloatArray], float]:
+    """Draws of T and r around an assumed matrix, and its probability against the weak prior."""
+    shapes = WORTHS[:, None, None] * given_posterior(assumed, totals)[grades]  # (worths, strata, grades)
+    fits = _log_marginal(counts, shapes)
+    joint = np.empty((draws, len(sizes), counts.shape[1]))
+    weight = rng.dirichlet(sizes + 0.5, size=draws)
+    for cell, chances in enumerate(softmax(fits, axis=0).T):
+        worth = rng.choice(len(WORTHS), size=draws, p=chances)
+        gammas = rng.standard_gamma(shapes[worth, cell] + counts[cell]) + TINY
+        joint[:, cell] = gammas * (weight[:, cell] / gammas.sum(axis=1))[:, None]
+    of_assumed = (logsumexp(fits, axis=0) - np.log(len(WORTHS))).sum()
+    of_weak = _log_marginal(counts, weak_prior(counts.shape[1]).T[grades]).sum()
+    return _matrices(joint, grades), float(expit(of_assumed - of_weak))
+
+
+def _log_marginal(counts: FloatArray, shapes: FloatArray) -> FloatArray:
+    """Log P(counts) of a Dirichlet-multinomial, over the last axis, up to what does not depend on shapes."""
+    total = shapes.sum(axis=-1)
+    rest = (gammaln(shapes + counts) - gammaln(shapes)).sum(axis=-1)
+    return np.asarray(gammaln(total) - gammaln(total + counts.sum(axis=-1)) + rest)
+
+
+def given_posterior(matrix: FloatArray, counts: FloatArray) -> FloatArray:
+    """P(true grade l | given grade m) under T, for counts of the given grades, as [m, l]: (C, C).
+
+    The shares of the true grades are those under which the counts are likeliest, but none is below a tenth of
+    what was given.
+
+    >>> given_posterior(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([69, 31])).round(2).tolist()
+    [[0.91, 0.09], [0.23, 0.77]]
+    """
+    w = counts / counts.sum()
+    r = np.full(len(matrix), 1 / len(matrix))
+    for _ in range(EM_STEPS):
+        joint = r[:, None] * matrix
+        r = joint @ (w / np.maximum(joint.sum(axis=0), TINY))
+    r = np.maximum(r, 0.1 * w + LEAST_SHARE)
+    joint = (r[:, None] * matrix + TINY).T
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def _matrices(joint: FloatArray, grades: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Draws of T and r from those of the joint (draws, strata, C), where strata may share a given grade."""
+    C = joint.shape[2]
+    by_grade = np.zeros((len(joint), C, C))
     for cell, grade in enumerate(grades):
         by_grade[:, grade] += joint[:, cell]
-    r = by_grade.sum(axis=1)
+    r = np.maximum(by_grade.sum(axis=1), TINY)
     T = by_grade.transpose(0, 2, 1) / r[:, :, None]
     return T, r
