@@ -8,6 +8,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.clicks.simulate import simulate_clicks
+from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import PROFILES
 
 
@@ -42,6 +43,8 @@ def test_corrupt_writes_three_files(cli, clean, tmp_path):
         "--rate .2 --spread .3",
         "--profile adjacent --rate .1 --option row_weights=1,2,2 --n-grades 3",
         "--profile one-way --rate .3 --option source=1",
+        "--profile hard-documents --rate .3",
+        "--profile lenient-queries --rate .1 --n-grades 4",
         "--matrix m.json",
     ],
 )
@@ -73,6 +76,7 @@ def test_formats_follow_the_suffix(cli, clean, tmp_path):
         ("--rate 2 -o a.txt", "noise rate must be a number >= 0"),
         ("--profile unifrom --rate .2 -o a.txt", "Did you mean 'uniform'"),
         ("--rate .2 --option rho=1 -o a.txt", "unknown option of noise profile 'uniform' 'rho'"),
+        ("--profile hard-documents --rate .2 --option rho=1 -o a.txt", "do not go with hard-documents noise"),
         ("--rate .2 --option rho -o a.txt", "must read NAME=VALUE"),
         ("--rate .2 --matrix m.json -o a.txt", "must not be given with --matrix"),
         ("--rate .2 -o none/a.txt", "does not exist"),
@@ -145,6 +149,6 @@ def test_clicks_mistakes_are_named_and_leave_nothing(cli, clean, tmp_path, words
 
 def test_help_lists_families_and_kinds_of_users(cli):
     """The lists come from the mappings, so that a new family needs no second entry."""
-    for command, names in (("corrupt", PROFILES), ("clicks", CLICK_MODELS)):
+    for command, names in (("corrupt", (*PROFILES, *DEPENDENT)), ("clicks", CLICK_MODELS)):
         shown = " ".join(cli(command, "--help").out.replace("│", " ").split())
         assert ", ".join(names) in shown

@@ -8,6 +8,7 @@ from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.experiments.cells import score
 from cleanrank.experiments.methods import METHODS, Judge, Method, trees
 from cleanrank.experiments.noises import INJECTED, NOISES, SESSIONS, add_noise, noise_profile
+from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import PROFILES, make_profile
 from tests.experiments.toys import cell_of
 
@@ -83,8 +84,25 @@ def test_click_labels_follow_the_rate(clean):
     assert (low[clean[0].y == 0] > 0).mean() < (high[clean[0].y == 0] > 0).mean()
 
 
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_noise_by_document_or_query_is_that_of_corrupt_and_its_matrix_is_counted(clean, name):
+    train, validation = add_noise(name, 0.3, clean, ("train", "validation"), seed=4)
+    for data, noisy in zip(clean, (train, validation), strict=True):
+        assert (noisy.y != data.y).mean() == pytest.approx(0.3, abs=0.06)
+    # Neither split knows the other, but for the scale.
+    others = made(9, 7)
+    others = others.with_labels(np.arange(others.n_docs) % 5)
+    np.testing.assert_array_equal(add_noise(name, 0.3, (clean[0], others), ("train",), seed=4)[0].y, train.y)
+    low, _ = add_noise(name, 0.1, clean, ("train",), seed=4)
+    changed = low.y != clean[0].y
+    assert (low.y == train.y)[changed].all()
+    profile = noise_profile(name, 0.3, clean[0], train, 5)
+    assert profile.name == f"{name} 0.3, counted"
+    assert profile.rate(np.bincount(clean[0].y, minlength=5)) == pytest.approx((train.y != clean[0].y).mean())
+
+
 def test_every_profile_of_the_house_is_a_noise():
-    assert set(PROFILES) < set(NOISES)
+    assert {*PROFILES, *DEPENDENT} < set(NOISES)
 
 
 def test_the_labels_of_a_real_judge_take_the_place_of_the_references_and_draw_nothing(clean):

@@ -8,6 +8,7 @@ import typer
 from cleanrank.cli import screen
 from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.errors import invalid
+from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import PROFILES
 from cleanrank.report.table import Table
 from cleanrank.types import RankingData
@@ -33,7 +34,9 @@ JudgedFile = Annotated[
 def corrupt(
     file: JudgedFile,
     out: Annotated[Path, screen.out_file("OUT", "Noisy data, in the format of the suffix.")],
-    profile: Annotated[str, typer.Option(help=f"Family of noise: {', '.join(PROFILES)}.")] = "uniform",
+    profile: Annotated[
+        str, typer.Option(help=f"Family of noise: {', '.join((*PROFILES, *DEPENDENT))}.")
+    ] = "uniform",
     rate: Annotated[float | None, typer.Option(help="Probability that a grade changes.")] = None,
     matrix: Annotated[
         Path | None, screen.in_option("FILE", "Noise matrix in a JSON or CSV file, instead of a family.")

@@ -1,7 +1,8 @@
 """The noise of a cell: from the clean labels of its training and validation data to noisy ones.
 
-A recipe may ask for any noise profile, or for labels that come from clicks. Then nobody judges: a weak ranker
-that has seen the true labels of a few training queries orders every list, and users of a known kind click.
+A recipe may ask for any noise profile, for errors that depend on the document or the query (DEPENDENT), or
+for labels that come from clicks. Then nobody judges: a weak ranker that has seen the true labels of a few
+training queries orders every list, and users of a known kind click.
 
 * ``clicks``: every list is shown SESSIONS times to users of the position-based model (Joachims et al. 2005),
   who click an examined document of grade 0 with probability ``rate``. A document with a click is given the
@@ -23,6 +24,7 @@ from cleanrank.clicks.models import ClickModel
 from cleanrank.clicks.simulate import Flip
 from cleanrank.data.judged import JUDGE
 from cleanrank.errors import invalid
+from cleanrank.noise.dependent import DEPENDENT, corrupt_rows, counted_profile
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.ragged import query_of_row
 from cleanrank.types import FloatArray, IntArray, RankingData
@@ -62,6 +64,9 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
         # One matrix for both splits: judges do not know which documents will be used for what.
         profile = _profile(name, rate, clean[0], _top_grade(clean) + 1)
         noisy = tuple(profile.apply(data, draw).data for data, draw in zip(clean, seeds, strict=True))
+    elif name in DEPENDENT:
+        C = _top_grade(clean) + 1
+        noisy = tuple(corrupt_rows(d, name, rate, C, draw).data for d, draw in zip(clean, seeds, strict=True))
     elif name in CLICK_NOISES:
         users = CLICK_NOISES[name].users(rate, clean)
         data = click_data(*clean, users.model, flip=users.flip, seed=seeds[0], seeds=seeds)
@@ -86,11 +91,7 @@ def noise_profile(name: str, rate: float, clean: RankingData, noisy: RankingData
         return NoiseProfile(np.eye(C), "none")
     if name in PROFILES:
         return _profile(name, rate, clean, C)
-    counts = np.zeros((C, C))
-    np.add.at(counts, (clean.y, noisy.y), 1.0)
-    # A grade that does not occur has no errors to count.
-    counts[counts.sum(axis=1) == 0] = np.eye(C)[counts.sum(axis=1) == 0]
-    return NoiseProfile(counts / counts.sum(axis=1, keepdims=True), f"{name} {rate:g}, counted")
+    return counted_profile(clean, noisy, C, f"{name} {rate:g}, counted")
 
 
 def _profile(name: str, rate: float, clean: RankingData, C: int) -> NoiseProfile:
@@ -274,5 +275,5 @@ CLICK_NOISES: Mapping[str, ClickNoise] = {
     "ccm-attracted": ClickNoise("ccm", 0.0, 0.0, 1.0),
 }
 
-INJECTED = (*PROFILES, "clicks", *CLICK_NOISES)
+INJECTED = (*PROFILES, *DEPENDENT, "clicks", *CLICK_NOISES)
 NOISES = (*INJECTED, JUDGE)

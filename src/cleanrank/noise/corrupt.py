@@ -16,6 +16,7 @@ from cleanrank.data.files import check_outputs, existing_file, file_sha256, writ
 from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.noise.dependent import DEPENDENT, corrupt_rows
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
 from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import match_rows
@@ -37,14 +38,15 @@ def corrupt(
     spread: float = 0.0,
     options: Mapping[str, Any] | None = None,
 ) -> Corruption:
-    """Draws every document's given grade from the profile, independently.
+    """Draws every document's given grade, from the profile's matrix or by document or query.
 
     Args:
         data: clean data, which stay untouched: a RankingData, a frame with the columns ``label`` and ``qid``,
             or features with ``y``.
         profile: the name of a family (with ``rate``), or what ``NoiseProfile.of`` reads: a matrix, a
-            NoiseProfile, "uniform:0.2".
-        rate: probability that a grade changes.
+            NoiseProfile, "uniform:0.2". No matrix describes "hard-documents" (judges err on documents that
+            look like another grade) and "lenient-queries" (every query has a lenient or a strict judge).
+        rate: probability that a grade changes; of those two, its mean over documents.
         y: with features as ``data``, the grades.
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
@@ -78,8 +80,12 @@ def _corrupted(
         if rate is not None or options or spread:
             raise invalid("rate, spread and options", "go with a named profile, not with a matrix")
         return NoiseProfile.of(profile, C).apply(data, seed)
-    one_of("noise profile", profile, PROFILES)
+    one_of("noise profile", profile, (*PROFILES, *DEPENDENT))
     check_few_grades(data)
+    if profile in DEPENDENT:
+        if spread or options:
+            raise invalid("spread and options", f"do not go with {profile} noise", options or spread)
+        return corrupt_rows(data, profile, rate, C, seed)
     options = dict(options or {})
     if "row_weights" in options or profile == "uneven":
         options.setdefault("proportions", np.bincount(data.y, minlength=C).tolist())

@@ -20,10 +20,12 @@ class Corruption:
     Attributes:
         data: the data with given (noisy) grades; rows as in the clean data.
         changed: where they differ from ``true_labels``.
-        profile: the matrix the grades were drawn from; with rates per query, their mean.
+        profile: the matrix the grades were drawn from; with rates per query, their mean; counted where errors
+            depend on more than the grade.
         seed: of the draws; None when they came from a Generator.
         query_rates: the rate of every query, when rates were drawn per query.
         source: what was corrupted.
+        row_rates: the probability that each row's grade changes, where it depends on more than the grade.
     """
 
     data: RankingData
@@ -33,6 +35,7 @@ class Corruption:
     seed: int | None
     query_rates: FloatArray | None = None
     source: Source | None = None
+    row_rates: FloatArray | None = None
 
     @property
     def frame(self) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.errors import BadFileError, error_text, invalid, warn_untrusted
+from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid, warn_untrusted
 from cleanrank.noise.corruption import Corruption as Corruption
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_number, check_numbers, one_of
@@ -277,17 +277,31 @@ def make_profile(
     >>> make_profile("one-way", 0.1, 5).name
     'one-way 0 to 4, 0.1'
     """
-    family = PROFILES[one_of("noise profile", name, PROFILES)]
+    family = PROFILES[_with_matrix(name)]
     takes = inspect.signature(family).parameters
     for option in options or {}:
         one_of(f"option of noise profile {name!r}", option, [o for o in takes if o not in SHARED])
     if rate is None and takes["rate"].default is inspect.Parameter.empty:
-        raise invalid("noise rate", "must be given with a named profile", remedy="Say rate=0.2.")
+        raise missing_rate()
     try:
         return family(rate, n_grades, **(options or {}))
     except TypeError as error:
         subject = f"options of noise profile {name!r}"
         raise invalid(subject, "must have fitting types", options, remedy=f"({error})") from error
+
+
+def missing_rate() -> InvalidInputError:
+    """The error of a named profile without its rate."""
+    return invalid("noise rate", "must be given with a named profile", remedy="Say rate=0.2.")
+
+
+def _with_matrix(name: str) -> str:
+    from cleanrank.noise.dependent import DEPENDENT
+
+    if name in DEPENDENT:
+        remedy = "corrupt and recipes take it by name and rate."
+        raise invalid("noise profile", "must have a matrix", f"{name!r}, which has none", remedy=remedy)
+    return one_of("noise profile", name, PROFILES)
 
 
 def draw_grades(
@@ -381,7 +395,7 @@ def read_noise(text: str, n_grades: int | None) -> NoiseProfile:
     family, colon, rate = text.partition(":")
     if not colon or Path(text).is_file():
         return read_matrix(text)
-    one_of("noise profile", family, PROFILES)
+    _with_matrix(family)
     if n_grades is None:
         raise invalid("noise", "needs the number of grades with family:rate", repr(text))
     try:
