@@ -17,7 +17,7 @@ from cleanrank.report.summaries import Level, by_cell
 from cleanrank.types import FloatArray, IntArray, RunRecord
 from cleanrank.validation import one_of
 
-from .recovery import Place, estimate
+from .draws import Place, estimate
 
 
 @dataclass(frozen=True)

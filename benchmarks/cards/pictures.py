@@ -1,10 +1,11 @@
-"""Panels of the report card: shares of methods, shares by setting, what judgements buy, detectors."""
+"""Panels of the report card: shares of methods and by setting, gains, what judgements buy, detectors."""
 
 from collections.abc import Mapping, Sequence
 
 from cleanrank.report.collapse import Estimate
 from cleanrank.report.panels import Gap, Panel, Point
 
+from .compared import ALL, Compared
 from .detection import Detection
 from .recovery import Card, Setting
 
@@ -20,7 +21,8 @@ def shares_panel(card: Card) -> Panel:
     points = tuple(
         _point(a.method, part, e)
         for a in averages
-        for part, e in zip(parts, (a.share or a.pooled, a.pooled), strict=True)
+        for part, e in zip(parts, (a.share, a.pooled), strict=True)
+        if e is not None
     )
     named = {"measure": SHARE, "x_title": "recovered share: 0 is noisy-trained, 1 is clean-trained"}
     methods = tuple(a.method for a in averages)
@@ -42,6 +44,18 @@ def settings_panel(card: Card) -> Panel:
             text = f"{share:.1f}".replace("0.", ".")
             points.append(Point(m, x, share, difference=share, strength=min(1.0, abs(share)), text=text))
     return Panel("heat", methods, tuple(names.values()), tuple(points), tuple(gaps))
+
+
+def gains_panel(card: Compared, methods: Sequence[str], base: str, group: str | None = None) -> Panel:
+    """What methods gain over the base in every data set of a group, and on average."""
+    datasets = [d for d, its_group in card.datasets.items() if group in (None, its_group)]
+    rows = [(d.removeprefix(f"{group} "), {m: card.gains.get((d, m)) for m in methods}) for d in datasets]
+    rows.append(("mean", {m: card.average(m, group=group or ALL) for m in methods}))
+    points = tuple(_point(name, m, e, 4) for name, gains in rows for m, e in gains.items() if e is not None)
+    named = {"title": group or "", "measure": "gain", "x_title": f"NDCG@10 minus that of {base}"}
+    names = tuple(name for name, _ in rows)
+    colours = tuple(range(1, len(methods) + 1))
+    return Panel("dots", names, tuple(methods), points, **named, rules=((0.0, ""),), colours=colours)
 
 
 def cost_panels(card: Card, lines: Mapping[str, Sequence[tuple[int, str]]]) -> list[Panel]:
@@ -75,8 +89,9 @@ def detection_panel(card: Detection, measures: Sequence[str]) -> Panel:
     return Panel("dots", names, tuple(measures), points, x_title="mean over settings", **looks)
 
 
-def _point(method: str, x: str, e: Estimate) -> Point:
-    return Point(method, x, e.value, e.low, e.high, text=f"{e}")
+def _point(method: str, x: str, e: Estimate, digits: int = 2) -> Point:
+    text = "{:.{n}f} [{:.{n}f}, {:.{n}f}]".format(e.value, e.low, e.high, n=digits)
+    return Point(method, x, e.value, e.low, e.high, text=text)
 
 
 def _share(card: Card, setting: Setting, method: str) -> Estimate | None:

@@ -7,10 +7,8 @@ A *setting* is a data set and a noise level. In it, with means over seeds and te
 where ``clean`` and ``noisy`` are the figures of two methods that learn from true and from given labels. 1
 is all that was lost, 0 nothing, below 0 worse than doing nothing.
 
-Intervals are percentiles of a bootstrap over test queries and seeds: for each data set, queries and seeds
-are drawn again once, and all its settings and methods see the same draw, so that an average over settings
-knows that they share test queries. (``metrics.significance`` draws queries alone, so this is a bootstrap of
-its own.) A setting whose interval of the loss includes 0 has *nothing to recover*: the share is undefined
+Intervals are percentiles of the bootstrap of ``draws``, in which the settings of a data set share test
+queries. A setting whose interval of the loss includes 0 has *nothing to recover*: the share is undefined
 there. Two averages are given: the mean of the shares of the settings that have one, and the *pooled* share,
 the sum of gains over the sum of losses of all settings.
 """
@@ -22,12 +20,11 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.report.collapse import Estimate
-from cleanrank.report.summaries import CellId, Level, by_cell
+from cleanrank.report.summaries import Level, by_cell
 from cleanrank.types import FloatArray, RunRecord
 from cleanrank.validation import one_of
 
-Place = tuple[str, Level]
-JUDGEMENTS = "judgements"
+from .draws import Place, Ran, drawn_means, of_draws, ran_in
 
 
 @dataclass(frozen=True)
@@ -131,7 +128,7 @@ class Card:
             raise invalid("methods", "must share a setting", f"{one!r} and {other!r}")
         gained = np.sum([self.gains[place, one] - self.gains[place, other] for place in places], axis=0)
         lost = np.sum([self.losses[place] for place in places], axis=0)
-        return _estimate(gained / lost, self.confidence)
+        return of_draws(gained / lost, self.confidence)
 
 
 def recovery_card(
@@ -167,78 +164,17 @@ def recovery_card(
     for name in (clean, noisy):
         one_of("method", name, methods)
     places = list(dict.fromkeys((c[0], c[1]) for c in done if not c[1].clean))
-    ran = {place: _ran(done, place, methods, measure) for place in places}
+    ran = {place: ran_in(done, place, methods, measure) for place in places}
     draws: dict[tuple[Place, str], FloatArray] = {}
     for dataset in tuple(dict.fromkeys(place[0] for place in places)):
         here = {place: each for place, each in ran.items() if place[0] == dataset}
-        draws |= _draws(here, resamples, np.random.default_rng([seed, *dataset.encode()]))
+        draws |= drawn_means(here, resamples, np.random.default_rng([seed, *dataset.encode()]))
     return _card(draws, ran, methods, clean, noisy, measure, limit, confidence, resamples)
-
-
-@dataclass(frozen=True, eq=False)
-class _Ran:
-    """What ran in a setting: (seeds, queries) of every fold and method that is whole, rows paid for, gaps."""
-
-    folds: tuple[str, ...]
-    seeds: tuple[str, ...]
-    values: Mapping[str, Mapping[str, FloatArray]]
-    paid: Mapping[str, float]
-    gaps: tuple[str, ...]
-
-
-def _ran(done: Mapping[CellId, RunRecord], place: Place, methods: Sequence[str], measure: str) -> _Ran:
-    here = {c[2:]: r for c, r in done.items() if (c[0], c[1]) == place}
-    folds, seeds = tuple(sorted({c[0] for c in here})), tuple(sorted({c[2] for c in here}))
-    values: dict[str, dict[str, FloatArray]] = {}
-    paid: dict[str, float] = {}
-    gaps: list[str] = []
-    for method in methods:
-        cells = [(fold, method, seed) for fold in folds for seed in seeds]
-        present = [here[c] for c in cells if c in here]
-        if len(present) < len(cells):
-            lacks = f"{len(cells) - len(present)} of {len(cells)} cells"
-            gaps.append(f"{place[0]}, {place[1].label}, {method}: {lacks}")
-            continue
-        values[method] = {
-            fold: np.array([here[fold, method, s].values[measure] for s in seeds], dtype=np.float64)
-            for fold in folds
-        }
-        paid[method] = float(np.mean([r.chosen.get(JUDGEMENTS, 0) for r in present]))
-    return _Ran(folds, seeds, values, paid, tuple(gaps))
-
-
-def _draws(
-    ran: Mapping[Place, _Ran], resamples: int, rng: np.random.Generator
-) -> dict[tuple[Place, str], FloatArray]:
-    """Means of every method in the settings of one data set: that of the data first, then the draws'."""
-    sizes = {
-        fold: by_fold[fold].shape[1]
-        for each in ran.values()
-        for by_fold in each.values.values()
-        for fold in by_fold
-    }
-    seeds = tuple(dict.fromkeys(s for each in ran.values() for s in each.seeds))
-    times = dict(zip(seeds, _times(len(seeds), resamples, rng).T, strict=True))
-    by_query = {fold: _times(sizes[fold], resamples, rng) for fold in sorted(sizes)}
-    means: dict[tuple[Place, str], FloatArray] = {}
-    for place, each in ran.items():
-        weight = np.array([times[s] for s in each.seeds]).T
-        weight[weight.sum(axis=1) == 0] = 1.0  # none of the seeds of a setting that has not run to its end
-        for method, by_fold in each.values.items():
-            sums = sum(by_query[fold] @ np.nan_to_num(v).T for fold, v in by_fold.items())
-            counts = sum(by_query[fold] @ (~np.isnan(v)).astype(np.float64).T for fold, v in by_fold.items())
-            means[place, method] = (weight * sums).sum(axis=1) / (weight * counts).sum(axis=1)
-    return means
-
-
-def _times(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each of n is drawn, by draw; before them a row of ones."""
-    return np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), size=resamples)])
 
 
 def _card(
     draws: Mapping[tuple[Place, str], FloatArray],
-    ran: Mapping[Place, _Ran],
+    ran: Mapping[Place, Ran],
     methods: Sequence[str],
     clean: str,
     noisy: str,
@@ -264,7 +200,7 @@ def _card(
             *place,
             clean=float(draws[place, clean][0]),
             noisy=float(draws[place, noisy][0]),
-            loss=_estimate(losses[place], confidence),
+            loss=of_draws(losses[place], confidence),
             seeds=len(ran[place].seeds),
             queries=sum(v.shape[1] for v in ran[place].values[noisy].values()),
         )
@@ -276,8 +212,8 @@ def _card(
             *place,
             method=m,
             mean=float(draws[place, m][0]),
-            gain=_estimate(gain, confidence),
-            share=_estimate(gain / losses[place], confidence) if place in clear else None,
+            gain=of_draws(gain, confidence),
+            share=of_draws(gain / losses[place], confidence) if place in clear else None,
             judgements=ran[place].paid[m],
         )
         for (place, m), gain in gains.items()
@@ -305,24 +241,13 @@ def _average(
     share = None
     if shared:
         each = [gains[p, method] / losses[p] for p in ((r.dataset, r.level) for r in shared)]
-        share = _estimate(np.mean(each, axis=0), confidence)
+        share = of_draws(np.mean(each, axis=0), confidence)
     return Average(
         method=method,
         share=share,
-        pooled=_estimate(pooled, confidence),
+        pooled=of_draws(pooled, confidence),
         settings=len(shared),
         judgements=float(np.mean([r.judgements for r in rows])),
         worst=min(shared, key=lambda r: r.share.value if r.share else 0.0, default=None),
         below=tuple(r for r in shared if r.share is not None and r.share.high < limit),
     )
-
-
-def _estimate(draws: FloatArray, confidence: float) -> Estimate:
-    """The first entry is the figure of the data, the others are the bootstrap's."""
-    return estimate(draws[0], draws[1:], confidence)
-
-
-def estimate(value: float, draws: FloatArray, confidence: float) -> Estimate:
-    """A figure with the percentile interval of its draws."""
-    low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Estimate(float(value), float(low), float(high))

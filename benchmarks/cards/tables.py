@@ -4,27 +4,48 @@ from cleanrank.report.collapse import Estimate
 from cleanrank.report.summaries import Level
 from cleanrank.report.table import Table
 
+from .compared import ALL, Compared
 from .detection import Detection
 from .recovery import Card, Recovered, Setting
 
 NOTHING = "nothing to recover"
 
 
-def averages_table(card: Card) -> Table:
-    """A line per method: its shares over all settings, and the worst."""
+def averages_table(card: Card, other: Card | None = None) -> Table:
+    """A line per method: its shares over all settings, and the worst; ``other`` has another ceiling."""
+    beside = {a.method: f"{a.pooled}" for a in other.averages if a.method != other.clean} if other else {}
     rows = [
         [
             a.method,
             f"{a.judgements:,.0f}",
-            "–" if a.share is None else f"{a.share}",
             f"{a.pooled}",
+            *([beside.get(a.method, "–")] if other else []),
+            "–" if a.share is None else f"{a.share}",
             "–" if a.worst is None else f"{a.worst.share} ({a.worst.dataset}, {a.worst.level.label})",
         ]
         for a in card.averages
         if a.method != card.clean
     ]
-    shares = ["recovered share, mean of settings", "pooled over all settings"]
+    shares = ["pooled share", *([f"pooled share of {other.clean}"] if other else []), "mean of settings"]
     return Table(["method", "judgements", *shares, "worst setting"], rows)
+
+
+def gains_table(card: Compared, head: str, base: str, group: str | None = None) -> Table:
+    """Data sets against methods: the figure of the base, then gains over it; the last line is the mean."""
+    datasets = [d for d, its_group in card.datasets.items() if group in (None, its_group)]
+    averages = {m: card.average(m, group=group or ALL) for m in card.methods}
+    bases = [card.means[d, card.base] for d in datasets if (d, card.base) in card.means]
+    rows = [
+        [
+            d.removeprefix(f"{group} "),
+            f"{card.means[d, card.base]:.4f}" if (d, card.base) in card.means else "not run",
+            *(gain_text(card.gains.get((d, m))) for m in card.methods),
+        ]
+        for d in datasets
+    ]
+    mean = f"{sum(bases) / len(bases):.4f}" if bases else "–"
+    rows.append(["mean", mean, *(gain_text(averages[m]) for m in card.methods)])
+    return Table([head, base, *card.methods], rows)
 
 
 def settings_table(card: Card) -> Table:
@@ -95,6 +116,14 @@ def detection_by_setting(card: Detection, measure: str) -> Table:
 
 def _share(row: Recovered | None) -> str:
     return "not run" if row is None else f"{row.mean:.4f}, {'–' if row.share is None else row.share}"
+
+
+def gain_text(e: Estimate | None) -> str:
+    """A gain with its interval, bold where it is clear."""
+    if e is None:
+        return "not run"
+    words = f"{e.value:+.4f} [{e.low:+.4f}, {e.high:+.4f}]"
+    return f"**{words}**" if e.low > 0 or e.high < 0 else words
 
 
 def _loss(s: Setting) -> str:

@@ -1,0 +1,74 @@
+"""The part of a grid that ran whole: what a run that was stopped may be judged by.
+
+A *block* is a fold and a seed of a setting (a data set at a noise level); it is whole when every method ran
+in it. Of a setting the folds and seeds are kept that form the largest rectangle of whole blocks, seeds in
+their order, so that every method is measured on the same test queries and no seed counts more in one fold
+than in another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleanrank.report.summaries import by_cell
+from cleanrank.types import RunRecord
+
+from .draws import Place
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What counts of a setting."""
+
+    place: Place
+    folds: tuple[str, ...]
+    seeds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WholePart:
+    """The records that count, and what they are of each setting."""
+
+    records: tuple[RunRecord, ...]
+    kept: tuple[Kept, ...]
+    left_out: int  # records of blocks that are not whole
+
+
+def whole_part(records: Sequence[RunRecord]) -> WholePart:
+    """The largest rectangle of whole blocks of every setting."""
+    done = by_cell([r for r in records if r.status == "done"])
+    methods = {cell[3] for cell in done}
+    ran: dict[Place, dict[tuple[str, str], set[str]]] = {}
+    for dataset, level, fold, method, seed in done:
+        ran.setdefault((dataset, level), {}).setdefault((fold, seed), set()).add(method)
+    kept = []
+    for place, blocks in ran.items():
+        whole = {block for block, present in blocks.items() if present == methods}
+        seeds = sorted({seed for _, seed in whole}, key=_number)
+        folds = sorted({fold for fold, _ in whole}, key=_number)
+        candidates = [
+            (tuple(f for f in folds if all((f, s) in whole for s in seeds[:n])), tuple(seeds[:n]))
+            for n in range(1, len(seeds) + 1)
+        ]
+        if candidates:
+            best = max(candidates, key=lambda each: (len(each[0]) * len(each[1]), len(each[0])))
+            kept.append(Kept(place, *best))
+    counted = {(*k.place, fold, seed) for k in kept for fold in k.folds for seed in k.seeds}
+    inside = tuple(r for (d, level, f, _, s), r in done.items() if (d, level, f, s) in counted)
+    return WholePart(inside, tuple(kept), len(records) - len(inside))
+
+
+def _number(text: str) -> tuple[int, str]:
+    return (int(text), "") if text.isdecimal() else (0, text)
+
+
+def ran_words(kept: Sequence[Kept]) -> list[tuple[str, str, str, int]]:
+    """(data set, folds, seeds, noise levels) for every data set and extent, in words.
+
+    >>> ran_words([Kept(("A", Level("uniform", 0.2)), ("1", "2"), ("1",))])
+    [('A', '1, 2', '1', 1)]
+    """
+    extents: dict[tuple[str, str, str], int] = {}
+    for k in kept:
+        extent = k.place[0], ", ".join(k.folds), ", ".join(k.seeds)
+        extents[extent] = extents.get(extent, 0) + 1
+    return [(*extent, n) for extent, n in extents.items()]
