@@ -64,6 +64,7 @@ def _number(text: str) -> tuple[int, str]:
 def ran_words(kept: Sequence[Kept]) -> list[tuple[str, str, str, int]]:
     """(data set, folds, seeds, noise levels) for every data set and extent, in words.
 
+    >>> from cleanrank.report.summaries import Level
     >>> ran_words([Kept(("A", Level("uniform", 0.2)), ("1", "2"), ("1",))])
     [('A', '1, 2', '1', 1)]
     """
