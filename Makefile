@@ -36,7 +36,7 @@ browser:
 docs: install
 	$(BIN)/mkdocs build --strict --quiet
 
-# The report card and the PeerRank grid take minutes to hours and are run by hand.
+# The report card, the strategies and the PeerRank grid take minutes to hours and are run by hand.
 bench: install
 	@for script in benchmarks/*.py; do \
 	  case $$script in */timing.py|*/checkouts.py|*/recovery.py|*/strategies.py|*/peerrank*.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
