@@ -7,14 +7,8 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.issues import posterior as posterior_module
-from cleanrank.issues.posterior import (
-    bayes,
-    find_posterior,
-    invert_noise,
-    likelihoods,
-    posterior_of,
-    posterior_table,
-)
+from cleanrank.issues.bayes import bayes, invert_noise, likelihoods
+from cleanrank.issues.posterior import find_posterior, posterior_of, posterior_table
 from cleanrank.issues.table import read_issues
 from cleanrank.noise.profiles import NoiseProfile, make_profile, uniform
 

@@ -26,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.issues.bayes import bayes, invert_noise, known_rows, likelihoods, settled
 from cleanrank.issues.confident import out_of_fold, self_confidence
+from cleanrank.issues.document_noise import DocumentNoise, document_noise
 from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.table import EXPECTED, PROBABILITY, LabelIssues, expected_gains
-from cleanrank.jit import kernel, prange, threads
 from cleanrank.noise.anchors import FitPredict
 from cleanrank.noise.assumed import assume_noise
 from cleanrank.noise.estimate import NoiseEstimate
@@ -39,9 +40,6 @@ from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades, fit_soft_g
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 from cleanrank.validation import check_n_jobs, check_seed
 
-STEPS = 300
-CLOSE = 1e-7
-TINY = 1e-300
 EQUAL = 1e-9
 MOST_ISSUES = 0.2  # of a grade, while the noise is assumed: its labels are presumed right for the most part
 
@@ -93,7 +91,7 @@ def find_auto(
     if is_known:
         signal = feature_signal(data, seed=seed, n_jobs=n_jobs)
         first = posterior_of(data, noise, known=known, folds=folds, **options)
-        L, taught = first.likelihood, first.probabilities
+        T, L, taught = first.noise.matrix, first.likelihood, first.probabilities
     else:
         p = out_of_fold(data, probabilities, folds=folds, **options)
         signal = feature_signal(data, probabilities, seed=seed, n_jobs=n_jobs)
@@ -105,7 +103,8 @@ def find_auto(
         data, partial(fit_soft_grades, **options), folds, targets=taught, seed=seed,
         calibrate=L if is_known else None, progress=progress,
     )  # fmt: skip
-    W = bayes(q, L)
+    W = _under(document_noise(data, q, T, known, seed=seed) if known is not None else None, data, q, T)
+    W = settled(W, known)
     table = posterior_table(data, W)
     reasons = {**table.reasons, EXPECTED: q @ np.arange(W.shape[1])}
     if not is_known:
@@ -193,6 +192,7 @@ class Posterior:
     likelihood: FloatArray  # (N, C) P(given grade of the row | true grade), one-hot where that is known
     probabilities: FloatArray  # (N, C) P(true grade | features, given grade)
     others: tuple[FloatArray, ...]  # the same of further rows
+    documents: DocumentNoise | None = None  # how errors depend on the document, as far as gold rows show
 
 
 def posterior_of(
@@ -260,8 +260,19 @@ def posterior_of(
     )  # fmt: skip
     if rounds == 1:
         q, *beside = (invert_noise(each, T, n_jobs) for each in (q, *beside))
-    rest = [bayes(prior, likelihoods(each.y, T)) for prior, each in zip(beside, others, strict=True)]
-    return Posterior(profile, L, bayes(q, L), tuple(rest))
+    documents = None if known is None else document_noise(data, q, T, known, seed=seed)
+    rest = [_under(documents, each, prior, T) for prior, each in zip(beside, others, strict=True)]
+    W = settled(_under(documents, data, q, T), known)
+    return Posterior(profile, L, W, tuple(rest), documents)
+
+
+def _under(
+    documents: DocumentNoise | None, data: RankingData, prior: FloatArray, T: FloatArray
+) -> FloatArray:
+    """P(true grade | features, given grade) under a matrix and, where gold rows show more, that."""
+    if documents is None:
+        return bayes(prior, likelihoods(data.y, T))
+    return documents.posterior(data, prior, T)
 
 
 def with_expected_gains(
@@ -298,95 +309,3 @@ def posterior_table(data: RankingData, probabilities: FloatArray) -> LabelIssues
         suggested_label=likeliest,
         reasons={f"{PROBABILITY}{grade}": column for grade, column in enumerate(probabilities.T)},
     )
-
-
-def invert_noise(observed: FloatArray, matrix: FloatArray, n_jobs: int | None = 1) -> FloatArray:
-    """Solves q T = p for q, row by row; where no q on the simplex does, gives the closest: (N, C)."""
-    T = np.ascontiguousarray(matrix)
-    p = np.pad(observed, ((0, 0), (0, len(T) - observed.shape[1])))
-    p /= p.sum(axis=1, keepdims=True)
-    q = p @ np.linalg.inv(T) if np.linalg.matrix_rank(T) == len(T) else np.full_like(p, 1 / len(T))
-    with threads(n_jobs):
-        _closest(p, T, q)
-    return q
-
-
-@kernel(parallel=True)
-def _closest(p: Array, T: Array, q: Array) -> None:
-    """Leaves solutions on the simplex as they are and moves the others there by EM steps."""
-    N, C = p.shape
-    for i in prange(N):
-        lowest = q[i, 0]
-        for l in range(1, C):
-            lowest = min(lowest, q[i, l])
-        exact = lowest >= 0.0
-        if exact:
-            for m in range(C):
-                mixed = 0.0
-                for l in range(C):
-                    mixed += q[i, l] * T[l, m]
-                exact = exact and abs(mixed - p[i, m]) < 1e-9
-        if exact:
-            continue
-        total = 0.0
-        for l in range(C):
-            q[i, l] = max(q[i, l], 0.01)
-            total += q[i, l]
-        for l in range(C):
-            q[i, l] /= total
-        ratio = np.empty(C)
-        for _ in range(STEPS):
-            for m in range(C):
-                mixed = 0.0
-                for l in range(C):
-                    mixed += q[i, l] * T[l, m]
-                ratio[m] = p[i, m] / mixed if mixed > TINY else 0.0
-            moved = 0.0
-            for l in range(C):
-                factor = 0.0
-                for m in range(C):
-                    factor += T[l, m] * ratio[m]
-                new = q[i, l] * factor
-                moved = max(moved, abs(new - q[i, l]))
-                q[i, l] = new
-            if moved < CLOSE:
-                break
-
-
-def likelihoods(y: Array, matrix: FloatArray) -> FloatArray:
-    """P(given grade of the row | true grade l), for every row and l: (N, C)."""
-    never = matrix.max(axis=0)[y] <= 0
-    if never.any():
-        row = int(np.argmax(never))
-        rule = "must leave every grade that was given a chance to be given"
-        raise invalid("noise", rule, f"probability 0 for grade {y[row]}", at=f"row {row}")
-    return np.asarray(matrix.T[y])
-
-
-def known_rows(likelihood: FloatArray, known: npt.ArrayLike | None) -> FloatArray:
-    """Makes the likelihood (N, C) one-hot for rows of known true grade (not -1), whatever they were given."""
-    if known is None:
-        return likelihood
-    truth = np.asarray(known)
-    N, C = likelihood.shape
-    if truth.shape != (N,) or truth.dtype.kind not in "iu":
-        rule = f"must be a whole grade per row ({N}), -1 where unknown"
-        raise invalid("known", rule, f"{truth.dtype}, shape {truth.shape}")
-    bad = (truth < -1) | (truth >= C)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise invalid(
-            "known", f"must be grades from 0 to {C - 1}, -1 where unknown", int(truth[row]), at=f"row {row}",
-            remedy="A longer scale needs a noise matrix of its size.",
-        )  # fmt: skip
-    return np.where(truth[:, None] < 0, likelihood, truth[:, None] == np.arange(C)).astype(np.float64)
-
-
-def bayes(prior: FloatArray, likelihood: FloatArray) -> FloatArray:
-    """Bayes' rule, row by row; where prior and likelihood leave nothing, the likelihood decides alone."""
-    joint = prior * likelihood
-    total = joint.sum(axis=1, keepdims=True)
-    lost = total[:, 0] <= TINY
-    joint[lost] = likelihood[lost] + TINY
-    total[lost] = joint[lost].sum(axis=1, keepdims=True)
-    return np.asarray(joint / total)
