@@ -214,3 +214,36 @@ def _wait_for(condition, seconds=20.0):
             return found
         time.sleep(0.02)
     raise AssertionError("waited in vain")
+
+
+def block_cells(blocks, methods):
+    return [
+        (f"{b} {m}", json.dumps({"fold": b, "seed": 1, "method": m}))
+        for b in range(blocks)
+        for m in range(methods)
+    ]
+
+
+def test_a_process_stays_with_the_cells_of_its_block_and_all_are_handed_out_once():
+    asked = block_cells(3, 4)
+    waiting = engines._Blocks(asked)
+    first = waiting.take(None, [None])
+    second = waiting.take(None, [first])
+    assert [first[0], second[0]] == ["0 0", "1 0"]
+    taken = [first, second]
+    for _ in range(3):
+        first = waiting.take(first, [second])
+        taken.append(first)
+    assert [key for key, _ in taken[2:]] == ["0 1", "0 2", "0 3"]
+    first = waiting.take(first, [second])  # block 0 is done, somebody else is at block 1
+    assert first[0] == "2 0"
+    taken.append(first)
+    while (first := waiting.take(first, [second])) is not None:  # at the end it helps out
+        taken.append(first)
+    assert sorted(taken) == sorted(asked)
+
+
+def test_blocks_come_back_whole_from_processes():
+    asked = block_cells(5, 3)
+    found = list(run_local(asked, jobs=2, target=FIGURE))
+    assert sorted(key for key, _ in found) == sorted(key for key, _ in asked)

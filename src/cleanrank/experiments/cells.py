@@ -47,6 +47,7 @@ from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.noise.scales import DERIVED, derive, merge_grades
+from cleanrank.remember import Memory, remembering
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
@@ -59,6 +60,8 @@ PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba", "torch")
 SAMPLES = 5  # the papers draw five
 # Threads of one process take turns: not every threading layer of numba survives two callers at once.
 _TURN = threading.Lock()
+# Of a process: methods of one setting share predictions, forests and noisy labels.
+_MEMORY = Memory()
 
 Inputs: TypeAlias = Mapping[str, Any]
 Fingerprint: TypeAlias = Callable[[str, int, Mapping[str, Any]], str]
@@ -172,7 +175,8 @@ def run_cell(text: str) -> bytes:
             return pack(replace(result, started_at=started_at, wall_seconds=time.perf_counter() - start))
 
         try:
-            return timed(_computed(json.loads(text)))
+            with remembering(_MEMORY):
+                return timed(_computed(json.loads(text)))
         except Exception:  # of a method: the grid goes on, and the record holds the traceback
             return timed(Result("failed", error=traceback.format_exc()))
 

@@ -1,11 +1,13 @@
 """Where cells are computed: processes of this machine, or a Dask cluster.
 
 An engine takes (key, text) pairs, as lazily as it can, and yields (key, packed result) pairs as they come.
-It writes nothing: the driver stores each result when it arrives, so a process that is killed loses one cell.
+A process stays with cells that share data, noise and seed, since they share work (``remember.py``). An engine
+writes nothing: the driver stores each result when it arrives, so a process that is killed loses one cell.
 """
 
 import importlib
 import itertools
+import json
 import logging
 import os
 import pkgutil
@@ -14,7 +16,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
@@ -29,6 +31,7 @@ Item: TypeAlias = tuple[str, str]
 Done: TypeAlias = tuple[str, bytes]
 
 CELL = "cleanrank.experiments.cells:run_cell"
+SHARED = ("data", "options", "identity", "fold", "derived", "noise", "rate", "on", "seed")
 START_TRIES = 3
 CONNECT_SECONDS = 10
 ORPHAN_SECONDS = 0.5
@@ -50,14 +53,15 @@ def run_local(
     if scheduler is not None:
         rule = "must not be given with the local engine"
         raise invalid("scheduler", rule, repr(scheduler), remedy="Add --engine dask.")
-    waiting = iter(items)
+    waiting = _Blocks(items)
     again: list[Item] = []
     tried: set[str] = set()
     under_way: dict[Future[Any], _Worker] = {}
     failed_starts = 0
 
-    def take() -> Item | None:
-        return again.pop() if again else next(waiting, None)
+    def take(last: Item | None = None) -> Item | None:
+        others = [each.item for each in under_way.values()]
+        return again.pop() if again else waiting.take(last, others)
 
     def start() -> None:
         """Starts a process if a cell is left, which then takes the cell once it is ready."""
@@ -77,7 +81,7 @@ def run_local(
             finished = worker.item
             if error is None:
                 failed_starts = 0
-                if (item := take()) is None:
+                if (item := take(finished)) is None:
                     worker.end()
                 else:
                     worker.compute(item)
@@ -97,6 +101,34 @@ def run_local(
                 tried.add(finished[0])
                 again.append(finished)
             start()
+
+
+class _Blocks:
+    """Hands out items so that a process stays with the block of its last one, as long as there are others."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = iter(items)
+        self._ahead: list[Item] = []  # of blocks that other processes are at
+
+    def take(self, last: Item | None, others: Sequence[Item | None]) -> Item | None:
+        """The next item for a process that had ``last``, while the others have theirs; None at the end."""
+        mine, taken = _block(last), {_block(other) for other in others if other is not None}
+        for place, item in enumerate(self._ahead):
+            if _block(item) == mine or _block(item) not in taken:
+                return self._ahead.pop(place)
+        for item in self._items:
+            if _block(item) == mine or _block(item) not in taken:
+                return item
+            self._ahead.append(item)
+        return self._ahead.pop() if self._ahead else None
+
+
+def _block(item: Item | None) -> str | None:
+    """What cells have in common that share work; of other texts nothing is known."""
+    if item is None:
+        return None
+    cell = json.loads(item[1])
+    return json.dumps([cell.get(name) for name in SHARED]) if "fold" in cell else item[0]
 
 
 class _Worker:

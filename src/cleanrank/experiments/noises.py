@@ -27,6 +27,7 @@ from cleanrank.errors import invalid
 from cleanrank.noise.dependent import DEPENDENT, corrupt_rows, counted_profile
 from cleanrank.noise.profiles import PROFILES, NoiseProfile, make_profile
 from cleanrank.ragged import query_of_row
+from cleanrank.remember import remembered
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
@@ -50,6 +51,7 @@ SVM_RANK: dict[str, Any] = {
 Split: TypeAlias = tuple[RankingData, RankingData]
 
 
+@remembered
 def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int) -> Split:
     """Training and validation data with the labels of a noise of NOISES on the splits ``on``.
 

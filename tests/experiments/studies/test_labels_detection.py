@@ -139,5 +139,26 @@ def test_noise_may_be_estimated_from_rows_that_are_judged_again(asked, monkeypat
     STUDIES["detection"].run(ask(asked, detector="judged", given=["noise:60"]))
     assert seen["told"] is asked.profile
     assert (seen["judged"].method, seen["judged"].n) == ("gold", 60)
-    with pytest.raises(CleanrankError, match="given must read noise:100"):
+    with pytest.raises(CleanrankError, match="given must read noise:100 or gold:100"):
         STUDIES["detection"].run(ask(asked, given=["validation:3"]))
+
+
+def test_rows_that_a_detector_was_given_as_gold_are_not_counted_as_found(asked, monkeypatch):
+    seen = {}
+
+    def find(data, method, *, seed, gold):
+        rows, truth, *_ = seen["gold"] = gold
+        place = np.searchsorted(data.row_ids, rows)
+        assert (truth == asked.clean.train.y[place]).all()
+        doubt = np.zeros(data.n_docs)
+        doubt[place] = truth != data.y[place]  # knows what it was told and nothing else
+        return LabelIssues.of(data, doubt=doubt, is_label_issue=doubt > 0)
+
+    monkeypatch.setattr(labels, "find_label_issues", find)
+    means = STUDIES["detection"].run(ask(asked, detector="judged", given=["gold:60"])).means
+    left = ~np.isin(asked.train.row_ids, seen["gold"][0])
+    assert len(seen["gold"][0]) == 60
+    wrong = asked.clean.train.y != asked.train.y
+    assert means["base rate"] == pytest.approx(wrong[left].mean())
+    assert means["average precision"] == pytest.approx(wrong[left].mean())
+    assert means["recall"] == 0

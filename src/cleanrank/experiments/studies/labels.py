@@ -5,6 +5,7 @@ In ``detection`` a *wrong* row is a training row whose grade is not the clean on
 
 * precision, recall and average precision are those of ``issues/table.py``; the base rate is the share of
   wrong rows;
+* rows that a detector was given as gold were judged, not found: they do not count;
 * average precision within grades is sum_g w_g AP_g / sum_g w_g, AP_g over the rows with the given grade g and
   w_g the wrong rows among them; the base rate within grades weighs the grades' base rates in the same way. A
   detector that only knows which grades are rare gains nothing here.
@@ -96,6 +97,8 @@ def detection(task: StudyTask) -> Result:
     issues = issues.aligned(train)
     wrong = task.clean.train.y != train.y
     counted = train.y == params["grade"] if params["grade"] >= 0 else np.ones(train.n_docs, dtype=np.bool_)
+    if "gold" in inputs:
+        counted = counted & ~np.isin(train.row_ids, inputs["gold"][0])
     means = agreement(issues.select(counted), wrong[counted])
     queries = (start + np.flatnonzero(counted[start:end]) for start, end in pairwise(train.indptr))
     by_query = [agreement(issues.select(rows), wrong[rows]) for rows in queries]
@@ -126,15 +129,20 @@ def agreement(issues: LabelIssues, wrong: BoolArray) -> dict[str, float]:
 
 
 def _detector_input(task: StudyTask, text: str) -> tuple[str, Any]:
-    """An option of a detector and its value: "validation", "noise", or "noise:100" from so many gold rows."""
+    """An option of a detector and its value: "validation" and "noise" as they are, or from so many gold rows.
+
+    "noise:100" is the matrix that 100 rows tell, "gold:100" the rows themselves.
+    """
     name, _, rows = text.partition(":")
-    one_of("detector input", name, ("validation", "noise"))
-    if not rows:
+    one_of("detector input", name, ("validation", "noise", "gold"))
+    if not rows and name != "gold":
         return name, task.validation if name == "validation" else task.profile
-    if name != "noise" or not rows.isdecimal():
-        raise invalid("given", "must read noise:100 to be estimated from so many rows", repr(text))
+    if name == "validation" or not rows.isdecimal():
+        raise invalid("given", "must read noise:100 or gold:100 for so many gold rows", repr(text))
     sheet = sample_gold(task.train, int(rows), seed=task.seed)
     truth = task.clean.train.y[sheet.rows]
+    if name == "gold":
+        return name, (sheet.row_ids, truth, *([] if sheet.shares is None else [sheet.shares]))
     C = task.profile.n_grades
     return name, from_gold(task.train, sheet.row_ids, truth, n_grades=C, seed=task.seed)
 
