@@ -191,6 +191,7 @@ class Posterior:
     noise: NoiseProfile
     likelihood: FloatArray  # (N, C) P(given grade of the row | true grade), one-hot where that is known
     probabilities: FloatArray  # (N, C) P(true grade | features, given grade)
+    unjudged: FloatArray  # (N, C) the same as if no true grade were known
     others: tuple[FloatArray, ...]  # the same of further rows
     documents: DocumentNoise | None = None  # how errors depend on the document, as far as gold rows show
 
@@ -263,7 +264,9 @@ def posterior_of(
     documents = None if known is None else document_noise(data, q, T, known, seed=seed)
     rest = [_under(documents, each, prior, T) for prior, each in zip(beside, others, strict=True)]
     W = settled(_under(documents, data, q, T), known)
-    return Posterior(profile, L, W, tuple(rest), documents)
+    # What gold rows taught about documents would know their own answers.
+    unjudged = bayes(q, likelihoods(data.y, T))
+    return Posterior(profile, L, W, unjudged, tuple(rest), documents)
 
 
 def _under(

@@ -22,7 +22,7 @@ from cleanrank.errors import BadFileError, InvalidInputError, error_text, invali
 from cleanrank.jit import kernel
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
-from cleanrank.rankers._model_text import check_text
+from cleanrank.rankers._model_text import check_text, weighted_sum
 from cleanrank.rankers.columns import Columns, own_codes
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_number, one_of
@@ -148,15 +148,19 @@ def dataset(
     grouped: bool = True,
     weighted: bool = True,
     positions: bool = False,
+    label: FloatArray | None = None,
     base: FloatArray | None = None,
     reference: Any = None,
 ) -> Any:
-    """LightGBM's data set of rows; ``base`` (C,) are the scores of the classes at which training starts."""
+    """LightGBM's data set of rows; ``base`` (C,) are the scores of the classes at which training starts.
+
+    ``label`` takes the place of the grades.
+    """
     columns = Columns.of(data)
     names = columns.names or ()
     rows = lightgbm.Dataset(
         data.X,
-        label=data.y,
+        label=data.y if label is None else label,
         group=data.lengths if grouped else None,
         weight=data.weights if weighted else None,
         position=data.positions if positions else None,
@@ -194,6 +198,7 @@ def boost(
     *,
     validation_set: Any = None,
     patience: int | None = None,
+    smoothing: int = 0,
     feval: Callable[..., Any] | None = None,
     callbacks: Sequence[Callable[..., Any]] = (),
     init_model: "TreeModel | None" = None,
@@ -201,8 +206,9 @@ def boost(
 ) -> "TreeModel":
     """Trains, and keeps the number of trees that is best on the validation set; its errors in our words.
 
-    ``patience`` are trees without gain before it stops, None keeps all trees; ``feval`` is (scores, data set)
-    -> (name, value, whether higher is better); ``keep`` keeps the training scores for ``training_scores``.
+    ``patience`` are trees without gain before it stops, None keeps all trees; ``smoothing``, for values of
+    which higher ones are better, averages them over so many trees before and after; ``feval`` is (scores,
+    data set) -> (name, value, whether higher is better); ``keep`` keeps scores for ``training_scores``.
     """
     watched = [] if validation_set is None else [validation_set]
     values: dict[str, Any] = {}
@@ -226,7 +232,20 @@ def boost(
     best = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
     first = 0 if init_model is None else init_model.booster.current_iteration()
     history, *_ = values["validation"].values()
-    return TreeModel(booster, best, float(history[best - first - 1]), tuple(history))
+    curve = smoothed(history, smoothing)
+    if smoothing and patience is not None:
+        best = first + int(np.argmax(curve)) + 1
+    return TreeModel(booster, best, float(curve[best - first - 1]), tuple(history))
+
+
+def smoothed(values: Sequence[float], width: int) -> FloatArray:
+    """Means over ``width`` values before and after each; beyond its ends a curve goes on as it ends.
+
+    >>> smoothed([0.0, 3.0, 0.0, 3.0], 1).tolist()
+    [1.0, 1.0, 2.0, 2.0]
+    """
+    padded = np.pad(np.asarray(values, dtype=np.float64), width, mode="edge")
+    return np.convolve(padded, np.full(2 * width + 1, 1 / (2 * width + 1)), "valid")
 
 
 def training_scores(booster: Any) -> FloatArray:
@@ -383,6 +402,13 @@ class TreeModel:
         except lightgbm.basic.LightGBMError as error:
             raise BadFileError(f"model file {str(file)!r} must be whole: {error}.", str(file)) from None
         return cls(booster, booster.current_iteration())
+
+
+def sum_of_models(models: Sequence[TreeModel], weights: Sequence[float]) -> TreeModel:
+    """One model whose score is the weighted sum of the scores of several, made of their trees in use."""
+    texts = [each.booster.model_to_string(num_iteration=each.best_iteration) for each in models]
+    booster = lightgbm.Booster(model_str=weighted_sum(texts, weights))
+    return TreeModel(booster, booster.current_iteration())
 
 
 @kernel()

@@ -1,10 +1,12 @@
-"""Checks of a model in LightGBM's text format before LightGBM reads it.
+"""Models in LightGBM's text format: checks before LightGBM reads one, and sums of several.
 
 LightGBM trusts the text: one that was cut short ends the process, and a tree whose nodes point at each other
 makes it look for a leaf for ever.
 """
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +16,29 @@ from cleanrank.types import IntArray
 # What a tree lists of each of its splits; of each of its leaves it lists leaf_value.
 OF_SPLITS = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
 CATEGORICAL = 1  # this bit of decision_type
+# What a tree lists in units of the score; the last two are those of linear trees.
+OF_SCORE = re.compile(r"^((?:leaf_value|internal_value|leaf_const|leaf_coeff)=)(.*)$", re.MULTILINE)
+AVERAGED = "\naverage_output\n"
+
+
+def weighted_sum(texts: Sequence[str], weights: Sequence[float]) -> str:
+    """The text of one model whose score is the weighted sum of those of several; the head is the first's."""
+    trees: list[str] = []
+    for text, weight in zip(texts, weights, strict=True):
+        head, *parts = re.split(r"^Tree=\d+\n", text.partition("end of trees")[0], flags=re.MULTILINE)
+        weight = weight / len(parts) if AVERAGED in head else weight  # random forests are means of trees
+        for part in parts:
+            scaled = OF_SCORE.sub(partial(_times, weight), part.rstrip())
+            trees.append(f"Tree={len(trees)}\n{scaled}\n\n\n")
+    sizes = " ".join(str(len(tree.encode())) for tree in trees)
+    head, _, _ = texts[0].replace(AVERAGED, "\n").partition("Tree=0\n")
+    head = re.sub(r"^tree_sizes=.*$", f"tree_sizes={sizes}", head, flags=re.MULTILINE)
+    return "".join([head, *trees, *texts[0].partition("end of trees")[1:]])
+
+
+def _times(weight: float, line: re.Match[str]) -> str:
+    """A line of numbers, each times a weight, with all digits."""
+    return line[1] + re.sub(r"\S+", lambda number: repr(float(number[0]) * weight), line[2])
 
 
 def check_text(text: bytes, file: str) -> None:

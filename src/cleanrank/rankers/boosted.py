@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +14,11 @@ from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
 from cleanrank.losses.trees.peer import Peers
+from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
-from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
-from cleanrank.rankers.base import best_of, check_labels, check_rows, held_out, options_of
+from cleanrank.ragged import segment_sum
+from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases, sum_of_models
+from cleanrank.rankers.base import best_of, check_labels, check_rows, held_out
 from cleanrank.rankers.tree_ranker import TreeRanker
 from cleanrank.rankers.trees import (
     LAMBDARANK,
@@ -26,35 +28,28 @@ from cleanrank.rankers.trees import (
     common_params,
     lambdarank_params,
 )
-from cleanrank.types import Progress, RankingData
+from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
 OBJECTIVES: dict[str, str] = {
     "lambdarank": "logistic loss on pairs, weighed by what a swap changes in NDCG (Burges 2006)",
     "lambdamart": "lambdarank without normalisation by query",
-    "gbdt": "least squares on the grade",
+    "gbdt": "least squares on the grade, log2(1 + gain) where rows have gains",
     "ranknet": "logistic loss on pairs (Burges 2005)",
     **{name: f"{name} loss on pairs" for name, loss in LOSSES.items() if loss.trainable},
 }
 PEER = "peer"
+AVERAGE = "average"
 AUTO = "auto"
 ALPHAS = (0.05, 0.1, 0.2, 0.5)
 LEAF = "min_data_in_leaf"
+SELECTIONS: dict[str, str] = {
+    "best": "the model with the highest value on validation data",
+    "average": "the mean of all models, each stopped where its smoothed curve on validation data is highest",
+}
+SMOOTHING = 10
 HELD_OUT = 0.2
 FEWEST_QUERIES = 3
-
-
-class Steps:
-    """Counts finished steps for a progress callback."""
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self.progress, self.total, self.count = progress, total, 0
-
-    def __call__(self, count: int, _: int = 0) -> None:
-        """So many steps are done."""
-        if count > self.count and self.progress is not None:
-            self.progress(count, self.total)
-        self.count = max(count, self.count)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -66,7 +61,8 @@ class BoostedRanker(TreeRanker):
 
     Args:
         objective: "lambdarank", "lambdamart" (without normalisation by query), "gbdt" (least squares on the
-            grade), a binary loss on pairs of documents by name (see OBJECTIVES), or a BinaryLoss.
+            grade, or on log2(1 + gain) where rows have gains), a binary loss on pairs of documents by name
+            (see OBJECTIVES), or a BinaryLoss.
         robust: None; "peer" subtracts ``alpha`` times the loss of shuffled labels; or any robust form of the
             pairwise loss: a name of ``losses.robust.ROBUST``, a mapping with its options, or several.
         alpha: weight of robust="peer"; "auto" trains with each of ALPHAS and keeps the best on validation
@@ -85,6 +81,9 @@ class BoostedRanker(TreeRanker):
         sigma: factor of score differences.
         label_gain: gain of each grade for lambdarank, else 2^y - 1; not read where rows have gains.
         grid: LightGBM parameters to choose from on validation data, name -> values.
+        selection: "best" keeps the model of the grid with the highest value on validation data, which noisy
+            labels make a matter of luck; "average" keeps all of them, each stopped where its smoothed curve
+            is highest and brought to the same spread of scores within queries, as one forest.
         n_estimators: trees at the most.
         early_stopping_rounds: trees without gain on validation data before it stops; 0 never stops and keeps
             the best number of trees, None keeps all trees, as in LightGBM.
@@ -113,9 +112,6 @@ class BoostedRanker(TreeRanker):
     True
     """
 
-    # RobustRanker has others: a grid, the folds of a posterior, and a noise that is not that of pairs.
-    default_grid: ClassVar[Mapping[str, Sequence[Any]] | None] = None
-    folds = 0
     of_pairs: ClassVar[Sequence[str]] = ("pairs", "weighting", "noise")
 
     objective: str | BinaryLoss = "lambdarank"
@@ -132,6 +128,7 @@ class BoostedRanker(TreeRanker):
     sigma: float = 1.0
     label_gain: Sequence[float] | None = None
     grid: Mapping[str, Sequence[Any]] | None = None
+    selection: str = "best"
     n_estimators: int = 500
     early_stopping_rounds: int | None = 50
     measure: str = "ndcg@10"
@@ -144,58 +141,56 @@ class BoostedRanker(TreeRanker):
     position_bias: bool = False
     params: Mapping[str, Any] | None = None
 
+    def check(self, train: RankingData, validation: RankingData | None = None) -> None:
+        """Refuses settings and rows that cannot be trained with, before any work."""
+        self._check_settings()
+        check_rows(train, validation)
+        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
+        label_gain = own.get("label_gain") if self.objective in LAMBDAS else None
+        check_labels(train, label_gain, pairs=self.objective != "gbdt")
+        if self._searches() and validation is None and train.n_queries < FEWEST_QUERIES:
+            rule = f"must hold {FEWEST_QUERIES} queries or come with validation data (eval_set=)"
+            raise invalid("training data", rule, train.n_queries)
+        self.choices()
+        if not str(self.measure).startswith(LIGHTGBM_MEASURE):
+            Measure.parse(self.measure)
+
     def _fit(
         self,
         train: RankingData,
         validation: RankingData | None,
         *,
         progress: Progress | None = None,
-        **facts: Any,
     ) -> None:
-        self._check_settings()
-        check_rows(train, validation)
-        own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
-        label_gain = own.get("label_gain") if self.objective in LAMBDAS else None
-        check_labels(train, label_gain, pairs=self.objective != "gbdt")
-        search = self._searches_alpha() or self.grid is not None or self.default_grid is not None
+        self.check(train, validation)
+        search = self._searches()
         refit = search and validation is None
-        if refit and train.n_queries < FEWEST_QUERIES:
-            rule = f"must hold {FEWEST_QUERIES} queries or come with validation data (eval_set=)"
-            raise invalid("training data", rule, train.n_queries)
-        n_docs = held_out(train, HELD_OUT, self.random_state)[0].n_docs if refit else train.n_docs
-        choices = self.choices(n_docs)
-        if not search and validation is None and not str(self.measure).startswith(LIGHTGBM_MEASURE):
-            Measure.parse(self.measure)  # a slip is noticed although nothing is measured
-        # A posterior counts steps; without one every model counts its trees.
-        steps = Steps(progress if self.folds else None, self.folds + len(choices) + refit)
-        by_tree = None if self.folds else progress
-        train, validation, about = self._repaired(train, validation, steps, **facts)
-        steps(self.folds)
         learn, held = held_out(train, HELD_OUT, self.random_state) if refit else (train, validation)
         tried: list[tuple[float | None, TreeModel, dict[str, Any]]] = []
-        for choice in choices:
-            model = self._train(choice, learn, held, self.n_estimators, by_tree)
+        for choice in self.choices(learn.n_docs):
+            model = self._train(choice, learn, held, self.n_estimators, progress)
             value = model.validation_value
             # 0 where no validation query counts.
             tried.append((float(np.nan_to_num(value or 0.0)) if search else value, model, choice))
-            steps(steps.count + 1)
-        value, model, choice = best_of(tried, lambda each: each[0] or 0.0)
+        kept = tried if self.selection == AVERAGE else [best_of(tried, lambda each: each[0] or 0.0)]
+        models = [model for _, model, _ in kept]
         if refit:
-            model = self._train(choice, train, None, model.best_iteration, by_tree)
-            steps(steps.count + 1)
+            models = [self._train(c, train, None, m.best_iteration, progress) for _, m, c in kept]
+        value, model, choice = kept[0][0], models[0], kept[0][2]
+        if len(kept) > 1:
+            assert held is not None
+            model = average_models(models, [m.predict(held.X) for _, m, _ in kept], held.indptr)
+            value = evaluate_mean(model.predict(held.X), held, self.measure, n_jobs=self.n_jobs)
+            model, choice = replace(model, validation_value=value, history=(value,)), {"models": len(kept)}
         self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
-        self.chosen_ = about | _record(choice, value, model)
+        self.chosen_ = _record(choice, value, model)
         self.alpha_ = choice.get("alpha", self.alpha) if self.robust == PEER else None
         self.model_ = model
 
     def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
         """Every combination of the grid whose leaves ``n_docs`` can fill twice, for each alpha to try."""
         fixed = resolve_aliases(self.params)
-        if self.grid is None:
-            # What params fix is not chosen.
-            grid = {name: values for name, values in (self.default_grid or {}).items() if name not in fixed}
-        else:
-            grid = resolve_aliases(self.grid)
+        grid = resolve_aliases(self.grid)
         for name, values in grid.items():
             if name in fixed:
                 raise invalid("grid", f"must leave {name} to params, or params to the grid", list(grid))
@@ -243,15 +238,6 @@ class BoostedRanker(TreeRanker):
             return robust_loss(robust, self.objective)
         return None if self.robust is None or self.robust == PEER else robust_loss(robust, "logistic")
 
-    def _options(self) -> list[str]:
-        return [*super()._options(), *options_of(self._repaired)]
-
-    def _repaired(
-        self, train: RankingData, validation: RankingData | None, steps: Steps
-    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
-        """The rows to learn from and to choose on, and what ``chosen_`` says about them."""
-        return train, validation, {}
-
     def _train(
         self,
         choice: Mapping[str, Any],
@@ -281,6 +267,7 @@ class BoostedRanker(TreeRanker):
             params=params,
             n_estimators=n_estimators,
             early_stopping_rounds=self.early_stopping_rounds,
+            smoothing=SMOOTHING if self.selection == AVERAGE else 0,
             measure=self.measure,
             seed=self.random_state,
             n_jobs=self.n_jobs,
@@ -299,6 +286,9 @@ class BoostedRanker(TreeRanker):
         }
         return {name: value for name, value in own.items() if value is not None}
 
+    def _searches(self) -> bool:
+        return self._searches_alpha() or self.grid is not None
+
     def _searches_alpha(self) -> bool:
         return self.robust == PEER and self.alpha == AUTO
 
@@ -313,6 +303,8 @@ class BoostedRanker(TreeRanker):
         check_number("sigma", self.sigma, above=0)
         if isinstance(self.alpha, str):
             one_of("alpha", self.alpha, (AUTO,))
+        if one_of("selection", self.selection, SELECTIONS) == AVERAGE and self._searches_alpha():
+            raise invalid("selection", "must be 'best' where alpha is chosen", repr(self.selection))
         if self.objective == "gbdt" and self.robust is not None:
             raise invalid("robust", "goes with lambdarank or a pairwise loss", "objective='gbdt'")
         if pairwise and self.robust == PEER and self.peers == "sampled":
@@ -326,6 +318,37 @@ class BoostedRanker(TreeRanker):
 
 def _record(choice: Mapping[str, Any], value: float | None, model: TreeModel) -> dict[str, Any]:
     return {**choice, "trees": model.best_iteration, "validation": value}
+
+
+def average_models(
+    models: Sequence[TreeModel],
+    scores: Sequence[FloatArray],
+    indptr: IntArray,
+    weights: Sequence[float] | None = None,
+) -> TreeModel:
+    """One forest that scores by the weighted mean of several, each brought to the same spread within queries.
+
+    Args:
+        models: to be averaged.
+        scores: what each of them says of the same rows, best of rows that it has not learnt from; these
+            decide how large its scores are.
+        indptr: where the queries of those rows begin.
+        weights: how much each model counts, by its place; all alike when not given.
+
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(20, 5, docs_per_query=10, seed=0)
+    >>> few, many = (BoostedRanker(n_estimators=n).fit_data(data) for n in (2, 20))
+    >>> scores = [few.predict(data.X), many.predict(data.X)]
+    >>> average_models([few.model_, many.model_], scores, data.indptr).best_iteration
+    22
+    """
+    shares = np.full(len(models), 1 / len(models)) if weights is None else np.asarray(weights, dtype=float)
+    lengths = np.diff(indptr)
+    means = (segment_sum(each, indptr) / np.maximum(lengths, 1) for each in scores)
+    spreads = np.array([np.std(s - np.repeat(m, lengths)) for s, m in zip(scores, means, strict=True)])
+    # A model without a split has no spread, and nothing to say.
+    factors = np.divide(shares, spreads, out=np.zeros(len(models)), where=spreads > 0)
+    return sum_of_models(models, factors.tolist())
 
 
 def has_peers(spec: Spec) -> bool:

@@ -8,9 +8,11 @@ Training grades may be noisy, so the models are small. What is learnt is a softm
 * ``fit_soft_grades``: probabilities w of grades, by their cross-entropy; its gradient is q - w. A model that
   is taught what another one believes does not chase single wrong labels.
 
-The first two choose the number of trees on queries held out inside the training part: they stop after
-``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``, what
-is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most; ``params``,
+``fit_means`` predicts any number of a row, its gain say, by least squares.
+
+All but ``fit_soft_grades`` choose the number of trees on queries held out inside the training part: they stop
+after ``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``,
+what is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most; ``params``,
 LightGBM parameters that replace DEFAULTS; ``seed``, for held-out queries and LightGBM; ``n_jobs``, threads.
 """
 
@@ -149,6 +151,30 @@ def fit_mean_grade(
     settings = _settings(train, 1, seed, n_jobs, None) | own
     model = boost(settings, dataset(train, grouped=False), n_estimators)
     return np.asarray(model.predict(rows.X, n_jobs=settings["num_threads"]))
+
+
+def fit_means(
+    train: RankingData,
+    targets: FloatArray,
+    rows: Sequence[RankingData],
+    *,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+    n_estimators: int = 200,
+    early_stopping_rounds: int = 15,
+    n_jobs: int = 1,
+) -> list[FloatArray]:
+    """The expected value of ``targets`` (N, 1) for sets of rows, by least squares."""
+    learn, held = _stopping_part(train, seed)
+    stays = np.ones(train.n_docs, dtype=np.bool_) if held is None else ~np.isin(train.row_ids, held.row_ids)
+    settings = _settings(train, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
+    learn_set = dataset(learn, grouped=False, label=targets[stays, 0])
+    held_set = None
+    if held is not None:
+        options: dict[str, Any] = {"grouped": False, "weighted": False, "reference": learn_set}
+        held_set = dataset(held, label=targets[~stays, 0], **options)
+    model = boost(settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds)
+    return [model.predict(each.X, n_jobs=settings["num_threads"])[:, None] for each in rows]
 
 
 def fit_true_grades(

@@ -79,6 +79,8 @@ class TreeRanker(BaseRanker):
         for place, (name, data) in enumerate(sets.items()):
             if place == 0:
                 results[name] = {self.validation_measure(): list(model.history)}
+            elif len(model.history) == 1:
+                results[name] = {measure: [evaluate_mean(model.predict(data.X), data, measure)]}
             else:
                 staged = model.staged_predict(data.X)
                 history = [evaluate_mean(scores, data, measure) for _, scores in staged]

@@ -2,7 +2,8 @@
 
 Lambda-LGBM is LightGBM's lambdarank with lambdas normalised by query (here "lambdarank"), lambda-MART the
 same without that ("lambdamart"). GBDT is least-squares boosting on the grade, min sum_i (y_i - f(x_i))^2
-(Friedman 2001), which knows no queries ("gbdt").
+(Friedman 2001), which knows no queries ("gbdt"); of rows with gains it learns log2(1 + gain), the grade that
+has such a gain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +16,8 @@ from cleanrank.errors import invalid
 from cleanrank.losses.trees.lambdarank import MODES, LambdaRankObjective, Observer, Ranking, check_grades
 from cleanrank.losses.trees.peer import PeerObjective, Peers
 from cleanrank.metrics.measure import Measure
-from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers._lightgbm import (
+    LIGHTGBM_MEASURE,
     boost,
     dataset,
     leaf_sum,
@@ -26,9 +27,10 @@ from cleanrank.rankers._lightgbm import (
     stopping_measure,
     training_scores,
 )
+from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers.base import check_rows
 from cleanrank.rankers.columns import with_categories
-from cleanrank.types import Progress, RankingData
+from cleanrank.types import FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_seed, one_of
 
 DEFAULTS: dict[str, Any] = {
@@ -62,6 +64,7 @@ class TreeParams:
         n_estimators: trees at the most.
         early_stopping_rounds: trees without gain on validation data before it stops; 0 never stops and keeps
             the best number of trees, None keeps all.
+        smoothing: the measure is averaged over so many trees before and after when their number is chosen.
         measure: what early stopping looks at: any cleanrank measure, or LightGBM's as "lightgbm:ndcg@10".
         seed: for everything random inside LightGBM.
         n_jobs: threads; the trees are the same for any number.
@@ -76,6 +79,7 @@ class TreeParams:
     params: Mapping[str, Any] | None = field(default_factory=dict)
     n_estimators: int = 500
     early_stopping_rounds: int | None = 50
+    smoothing: int = 0
     measure: str | Measure = "ndcg@10"
     seed: int = 0
     n_jobs: int = 1
@@ -111,7 +115,7 @@ class TreeParams:
             raise invalid("params", "must leave lambdarank's settings to the objective given", sorted(own))
         settings = self._objective(train, own, observer) if objective is None else {"objective": objective}
         hook = settings["objective"] if isinstance(settings["objective"], LambdaRankObjective) else None
-        if train.gains is not None and hook is None:
+        if train.gains is not None and hook is None and self.objective != "gbdt":
             rule = "must have grades only for LightGBM's own objectives"
             raise invalid("train", rule, "real-valued gains", remedy="Use implementation='exact'.")
         observer = observer if objective is None else objective.observer
@@ -127,14 +131,17 @@ class TreeParams:
         ranking = Ranking(train.indptr) if observer is not None and hook is None else None
         if observer is not None and ranking is not None:
             callbacks.append(_before_each_tree(observer, ranking))
-        train_set = dataset(train, positions=self.position_bias)
+        train_set = dataset(train, positions=self.position_bias, label=self._target(train))
         patience = self.n_estimators + 1 if self.early_stopping_rounds == 0 else self.early_stopping_rounds
         model = boost(
             settings,
             train_set,
             self.n_estimators,
-            validation_set=None if validation is None else dataset(validation, reference=train_set),
+            validation_set=None
+            if validation is None
+            else dataset(validation, reference=train_set, label=self._target(validation)),
             patience=patience,
+            smoothing=self.smoothing,
             feval=feval,
             callbacks=callbacks,
             init_model=init_model,
@@ -156,12 +163,22 @@ class TreeParams:
         check_integer("n_estimators", self.n_estimators, least=1)
         if self.early_stopping_rounds is not None:
             check_integer("early_stopping_rounds", self.early_stopping_rounds, least=0)
+        if check_integer("smoothing", self.smoothing, least=0) and str(self.measure).startswith(
+            LIGHTGBM_MEASURE
+        ):
+            raise invalid("smoothing", "goes with a measure of cleanrank", repr(self.measure))
         check_seed(self.seed)
         check_n_jobs(self.n_jobs)
         builtin = self.implementation == "builtin" and objective is None
         if self.position_bias and (not builtin or train.positions is None):
             rule = "needs positions and implementation='builtin'"
             raise invalid("correction of position bias", rule, f"implementation={self.implementation!r}")
+
+    def _target(self, data: RankingData) -> FloatArray | None:
+        """What least squares learn in place of the grades."""
+        if self.objective != "gbdt" or data.gains is None:
+            return None
+        return np.asarray(np.log2(1 + np.maximum(data.gains, 0.0)))
 
     def _objective(
         self, train: RankingData, own: dict[str, Any], observer: Observer | None

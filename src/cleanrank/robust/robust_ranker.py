@@ -1,9 +1,9 @@
-"""RobustRanker: knows or estimates the noise, trains on expected gains, and steps back when it cannot tell.
+"""RobustRanker: trains on several repaired versions of noisy labels and averages what they teach.
 
-Noise matrix -> P(true grade | features, given grade) -> expected gains of training and validation rows ->
-four models, the best of which validation data choose. Without a noise matrix that can be trusted the same
-four models are trained on the labels as they are: the tuned baseline, which is the best one can do without
-knowing the noise.
+No single repair wins everywhere, and without judgements nothing tells which one is right (``targets.py``).
+So forests of all of them, by lambdarank and by least squares, are averaged: that is near the best of them
+under every noise that was tried, and does not harm where there is none. Gold rows estimate the noise matrix,
+and weigh the repairs by how well they foretell the true grades.
 """
 
 import warnings
@@ -12,27 +12,50 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.optimize import nnls
 
 from cleanrank.cleaning import Cleaned, clean
 from cleanrank.errors import invalid
 from cleanrank.issues.noise import estimate_noise
-from cleanrank.issues.posterior import Posterior, posterior_table, with_expected_gains
+from cleanrank.issues.posterior import Posterior, posterior_table
 from cleanrank.issues.table import LabelIssues
+from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers, known_grades
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import match_rows
-from cleanrank.rankers.boosted import LEAF, BoostedRanker, Steps
-from cleanrank.rankers.trees import LAMBDAS
-from cleanrank.types import RankingData
+from cleanrank.rankers._lightgbm import resolve_aliases
+from cleanrank.rankers.boosted import LEAF, BoostedRanker, average_models
+from cleanrank.rankers.tree_ranker import TreeRanker
+from cleanrank.rankers.trees import LAMBDAS, lambdarank_params
+from cleanrank.robust.targets import (
+    DISTILLED,
+    Target,
+    assumed_matrix,
+    distilled_target,
+    gain_of,
+    posterior_target,
+)
+from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import one_of
 
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
-ADVICE = "judge about 100 rows again (cleanrank gold sample)"
+AUTO = "auto"
+AVERAGED = ("posterior", "grades")
 STRATEGIES: dict[str, str] = {
+    AUTO: "the average of rankers on the targets of several strategies",
     "posterior": "trained on expected gains under the noise",
+    "grades": "trained on grades mixed with what the features predict",
+    "gains": "trained on gains mixed with what the features predict",
     "baseline": "trained on the given grades, tuned alike",
 }
+LEAST_SQUARES = "gbdt"
+NOTHING_KNOWN = (
+    "nothing is known about the noise: it is assumed from the data for the posterior, and what needs no "
+    "matrix counts as much"
+)
+FEWEST_QUERIES = 4
+PRIOR_ROWS = 20.0  # equal weights of the strategies count as much as so many gold rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,16 +65,18 @@ class RobustReport:
     Attributes:
         strategy: one of STRATEGIES.
         reasons: why, in words.
-        noise: the matrix in use; None for the baseline.
-        estimate: what the matrix was read off; None when it was given.
+        weights: strategy -> its part in the average.
+        noise: the matrix in use; None where there was none.
+        estimate: what the matrix was read off; None when it was given or assumed.
         n_gold: rows of known true grade.
         doubted: the mean doubt of the training rows: the share of grades that are expected to be wrong.
         measure: what the validation values are.
-        tried: parameters, validation value and trees of every model.
+        tried: strategy, objective, parameters, validation value and trees of every model.
     """
 
     strategy: str
     reasons: tuple[str, ...]
+    weights: Mapping[str, float]
     noise: NoiseProfile | None
     estimate: NoiseEstimate | None
     n_gold: int
@@ -61,6 +86,8 @@ class RobustReport:
 
     def __repr__(self) -> str:
         lines = [f"{self.strategy}: {STRATEGIES[self.strategy]}", *(f"  - {why}" for why in self.reasons)]
+        if len(self.weights) > 1:
+            lines.append("  weights: " + ", ".join(f"{name} {w:.2f}" for name, w in self.weights.items()))
         if self.doubted is not None:
             lines.append(f"  {self.doubted:.1%} of the training grades are expected to be wrong")
         if self.tried:
@@ -76,6 +103,7 @@ class RobustReport:
         return {
             "strategy": self.strategy,
             "reasons": list(self.reasons),
+            "weights": dict(self.weights),
             "matrix": None if self.noise is None else self.noise.matrix.tolist(),
             "gold": self.n_gold,
             "doubted": self.doubted,
@@ -84,12 +112,58 @@ class RobustReport:
         }
 
 
-# The noise that labels are repaired by, None for the baseline; why; what it was read off.
-Knowledge: TypeAlias = tuple[Any, tuple[str, ...], NoiseEstimate | None]
+@dataclass(frozen=True, eq=False)
+class _Repaired:
+    """What is learnt from, and what that rests on."""
+
+    strategy: str
+    targets: Sequence[Target]
+    reasons: tuple[str, ...]
+    weights: Sequence[float] = (1.0,)
+    posterior: Posterior | None = None
+    estimate: NoiseEstimate | None = None
+    gold: GoldAnswers | None = None
+    cleaned: Cleaned | None = None
+
+    def validation(self) -> RankingData:
+        """Validation rows with the mean of the gains that the strategies give them."""
+        parts = [each.validation for each in self.targets if each.validation is not None]
+        if any(part.gains is None for part in parts):
+            return parts[0]
+        gains = sum(weight * part.gains for weight, part in zip(self.weights, parts, strict=True))
+        return replace(parts[0], gains=np.asarray(gains))
 
 
-class RobustRanker(BoostedRanker):
-    """A ranker for noisy grades: expected gains under the noise, or the tuned baseline where it is unknown.
+# The noise matrix, what it was read off, and why it is used.
+Knowledge: TypeAlias = tuple[Any, NoiseEstimate | None, tuple[str, ...]]
+
+
+@dataclass
+class _Steps:
+    """Counts finished steps for a progress callback."""
+
+    progress: Progress | None
+    total: int
+    count: int = 0
+
+    def __call__(self, *_: int) -> None:
+        """One more step is done."""
+        self.count = min(self.count + 1, self.total)
+        if self.progress is not None:
+            self.progress(self.count, self.total)
+
+    def finish(self) -> None:
+        """Whatever is left was not needed."""
+        if self.count < self.total:
+            self.count = self.total - 1
+            self()
+
+
+class RobustRanker(TreeRanker):
+    """A ranker for noisy grades, which needs no judgement and makes use of those that there are.
+
+    Labels are repaired in several ways, a tuned ranker is trained on each by lambdarank and by least squares,
+    and their scores are averaged into one forest; ``report_`` says how.
 
     Options of ``fit``: ``gold``, rows of known true grade as (row ids, grades) or as ``estimate_noise`` takes
     them, where row numbers count the rows of X from 0; ``issues``, the LabelIssues that ``find_label_issues``
@@ -97,13 +171,15 @@ class RobustRanker(BoostedRanker):
     ``progress``, called with (step, steps).
 
     Args:
+        strategy: "auto" averages those of AVERAGED; or one of STRATEGIES by itself.
         noise: T (C, C) with T[l, m] = P(given m | true l), a NoiseProfile, a NoiseEstimate or the answers of
-            a gold sheet. None: gold rows given to ``fit`` decide, else what the data alone can tell.
+            a gold sheet. None: gold rows given to ``fit`` decide, else it is assumed from the data.
         rounds: of the posterior, 1 or 2; see ``issues/posterior.py``.
-        folds: of the posterior.
+        folds: of everything that is predicted out of fold.
         clean_validation: the grades of the validation rows are right; otherwise they are taken to be as noisy
-            as those of the training rows and get expected gains too.
-        grid: LightGBM parameters to choose from on validation data, name -> values; GRID when not given.
+            as those of the training rows and are repaired too.
+        grid: LightGBM parameters to tune on validation data, name -> values; GRID when not given.
+        selection: "average" or "best" of the models of the grid, see ``BoostedRanker``.
         n_estimators: trees at the most.
         early_stopping_rounds: trees without gain on validation data before a model stops.
         measure: what stopping and the choice look at.
@@ -116,29 +192,29 @@ class RobustRanker(BoostedRanker):
 
     Attributes:
         model_: the trained TreeModel.
-        chosen_: the strategy, the parameters, the trees and the validation value.
+        chosen_: the strategy, the trees and the validation value.
+        tried_: what was tried: strategy, objective, parameters, trees and validation value of every model.
         report_: a RobustReport: what was done and why.
-        issues_: the posterior as a LabelIssues; None for the baseline.
-        cleaned_: training rows with expected gains and their audit trail; None for the baseline.
+        issues_: the posterior as a LabelIssues; None without one.
+        cleaned_: training rows with expected gains and their audit trail; None without a posterior.
 
     >>> import cleanrank as cr
     >>> noisy = cr.corrupt(cr.make_ranking(40, 5, docs_per_query=15, seed=0), rate=0.2, seed=1)
-    >>> ranker = RobustRanker(noise=noisy.profile, n_estimators=5, folds=2)
-    >>> ranker.fit(noisy.data.X, noisy.data.y, qid=noisy.data.qid).chosen_["strategy"]
-    'posterior'
+    >>> ranker = RobustRanker(n_estimators=5, folds=2).fit(noisy.data.X, noisy.data.y, qid=noisy.data.qid)
+    >>> ranker.report_.weights
+    {'posterior': 0.5, 'grades': 0.5}
     """
-
-    default_grid = GRID
-    of_pairs = ()
 
     def __init__(
         self,
         *,
+        strategy: str = AUTO,
         noise: Any = None,
         rounds: int = 2,
         folds: int = 5,
         clean_validation: bool = False,
         grid: Mapping[str, Sequence[Any]] | None = None,
+        selection: str = "average",
         n_estimators: int = 500,
         early_stopping_rounds: int | None = 50,
         measure: str = "ndcg@10",
@@ -149,63 +225,145 @@ class RobustRanker(BoostedRanker):
         n_jobs: int = 1,
         params: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(
-            objective=objective,
-            label_gain=label_gain,
-            grid=grid,
-            n_estimators=n_estimators,
-            early_stopping_rounds=early_stopping_rounds,
-            measure=measure,
-            learning_rate=learning_rate,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            params=params,
-        )
+        self.strategy = strategy
         self.noise = noise
         self.rounds = rounds
         self.folds = folds
         self.clean_validation = clean_validation
+        self.grid = grid
+        self.selection = selection
+        self.n_estimators = n_estimators
+        self.early_stopping_rounds = early_stopping_rounds
+        self.measure = measure
+        self.learning_rate = learning_rate
+        self.label_gain = label_gain
+        self.objective = objective
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.params = params
 
-    def _repaired(
+    def _fit(
         self,
         train: RankingData,
         validation: RankingData | None,
-        steps: Steps,
         *,
         gold: Any = None,
         issues: LabelIssues | None = None,
-    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
-        """The rows with expected gains where the noise is known, else as they are."""
+        progress: Progress | None = None,
+    ) -> None:
+        one_of("strategy", self.strategy, STRATEGIES)
         one_of("objective", str(self.objective), LAMBDAS)
-        self._rows, self._gold = train, self._answers(gold, train)
-        self._posterior: Posterior | None = None
-        self._issues: LabelIssues | None = None
-        self._estimate: NoiseEstimate | None = None
-        self._reasons: tuple[str, ...] = ()
-        self._cleaned = None
+        objectives = (self.objective, LEAST_SQUARES)
+        for name in objectives:
+            self._ranker(name).check(train, validation)
+        self._rows = train
+        steps = _Steps(progress, 2 * self.folds + len(AVERAGED) * len(objectives))
+        self._repaired = repaired = self._repair(train, validation, steps, gold, issues)
+        self._values_of_gains = any((t.validation or t.train).gains is not None for t in repaired.targets)
+        fitted = []
+        for target, weight in zip(repaired.targets, repaired.weights, strict=True):
+            for name in objectives:
+                ranker = self._ranker(name)
+                ranker.fit_data(target.train, target.validation, callbacks=self._callbacks)
+                fitted.append((target, weight / len(objectives), name, ranker))
+                steps()
+        rows = train if validation is None else validation
+        models, weights = [each.model_ for *_, each in fitted], [weight for _, weight, *_ in fitted]
+        model = average_models(models, [m.predict(rows.X) for m in models], rows.indptr, weights)
+        if validation is None:
+            # Of the rows that each model held out for its choices.
+            value = sum(weight * (each.chosen_["validation"] or 0.0) for _, weight, _, each in fitted)
+        else:
+            value = evaluate_mean(model.predict(validation.X), repaired.validation(), self.measure)
+        self.model_ = replace(model, validation_value=value, history=(value,))
+        self.chosen_ = {
+            "strategy": repaired.strategy,
+            "models": sum(len(each.tried_) for *_, each in fitted),
+            "trees": model.best_iteration,
+            "validation": value,
+        }
+        self.tried_ = tuple(
+            {"strategy": target.strategy, "objective": name, **record}
+            for target, _, name, each in fitted
+            for record in each.tried_
+        )
+        steps.finish()
+
+    def _ranker(self, objective: str) -> BoostedRanker:
+        """One of the rankers that are trained on every target."""
+        fixed = resolve_aliases(self.params)
+        # What params fix is not chosen.
+        grid = {name: values for name, values in GRID.items() if name not in fixed}
+        if objective == LEAST_SQUARES:
+            _, fixed = lambdarank_params(fixed)
+        return BoostedRanker(
+            objective=objective,
+            label_gain=self.label_gain if objective in LAMBDAS else None,
+            grid=grid if self.grid is None else self.grid,
+            selection=self.selection,
+            n_estimators=self.n_estimators,
+            early_stopping_rounds=self.early_stopping_rounds,
+            measure=self.measure,
+            learning_rate=self.learning_rate,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            params=fixed,
+        )
+
+    def _repair(
+        self,
+        train: RankingData,
+        validation: RankingData | None,
+        steps: Progress,
+        gold: Any,
+        issues: LabelIssues | None,
+    ) -> _Repaired:
+        """The targets to learn from."""
+        answers = self._answers(gold, train)
+        as_given = Target("baseline", train, validation)
         if issues is not None:
             issues = self._matched(train, issues, gold)
             if issues.caution:
-                return self._baseline(train, validation, issues.caution)
-            self._cleaned = clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
-        self._values_of_gains = validation is None  # choices then look at training rows that are held out
-        if self._cleaned is not None:
-            self._issues = self._cleaned.issues
-            self._reasons = ("the probabilities of true grades were given",)
-            return self._cleaned.data, validation, {"strategy": "posterior"}
+                return _baseline(as_given, issues.caution)
+            cleaned = clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
+            target = Target("posterior", cleaned.data, validation)
+            reasons = ("the probabilities of true grades were given",)
+            return _Repaired("posterior", [target], reasons, cleaned=cleaned)
+        if self.strategy == "baseline":
+            return _Repaired("baseline", [as_given], ("the strategy was given",))
+        if train.n_queries < FEWEST_QUERIES:
+            return _baseline(
+                as_given, f"fewer than {FEWEST_QUERIES} queries leave nothing to predict them by"
+            )
         noisy = None if self.clean_validation else validation
-        noise, self._reasons, self._estimate = self._know_noise(train, noisy)
-        if noise is None:
-            return self._baseline(train, validation, *self._reasons)
-        gold_grades = () if self._gold is None else self._gold.true_grades
-        self._posterior, train, repaired = with_expected_gains(
-            train, noisy, noise, label_gain=self.label_gain,
-            known=None if self._gold is None else known_grades(train, self._gold),
-            n_grades=max((2, *(int(grade) + 1 for grade in gold_grades))), rounds=self.rounds,
-            folds=self.folds, seed=self.random_state, n_jobs=self.n_jobs, progress=steps,
-        )  # fmt: skip
-        self._values_of_gains = validation is None or noisy is not None
-        return train, validation if noisy is None else repaired, {"strategy": "posterior"}
+        known = known_grades(train, answers)
+        options: dict[str, Any] = {"known": known, "label_gain": self.label_gain}
+        options |= {"folds": self.folds, "seed": self.random_state, "n_jobs": self.n_jobs, "progress": steps}
+        noise, estimate, reasons = self._know_noise(train, noisy, answers)
+        if self.strategy != AUTO:
+            strategies: Sequence[str] = (self.strategy,)
+        else:
+            # A matrix that somebody vouches for needs no company.
+            strategies = ("posterior",) if noise is not None and answers is None else AVERAGED
+        posterior = None
+        targets: list[Target] = []
+        for name in strategies:
+            if name in DISTILLED:
+                targets.append(distilled_target(train, noisy, name, **options))
+                continue
+            C = _n_grades(train, noisy, answers)
+            if noise is None:
+                own = {key: options[key] for key in ("folds", "seed", "n_jobs")}
+                noise = assumed_matrix(train, C, **own)
+            target, posterior = posterior_target(
+                train, noisy, noise, n_grades=C, rounds=self.rounds, **options
+            )
+            targets.append(target)
+        if self.clean_validation:
+            targets = [replace(each, validation=validation) for each in targets]
+        weights = _weights(targets, train, known, self.label_gain)
+        strategy = strategies[0] if len(strategies) == 1 else AUTO
+        return _Repaired(strategy, targets, reasons, weights, posterior, estimate, answers)
 
     def _answers(self, gold: Any, train: RankingData) -> GoldAnswers | None:
         if isinstance(self.noise, GoldAnswers):
@@ -213,15 +371,6 @@ class RobustRanker(BoostedRanker):
                 raise invalid("gold", "must not be given beside answers as noise", type(gold).__name__)
             gold = self.noise
         return None if gold is None else gold_answers(gold, train)
-
-    def _baseline(
-        self, train: RankingData, validation: RankingData | None, *reasons: str
-    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
-        """The rows as they are, and why."""
-        words = "; ".join(reasons)
-        warnings.warn(f"RobustRanker fell back to the tuned baseline: {words}", stacklevel=3)
-        self._reasons, self._values_of_gains = reasons, False
-        return train, validation, {"strategy": "baseline"}
 
     def _matched(self, train: RankingData, issues: LabelIssues, gold: Any) -> LabelIssues:
         """A table of the training rows; they are matched by id or, failing that, by place."""
@@ -235,58 +384,94 @@ class RobustRanker(BoostedRanker):
             issues = replace(issues, row_id=np.arange(len(issues)))
         return issues
 
-    def _know_noise(self, train: RankingData, validation: RankingData | None) -> Knowledge:
+    def _know_noise(
+        self, train: RankingData, validation: RankingData | None, answers: GoldAnswers | None
+    ) -> Knowledge:
         if isinstance(self.noise, NoiseEstimate):
             return _trusted(self.noise)
         if self.noise is not None and not isinstance(self.noise, GoldAnswers):
-            return self.noise, ("the noise was given",), None
-        C = max(2, train.n_grades, 0 if validation is None else validation.n_grades)
-        if self._gold is not None:
-            C = max(C, int(self._gold.true_grades.max()) + 1)
-            return _trusted(estimate_noise(train, gold=self._gold, n_grades=C, seed=self.random_state))
-        if max(2, train.n_grades) < C:
-            reason = f"grade {C - 1} occurs in the validation data alone: its noise cannot be read off"
-            return None, (reason, ADVICE), None
-        options: dict[str, Any] = {"seed": self.random_state, "n_jobs": self.n_jobs}
-        return _trusted(estimate_noise(train, n_folds=self.folds, **options))
+            return self.noise, None, ("the noise was given",)
+        if answers is not None:
+            C = _n_grades(train, validation, answers)
+            return _trusted(estimate_noise(train, gold=answers, n_grades=C, seed=self.random_state))
+        return None, None, (NOTHING_KNOWN,)
+
+    def _options(self) -> list[str]:
+        return [*super()._options(), "gold", "issues"]
 
     @property
     def issues_(self) -> LabelIssues | None:
-        """The posterior of the training rows as a table; None for the baseline."""
+        """The posterior of the training rows as a table; None without one."""
         self._fitted()
-        if self._issues is None and self._posterior is not None:
-            self._issues = posterior_table(self._rows, self._posterior.probabilities)
-        return self._issues
+        if self._repaired.cleaned is not None:
+            return self._repaired.cleaned.issues
+        posterior = self._repaired.posterior
+        return None if posterior is None else posterior_table(self._rows, posterior.probabilities)
 
     @property
     def cleaned_(self) -> Cleaned | None:
-        """The training rows with expected gains and their audit trail; None for the baseline."""
+        """The training rows with expected gains and their audit trail; None without a posterior."""
         issues = self.issues_
-        if self._cleaned is None and issues is not None:
-            self._cleaned = clean(
-                self._rows, issues, "posterior", label_gain=self.label_gain, by="RobustRanker"
-            )
-        return self._cleaned
+        if issues is None or self._repaired.cleaned is not None:
+            return self._repaired.cleaned
+        return clean(self._rows, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
 
     @property
     def report_(self) -> RobustReport:
         """What was done and why."""
-        issues = self.issues_
+        repaired, issues = self._repaired, self.issues_
+        parts = zip(repaired.targets, repaired.weights, strict=True)
         return RobustReport(
             self.chosen_["strategy"],
-            self._reasons,
-            None if self._posterior is None else self._posterior.noise,
-            self._estimate,
-            0 if self._gold is None else len(self._gold.row_ids),
+            repaired.reasons,
+            {target.strategy: float(weight) for target, weight in parts},
+            None if repaired.posterior is None else repaired.posterior.noise,
+            repaired.estimate,
+            0 if repaired.gold is None else len(repaired.gold.row_ids),
             None if issues is None else float(issues.doubt.mean()),
             self.validation_measure(),
             self.tried_,
         )
 
 
+def _baseline(as_given: Target, reason: str) -> _Repaired:
+    """The rows as they are, and why."""
+    warnings.warn(f"RobustRanker fell back to the tuned baseline: {reason}", stacklevel=5)
+    return _Repaired("baseline", [as_given], (reason,))
+
+
+def _n_grades(train: RankingData, validation: RankingData | None, answers: GoldAnswers | None) -> int:
+    highest = 0 if answers is None else int(answers.true_grades.max())
+    return max(2, train.n_grades, 0 if validation is None else validation.n_grades, highest + 1)
+
+
+def _weights(
+    targets: Sequence[Target],
+    train: RankingData,
+    known: IntArray | None,
+    label_gain: Sequence[float] | None,
+) -> FloatArray:
+    """How much each strategy counts: alike, or as gold rows say, whose true grades they were to foretell.
+
+    The weights make the squared error of log2(1 + gain) at gold rows least, none below 0; equal weights count
+    as much as PRIOR_ROWS gold rows.
+    """
+    equal = np.full(len(targets), 1 / len(targets))
+    rows = np.flatnonzero(known >= 0) if known is not None else np.zeros(0, dtype=np.int64)
+    if len(targets) == 1 or known is None or not len(rows):
+        return equal
+    foretold = np.column_stack(
+        [np.log2(1 + each.unjudged[rows]) for each in targets if each.unjudged is not None]
+    )
+    truth = np.log2(1 + gain_of(known[rows], label_gain))
+    scale = np.sqrt(PRIOR_ROWS * foretold.var(axis=1).mean())
+    weights, _ = nnls(np.vstack([foretold, scale * np.eye(len(targets))]), np.append(truth, scale * equal))
+    return np.asarray(weights / weights.sum()) if weights.sum() > 0 else equal
+
+
 def _trusted(estimate: NoiseEstimate) -> Knowledge:
-    """Whether an estimate may be acted on."""
+    """Whether an estimate may be acted on; else the noise is assumed."""
     reasons = tuple(estimate.reasons)
     if estimate.profile is None or not estimate.trusted:
-        return None, (*reasons, ADVICE), estimate
-    return estimate, (f"the noise was estimated: {estimate.method}", *reasons), estimate
+        return None, estimate, (*reasons, "so the noise is assumed from the data")
+    return estimate, estimate, (f"the noise was estimated: {estimate.method}", *reasons)
