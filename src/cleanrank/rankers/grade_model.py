@@ -12,8 +12,9 @@ Training grades may be noisy, so the models are small. What is learnt is a softm
 
 All but ``fit_soft_grades`` choose the number of trees on queries held out inside the training part: they stop
 after ``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``,
-what is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most; ``params``,
-LightGBM parameters that replace DEFAULTS; ``seed``, for held-out queries and LightGBM; ``n_jobs``, threads.
+what is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of each grade at the most;
+``params``, LightGBM parameters that replace DEFAULTS; ``seed``, for held-out queries and LightGBM;
+``n_jobs``, threads.
 """
 
 from collections.abc import Callable, Mapping, Sequence

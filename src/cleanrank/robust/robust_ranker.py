@@ -119,7 +119,7 @@ class _Repaired:
     strategy: str
     targets: Sequence[Target]
     reasons: tuple[str, ...]
-    weights: Sequence[float] = (1.0,)
+    weights: Sequence[float] | FloatArray = (1.0,)
     posterior: Posterior | None = None
     estimate: NoiseEstimate | None = None
     gold: GoldAnswers | None = None
@@ -130,8 +130,7 @@ class _Repaired:
         parts = [each.validation for each in self.targets if each.validation is not None]
         if any(part.gains is None for part in parts):
             return parts[0]
-        gains = sum(weight * part.gains for weight, part in zip(self.weights, parts, strict=True))
-        return replace(parts[0], gains=np.asarray(gains))
+        return replace(parts[0], gains=np.asarray(self.weights) @ [part.gains for part in parts])
 
 
 # The noise matrix, what it was read off, and why it is used.
@@ -327,8 +326,8 @@ class RobustRanker(TreeRanker):
                 return _baseline(as_given, issues.caution)
             cleaned = clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
             target = Target("posterior", cleaned.data, validation)
-            reasons = ("the probabilities of true grades were given",)
-            return _Repaired("posterior", [target], reasons, cleaned=cleaned)
+            why = ("the probabilities of true grades were given",)
+            return _Repaired("posterior", [target], why, cleaned=cleaned)
         if self.strategy == "baseline":
             return _Repaired("baseline", [as_given], ("the strategy was given",))
         if train.n_queries < FEWEST_QUERIES:
@@ -344,7 +343,7 @@ class RobustRanker(TreeRanker):
             strategies: Sequence[str] = (self.strategy,)
         else:
             # A matrix that somebody vouches for needs no company.
-            strategies = ("posterior",) if noise is not None and answers is None else AVERAGED
+            strategies = AVERAGED if self.noise is None or answers is not None else ("posterior",)
         posterior = None
         targets: list[Target] = []
         for name in strategies:
@@ -352,9 +351,6 @@ class RobustRanker(TreeRanker):
                 targets.append(distilled_target(train, noisy, name, **options))
                 continue
             C = _n_grades(train, noisy, answers)
-            if noise is None:
-                own = {key: options[key] for key in ("folds", "seed", "n_jobs")}
-                noise = assumed_matrix(train, C, **own)
             target, posterior = posterior_target(
                 train, noisy, noise, n_grades=C, rounds=self.rounds, **options
             )
@@ -387,14 +383,20 @@ class RobustRanker(TreeRanker):
     def _know_noise(
         self, train: RankingData, validation: RankingData | None, answers: GoldAnswers | None
     ) -> Knowledge:
-        if isinstance(self.noise, NoiseEstimate):
-            return _trusted(self.noise)
-        if self.noise is not None and not isinstance(self.noise, GoldAnswers):
+        if isinstance(self.noise, NoiseEstimate) and self.noise.profile is not None and self.noise.trusted:
+            return self.noise, self.noise, _reasons(self.noise)
+        if self.noise is not None and not isinstance(self.noise, GoldAnswers | NoiseEstimate):
             return self.noise, None, ("the noise was given",)
+        if self.strategy in DISTILLED:
+            return None, None, ("the strategy was given",)
+        C, seed = _n_grades(train, validation, answers), self.random_state
+        assumed = assumed_matrix(train, C, folds=self.folds, seed=seed, n_jobs=self.n_jobs)
         if answers is not None:
-            C = _n_grades(train, validation, answers)
-            return _trusted(estimate_noise(train, gold=answers, n_grades=C, seed=self.random_state))
-        return None, None, (NOTHING_KNOWN,)
+            estimate = estimate_noise(train, gold=answers, n_grades=C, assumed=assumed, seed=seed)
+            return estimate, estimate, (*_reasons(estimate), "where rows are few it keeps to what is assumed")
+        if isinstance(self.noise, NoiseEstimate):
+            return assumed, self.noise, (*self.noise.reasons, "so the noise is assumed from the data")
+        return assumed, None, (NOTHING_KNOWN,)
 
     def _options(self) -> list[str]:
         return [*super()._options(), "gold", "issues"]
@@ -422,7 +424,7 @@ class RobustRanker(TreeRanker):
         repaired, issues = self._repaired, self.issues_
         parts = zip(repaired.targets, repaired.weights, strict=True)
         return RobustReport(
-            self.chosen_["strategy"],
+            repaired.strategy,
             repaired.reasons,
             {target.strategy: float(weight) for target, weight in parts},
             None if repaired.posterior is None else repaired.posterior.noise,
@@ -469,9 +471,5 @@ def _weights(
     return np.asarray(weights / weights.sum()) if weights.sum() > 0 else equal
 
 
-def _trusted(estimate: NoiseEstimate) -> Knowledge:
-    """Whether an estimate may be acted on; else the noise is assumed."""
-    reasons = tuple(estimate.reasons)
-    if estimate.profile is None or not estimate.trusted:
-        return None, estimate, (*reasons, "so the noise is assumed from the data")
-    return estimate, estimate, (f"the noise was estimated: {estimate.method}", *reasons)
+def _reasons(estimate: NoiseEstimate) -> tuple[str, ...]:
+    return f"the noise was estimated: {estimate.method}", *estimate.reasons
