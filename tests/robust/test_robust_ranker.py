@@ -14,8 +14,10 @@ import cleanrank as cr
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.noise.profiles import uniform
+from cleanrank.rankers.boosted import average_models
 from cleanrank.rankers.trees import TreeParams
-from cleanrank.robust.robust_ranker import GRID, RobustRanker
+from cleanrank.robust.robust_ranker import AVERAGED, GRID, STRATEGIES, RobustRanker, strategy_weights
+from cleanrank.robust.targets import Target, assumed_matrix
 
 QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
 GRID_OF_TWO = {"num_leaves": (4, 8), "min_data_in_leaf": (20,)}
@@ -40,37 +42,82 @@ def fitted(noisy, held=None, *, gold=None, **options):
         )
 
 
-def test_the_default_grid_has_four_cells():
-    assert len(RobustRanker().choices()) == 4
+def test_the_default_grid_has_four_cells(noisy, held):
     assert sorted(GRID) == ["min_data_in_leaf", "num_leaves"]
+    ranker = RobustRanker(noise=noisy.profile, **QUICK).fit_data(noisy.data, held.data)
+    assert len(ranker.report_.tried) == 2 * 4  # by lambdarank and by least squares
 
 
 def test_few_documents_get_small_leaves_only():
-    assert {cell["min_data_in_leaf"] for cell in RobustRanker().choices(100)} == {20}
-    assert RobustRanker().choices(10) == [{"num_leaves": 7, "min_data_in_leaf": 20}]
     tiny = cr.corrupt(cr.make_ranking(12, 4, docs_per_query=12, seed=0), rate=0.2, seed=1)
-    ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2)
-    assert len(ranker.fit_data(tiny.data).report_.tried) == 2
+    ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2).fit_data(tiny.data)
+    assert {cell["min_data_in_leaf"] for cell in ranker.report_.tried} == {20}
 
 
 def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
-    ranker = fitted(noisy, held, noise=noisy.profile)
+    one = {"num_leaves": (4,)}
+    ranker = fitted(noisy, held, noise=noisy.profile, grid=one, early_stopping_rounds=None)
     assert ranker.chosen_["strategy"] == ranker.report_.strategy == "posterior"
     gains = ranker.cleaned_.data.gains
     columns = np.stack([ranker.issues_.reasons[f"p_true_{g}"] for g in range(5)], axis=1)
     assert gains == pytest.approx(columns @ [0, 1, 3, 7, 15])
-    again = TreeParams(
-        n_estimators=ranker.chosen_["trees"],
-        params={"num_leaves": ranker.chosen_["num_leaves"], "min_data_in_leaf": 20},
-    ).train(noisy.data.with_labels(noisy.data.y, gains=gains))
-    assert ranker.predict(noisy.data.X) == pytest.approx(again.predict(noisy.data.X))
+    repaired = noisy.data.with_labels(noisy.data.y, gains=gains)
+    parts = [
+        TreeParams(objective=objective, n_estimators=8, params={"num_leaves": 4}).train(repaired)
+        for objective in ("lambdarank", "gbdt")
+    ]
+    rest = held.data
+    each = [part.predict(rest.X) for part in parts]
+    spread = [np.std(np.concatenate([q - q.mean() for q in np.split(s, rest.indptr[1:-1])])) for s in each]
+    mean = sum(s / spread_ for s, spread_ in zip(each, spread, strict=True)) / 2
+    assert ranker.predict(rest.X) == pytest.approx(mean)
 
 
-def test_the_best_cell_on_validation_data_is_kept(noisy, held):
-    ranker = fitted(noisy, held, noise=noisy.profile)
-    values = [cell["validation"] for cell in ranker.report_.tried]
-    assert len(values) == 2
-    assert ranker.chosen_["validation"] == max(values)
+def test_without_judgements_strategies_are_averaged(noisy, held):
+    ranker = fitted(noisy, held)
+    report = ranker.report_
+    assert ranker.chosen_["strategy"] == report.strategy == "auto"
+    assert report.weights == dict.fromkeys(AVERAGED, 0.5)
+    assert {(r["strategy"], r["objective"]) for r in report.tried} == {
+        (strategy, objective) for strategy in AVERAGED for objective in ("lambdarank", "gbdt")
+    }
+    assert "nothing is known about the noise" in repr(report)
+    assert 0 < ranker.chosen_["trees"] <= sum(record["trees"] for record in report.tried)
+    scores = [fitted(noisy, held, strategy=name).predict(held.data.X) for name in AVERAGED]
+    assert ranker.predict(held.data.X) == pytest.approx(np.mean(scores, axis=0))
+
+
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"auto"}))
+def test_every_strategy_can_be_had_by_itself(noisy, held, strategy):
+    ranker = fitted(noisy, held, strategy=strategy)
+    assert ranker.chosen_["strategy"] == strategy
+    assert list(ranker.report_.weights) == [strategy]
+    assert (ranker.issues_ is None) == (strategy != "posterior")
+    assert np.isfinite(ranker.predict(held.data.X)).all()
+
+
+def test_gold_rows_weigh_the_strategies_by_what_they_foretell(noisy):
+    data, known = noisy.data, noisy.true_labels.astype(np.int64)
+    gains = 2.0**known - 1
+    right = Target("posterior", data, None, gains)
+    wrong = Target("grades", data, None, np.random.default_rng(0).permutation(gains))
+    assert strategy_weights([right, wrong], data, None, None).tolist() == [0.5, 0.5]
+    weights = strategy_weights([right, wrong], data, known, None)
+    assert weights.sum() == pytest.approx(1)
+    assert weights[0] > 0.9
+    few = np.where(np.arange(data.n_docs) < 5, known, -1)
+    assert 0.5 < strategy_weights([right, wrong], data, few, None)[0] < weights[0]
+
+
+def test_the_best_cell_on_validation_data_is_kept_if_asked(noisy, held):
+    ranker = fitted(noisy, held, noise=noisy.profile, selection="best")
+    tried = ranker.report_.tried
+    best = [
+        max((r for r in tried if r["objective"] == o), key=lambda r: r["validation"])
+        for o in ("lambdarank", "gbdt")
+    ]
+    assert len(tried) == 4
+    assert ranker.chosen_["trees"] == sum(record["trees"] for record in best)
 
 
 @pytest.mark.parametrize("kind", ["matrix", "profile", "estimate", "answers"])
@@ -83,14 +130,17 @@ def test_noise_comes_in_many_forms(noisy, held, kind):
         "estimate": from_gold(noisy.data, sheet.row_ids, truth),
         "answers": GoldAnswers(sheet.row_ids, truth, np.ones(60)),
     }[kind]
-    assert fitted(noisy, held, noise=form).report_.strategy == "posterior"
+    report = fitted(noisy, held, noise=form).report_
+    assert report.strategy == ("auto" if kind == "answers" else "posterior")
+    assert report.noise is not None
 
 
 def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
     sheet = sample_gold(noisy.data, 80, seed=5)
     truth = noisy.true_labels[sheet.rows]
     ranker = fitted(noisy, held, gold=(sheet.row_ids, truth))
-    wanted = from_gold(noisy.data, sheet.row_ids, truth, seed=0)
+    assumed = assumed_matrix(noisy.data, 5, folds=2)
+    wanted = from_gold(noisy.data, sheet.row_ids, truth, seed=0, assumed=assumed)
     assert ranker.report_.noise.matrix == pytest.approx(wanted.matrix)
     assert ranker.report_.n_gold == 80
     assert ranker.cleaned_.data.gains[sheet.rows] == pytest.approx(2.0**truth - 1)
@@ -123,30 +173,37 @@ def test_the_forms_of_gold_rows_say_the_same(noisy):
         gold_answers([1, 2], noisy.data)
 
 
-def test_without_knowledge_it_falls_back_to_the_tuned_baseline_and_says_so(noisy, held):
-    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
-    with pytest.warns(UserWarning, match="fell back to the tuned baseline"):
-        ranker.fit_data(noisy.data, held.data)
-    assert ranker.chosen_["strategy"] == ranker.report_.strategy == "baseline"
+def test_the_baseline_is_tuned_alike(noisy, held):
+    ranker = fitted(noisy, held, strategy="baseline")
     assert ranker.cleaned_ is None
-    assert "judge about 100 rows" in repr(ranker.report_)
-    models = [
-        TreeParams(
-            n_estimators=8, early_stopping_rounds=5, params={"num_leaves": leaves, "min_data_in_leaf": 20}
-        ).train(noisy.data, held.data)
-        for leaves in (4, 8)
+    parts = [
+        cr.BoostedRanker(
+            objective=objective,
+            grid=GRID_OF_TWO,
+            selection="average",
+            n_estimators=8,
+            early_stopping_rounds=5,
+        ).fit_data(noisy.data, held.data)
+        for objective in ("lambdarank", "gbdt")
     ]
-    best = max(models, key=lambda model: model.validation_value)
-    assert ranker.predict(held.data.X) == pytest.approx(best.predict(held.data.X))
+    mean = average_models(
+        [part.model_ for part in parts], [part.predict(held.data.X) for part in parts], held.data.indptr
+    )
+    assert ranker.predict(held.data.X) == pytest.approx(mean.predict(held.data.X))
 
 
-def test_too_few_gold_rows_are_not_trusted(noisy, held):
-    sheet = sample_gold(noisy.data, 10, seed=5)
-    with pytest.warns(UserWarning, match="too few"):
-        ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(
-            noisy.data, held.data, gold=(sheet.row_ids, noisy.true_labels[sheet.rows])
-        )
-    assert ranker.report_.strategy == "baseline"
+def test_too_few_queries_lead_to_the_baseline(noisy, held):
+    with pytest.warns(UserWarning, match="tuned baseline: fewer than 4 queries"):
+        ranker = RobustRanker(**QUICK).fit_data(noisy.data.select_queries([0, 1, 2]), held.data)
+    assert ranker.chosen_["strategy"] == "baseline"
+
+
+def test_a_few_gold_rows_change_little(noisy, held):
+    sheet = sample_gold(noisy.data, 6, seed=5)
+    ranker = fitted(noisy, held, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))
+    nothing = fitted(noisy, held)
+    assert abs(ranker.report_.noise.matrix - nothing.report_.noise.matrix).max() < 0.2
+    assert any("too few" in reason for reason in ranker.report_.reasons)
 
 
 def test_without_validation_data_all_rows_are_used_in_the_end(noisy):
@@ -169,7 +226,7 @@ def test_progress_reaches_its_end(noisy, held):
     RobustRanker(noise=uniform(0.2, 5), **QUICK, grid=GRID_OF_TWO).fit_data(
         noisy.data, held.data, progress=lambda step, steps: seen.append((step, steps))
     )
-    assert seen[-1] == (4, 4)
+    assert seen[-1] == (8, 8)
     assert [step for step, _ in seen] == sorted(step for step, _ in seen)
 
 
@@ -207,14 +264,12 @@ def test_mistakes_are_named(noisy, held, options, words):
         fitted(noisy, held, **{"noise": noisy.profile, **options})
 
 
-def test_a_grid_by_other_names_is_the_grid():
-    ranker = RobustRanker(grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
-    assert ranker.choices(100) == [
-        {"num_leaves": 4, "min_data_in_leaf": 5},
-        {"num_leaves": 8, "min_data_in_leaf": 5},
-    ]
-    fixed = RobustRanker(params={"min_child_samples": 5})
-    assert fixed.choices() == [{"num_leaves": 7}, {"num_leaves": 31}]
+def test_a_grid_by_other_names_is_the_grid(noisy, held):
+    ranker = fitted(noisy, held, grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
+    assert {(r["num_leaves"], r["min_data_in_leaf"]) for r in ranker.tried_} == {(4, 5), (8, 5)}
+    fixed = RobustRanker(**QUICK, params={"min_child_samples": 5}).fit_data(noisy.data, held.data)
+    assert {r["num_leaves"] for r in fixed.tried_} == {7, 31}
+    assert all("min_data_in_leaf" not in record for record in fixed.tried_)
 
 
 def test_what_params_fix_is_used(noisy, held):
@@ -237,10 +292,8 @@ def test_gold_rows_must_lie_in_the_data_whatever_is_known_of_the_noise(noisy, he
 def test_validation_data_may_have_a_grade_that_training_data_lack(noisy, held):
     higher = held.data.y.copy()
     higher[0] = 6
-    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO)
-    with pytest.warns(UserWarning, match="grade 6 occurs in the validation data alone"):
-        ranker.fit_data(noisy.data, held.data.with_labels(higher))
-    assert ranker.chosen_["strategy"] == "baseline"
+    ranker = RobustRanker(**QUICK, grid=GRID_OF_TWO).fit_data(noisy.data, held.data.with_labels(higher))
+    assert ranker.report_.noise.n_grades == 7
 
 
 def test_data_that_cannot_be_learnt_from_are_refused(noisy, held):
@@ -252,8 +305,6 @@ def test_data_that_cannot_be_learnt_from_are_refused(noisy, held):
         fit(noisy.data, narrow)
     with pytest.raises(cr.CleanrankError, match="must hold 3 queries or come with validation data"):
         fit(noisy.data.select_queries([0, 1]))
-    with pytest.raises(cr.CleanrankError, match=r"folds must be a whole number between 2 and .*queries"):
-        fit(noisy.data.select_queries([0]), held.data)
     with pytest.raises(cr.CleanrankError, match="at least one document"):
         fit(noisy.data.select([]), held.data)
     with pytest.raises(cr.CleanrankError, match="must differ between documents"):
@@ -386,7 +437,7 @@ def test_values_on_expected_gains_are_named_as_such(noisy, held):
     assert "validation: ndcg@10 of expected gains" in repr(given.report_)
     alone = fitted(noisy, None, noise=noisy.profile)
     assert alone.report_.measure == "ndcg@10 of expected gains"  # of held-out training rows
-    assert fitted(noisy, held).report_.measure == "ndcg@10"  # the baseline
+    assert fitted(noisy, held, strategy="baseline").report_.measure == "ndcg@10"
 
 
 def test_clean_validation_labels_can_be_declared(noisy, held):

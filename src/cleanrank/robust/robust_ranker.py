@@ -357,7 +357,7 @@ class RobustRanker(TreeRanker):
             targets.append(target)
         if self.clean_validation:
             targets = [replace(each, validation=validation) for each in targets]
-        weights = _weights(targets, train, known, self.label_gain)
+        weights = strategy_weights(targets, train, known, self.label_gain)
         strategy = strategies[0] if len(strategies) == 1 else AUTO
         return _Repaired(strategy, targets, reasons, weights, posterior, estimate, answers)
 
@@ -447,7 +447,7 @@ def _n_grades(train: RankingData, validation: RankingData | None, answers: GoldA
     return max(2, train.n_grades, 0 if validation is None else validation.n_grades, highest + 1)
 
 
-def _weights(
+def strategy_weights(
     targets: Sequence[Target],
     train: RankingData,
     known: IntArray | None,
