@@ -147,7 +147,7 @@ SOUR: dict[str, Any] = {
 }
 
 PEER: dict[str, Any] = {"alpha": 0.1, "peers": "expected", "objective": "parity", **LAMBDARANK}
-BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact"}
+BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact", "selection": "average"}
 CLEANED: dict[str, Any] = {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT}
 CLEANED |= LAMBDARANK
 LINEAR: dict[str, Any] = {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False}
@@ -190,9 +190,9 @@ METHODS: dict[str, Method] = {
     # contamination 0: by score
     "isolation": Method(1, "methods.trees:isolation", {"kind": "all", "contamination": 0.0, **LAMBDARANK}),
     "peer": Method(1, "methods.trees:peer", PEER),
-    "corrected": Method(1, "methods.trees:corrected", {CLEAN_VALIDATION: False, **BOUGHT, **LAMBDARANK}),
-    "cleaned": Method(1, "methods.trees:cleaned", CLEANED),
+    "corrected": Method(2, "methods.trees:corrected", {CLEAN_VALIDATION: False, **BOUGHT, **LAMBDARANK}),
+    "cleaned": Method(2, "methods.trees:cleaned", CLEANED),
     # repair: the strategy of RobustRanker
-    "robust": Method(1, "methods.trees:robust", {"repair": "auto", NOISE: "", **BOUGHT, **LAMBDARANK}),
+    "robust": Method(2, "methods.trees:robust", {"repair": "auto", NOISE: "", **BOUGHT, **LAMBDARANK}),
     "neural": Method(1, "methods.neural:neural", NEURAL),
 }

@@ -34,7 +34,8 @@ from cleanrank.losses.trees.peer import Peers
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
 from cleanrank.rankers.base import best_of
-from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams
+from cleanrank.rankers.boosted import BoostedRanker
+from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams, lambdarank_params
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
@@ -212,7 +213,7 @@ def train_ranker(
 def corrected(task: MethodTask) -> MethodResult:
     """Lambdarank on the given labels, the bought ones put right: nothing bought is the noisy baseline."""
     rows, truth, _ = _gold(task)
-    return _lambdarank_on(_put_right(task.train, rows, truth), task)
+    return _trained_on(_put_right(task.train, rows, truth), task)
 
 
 def cleaned(task: MethodTask) -> MethodResult:
@@ -234,12 +235,35 @@ def cleaned(task: MethodTask) -> MethodResult:
     # Without signal nothing is cleaned, which is a result too.
     issues = replace(issues, is_label_issue=is_label_issue, signal=None)
     done = clean(train, issues, mode, by=detector)
-    return _lambdarank_on(done.data, task, acted=int(done.acted.sum()))
+    return _trained_on(done.data, task, acted=int(done.acted.sum()))
 
 
-def _lambdarank_on(train: RankingData, task: MethodTask, **facts: int) -> MethodResult:
-    options = {"data": train, "implementation": task.params["objective"]}
-    return tuned(task, lambda params: (fit_trees(task, params, **options), facts))
+def _trained_on(train: RankingData, task: MethodTask, **facts: int) -> MethodResult:
+    """BoostedRanker, tuned over the grid; ``objective`` is gbdt or an implementation of lambdarank."""
+    params = task.params
+    kind = {"objective": ranking_objective(params), "implementation": params["objective"]}
+    ranker = BoostedRanker(
+        **({"objective": "gbdt"} if params["objective"] == "gbdt" else kind),
+        selection=params["selection"],
+        **_common(task),
+    ).fit_data(train, task.validation)
+    return MethodResult(ranker.predict(task.test.X), {**ranker.chosen_, **facts})
+
+
+def _common(task: MethodTask) -> dict[str, Any]:
+    """What BoostedRanker and RobustRanker take alike."""
+    trees = {key: value for key, value in _lightgbm(task.params).items() if key not in task.grid}
+    if task.params["objective"] == "gbdt":
+        _, trees = lambdarank_params(trees)
+    return {
+        "grid": task.grid,
+        "n_estimators": task.params["rounds"],
+        "early_stopping_rounds": task.params["early_stopping_rounds"],
+        "measure": task.select,
+        "random_state": task.seed,
+        "n_jobs": task.n_jobs,
+        "params": trees,
+    }
 
 
 def robust(task: MethodTask) -> MethodResult:
@@ -247,18 +271,12 @@ def robust(task: MethodTask) -> MethodResult:
     if task.params[BUDGET]:
         _check_random(task.params["strategy"])
     rows, truth, shares = _gold(task)
-    trees = {key: value for key, value in _lightgbm(task.params).items() if key not in task.grid}
     ranker = RobustRanker(
+        strategy=task.params["repair"],
         noise=task.profile,
-        grid=task.grid,
-        n_estimators=task.params["rounds"],
-        early_stopping_rounds=task.params["early_stopping_rounds"],
         objective=ranking_objective(task.params),
-        measure=task.select,
-        random_state=task.seed,
-        n_jobs=task.n_jobs,
-        params=trees,
-        **({} if task.params["repair"] == "auto" else {"strategy": task.params["repair"]}),
+        selection=task.params["selection"],
+        **_common(task),
     )
     weights = np.ones(len(rows)) if shares is None else shares
     gold = (task.train.row_ids[rows], truth, weights) if len(rows) else None
