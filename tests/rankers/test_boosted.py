@@ -14,7 +14,7 @@ from cleanrank.errors import CleanrankError
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers import load_ranker
 from cleanrank.rankers.base import NotFittedError, ranking_scorer
-from cleanrank.rankers.boosted import ALPHAS, BoostedRanker
+from cleanrank.rankers.boosted import ALPHAS, BoostedRanker, average_models
 from tests.rankers.training import trained
 
 SMALL = {"num_leaves": 7, "min_child_samples": 5, "n_estimators": 12}
@@ -190,6 +190,45 @@ def test_a_grid_is_searched_and_the_best_is_kept(toy):
     assert ranker.chosen_["num_leaves"] == max(values, key=values.get)
     with pytest.raises(CleanrankError, match="must hold 3 queries or come with validation data"):
         BoostedRanker(grid=grid, **SMALL).fit_data(toy.select_queries([0, 1]))
+
+
+@pytest.mark.parametrize("has_validation", [True, False])
+def test_a_grid_can_be_averaged(toy, has_validation):
+    train, held = split(toy, (0.7, 0.3), seed=0)
+    grid = {"num_leaves": [3, 7]}
+    validation = held if has_validation else None
+    ranker = BoostedRanker(grid=grid, selection="average", **SMALL).fit_data(train, validation)
+    assert ranker.chosen_["models"] == len(ranker.tried_) == 2
+    rows = train if has_validation else toy
+    if has_validation:
+        each = [
+            BoostedRanker(**SMALL | {"num_leaves": n}, selection="average").fit_data(train, held)
+            for n in (3, 7)
+        ]
+        models = [one.model_ for one in each]
+        mean = average_models(models, [m.predict(held.X) for m in models], held.indptr)
+        np.testing.assert_allclose(ranker.predict(rows.X), mean.predict(rows.X))
+        value = cr.evaluate(ranker.predict(held.X), held, "ndcg@10", order="data").means["ndcg@10"]
+        assert ranker.chosen_["validation"] == pytest.approx(value)
+        assert ranker.evals_result_ == {"valid_0": {"ndcg@10": [pytest.approx(value)]}}
+    with pytest.raises(CleanrankError, match="selection must be 'best' where alpha is chosen"):
+        BoostedRanker(robust="peer", selection="average").fit_data(toy)
+    with pytest.raises(CleanrankError, match="unknown selection 'mean'"):
+        BoostedRanker(selection="mean").fit_data(toy)
+
+
+def test_models_are_averaged_at_the_same_spread_within_queries(toy):
+    models = [BoostedRanker(**SMALL | {"n_estimators": n}).fit_data(toy).model_ for n in (2, 12)]
+    scores = [m.predict(toy.X) for m in models]
+    heavy = average_models(models, scores, toy.indptr, [0.9, 0.1]).predict(toy.X)
+
+    def agreement(other):
+        return np.corrcoef(heavy, other)[0, 1]
+
+    assert agreement(scores[0]) > agreement(scores[1])
+    flat = [scores[0], np.zeros(toy.n_docs)]  # a model without a split has nothing to say
+    alone = average_models(models, flat, toy.indptr, [0.5, 0.5]).predict(toy.X)
+    assert np.corrcoef(alone, scores[0])[0, 1] == pytest.approx(1)
 
 
 def test_unknown_names_are_told(toy):

@@ -10,6 +10,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import BadFileError
+from cleanrank.rankers._lightgbm import sum_of_models
 from cleanrank.rankers._model_text import check_text
 from cleanrank.rankers.trees import TreeModel
 
@@ -116,3 +117,23 @@ def test_a_write_that_fails_is_an_oserror_and_leaves_the_old_file(model, file):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert file.read_bytes() == old
     assert [each.name for each in file.parent.iterdir()] == ["model.txt"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}, {"linear_tree": True}],
+    ids=["boosted", "random forest", "linear trees"],
+)
+def test_a_sum_of_models_is_one_model_that_scores_by_it(tmp_path, params):
+    data = cr.make_ranking(40, 6, docs_per_query=12, seed=0)
+    few, many = (
+        cr.BoostedRanker(n_estimators=n, objective=objective, implementation="builtin", params=params)
+        .fit_data(data)
+        .model_
+        for n, objective in ((3, "lambdarank"), (9, "gbdt"))
+    )
+    both = sum_of_models([few, many], [0.25, -2.0])
+    scores = 0.25 * few.predict(data.X) - 2 * many.predict(data.X)
+    np.testing.assert_allclose(both.predict(data.X), scores, atol=1e-12)
+    both.save(tmp_path / "model.txt")  # the sizes in the head are those of the trees: it can be read again
+    np.testing.assert_allclose(TreeModel.load(tmp_path / "model.txt").predict(data.X), scores, atol=1e-12)

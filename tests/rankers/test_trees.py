@@ -131,14 +131,35 @@ def test_gbdt_is_lightgbms_regression_stopped_on_a_ranking_measure(parts):
 
 
 @pytest.mark.parametrize("objective", ["lambdarank", "gbdt"])
-def test_both_objectives_refuse_gains_and_count_trees(parts, objective):
-    train = parts[0]
+def test_both_objectives_count_trees(parts, objective):
     seen = []
-    trained(train, objective=objective, params=SMALL, n_estimators=3, progress=lambda *at: seen.append(at))
+    trained(parts[0], objective=objective, params=SMALL, n_estimators=3, progress=lambda *at: seen.append(at))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-    graded = cr.from_arrays(np.asarray(train.X), train.y, group=train.lengths, gains=train.y * 0.5)
+
+
+def test_the_built_in_lambdarank_refuses_gains_and_least_squares_learn_the_grade_of_a_gain(parts):
+    train = parts[0]
+    X, y = np.asarray(train.X), train.y
+    graded = cr.from_arrays(X, y, group=train.lengths, gains=y * 0.5)
     with pytest.raises(CleanrankError, match="must have grades only"):
-        trained(graded, objective=objective, n_estimators=1)
+        trained(graded, n_estimators=1)
+    options = {"objective": "gbdt", "params": SMALL, "n_estimators": 5}
+    by_gain = trained(cr.from_arrays(X, y, group=train.lengths, gains=2.0**y - 1), **options)
+    np.testing.assert_allclose(by_gain.predict(X), trained(train, **options).predict(X), atol=1e-6)
+
+
+def test_a_smoothed_curve_chooses_where_its_mean_is_highest(parts):
+    train, validation, _ = parts
+    options = {"params": SMALL, "n_estimators": 30, "early_stopping_rounds": 0}
+    plain = trained(train, validation, **options)
+    smooth = trained(train, validation, smoothing=4, **options)
+    assert smooth.history == plain.history
+    padded = np.pad(plain.history, 4, mode="edge")
+    means = [padded[i : i + 9].mean() for i in range(30)]
+    assert smooth.best_iteration == int(np.argmax(means)) + 1
+    assert smooth.validation_value == pytest.approx(max(means))
+    with pytest.raises(CleanrankError, match="smoothing goes with a measure of cleanrank"):
+        trained(train, validation, smoothing=4, measure="lightgbm:ndcg@10", **options)
 
 
 @pytest.mark.parametrize("implementation", ["builtin", "exact", "parity"])

@@ -8,6 +8,7 @@ from cleanrank.cleaning import clean
 from cleanrank.errors import CleanrankError
 from cleanrank.experiments.methods import METHODS, Judge, MethodTask, Unjudged
 from cleanrank.noise.gold import from_gold, sample_gold
+from cleanrank.rankers.boosted import average_models
 from cleanrank.rankers.trees import TreeParams
 from cleanrank.robust.robust_ranker import RobustRanker
 
@@ -38,16 +39,18 @@ def task(made, name, **changes):
 def trained(made, data, validation=None):
     """What the grid gives on other training data, by hand."""
     _, noisy_validation, test = made
+    held = noisy_validation if validation is None else validation
     models = [
         TreeParams(
             n_estimators=12,
             early_stopping_rounds=6,
+            smoothing=10,
             seed=3,
             params={"lambdarank_truncation_level": 30, "min_data_in_leaf": 5, "num_leaves": leaves},
-        ).train(data, noisy_validation if validation is None else validation)
+        ).train(data, held)
         for leaves in GRID["num_leaves"]
     ]
-    return max(models, key=lambda m: m.validation_value).predict(test.X)
+    return average_models(models, [m.predict(held.X) for m in models], held.indptr).predict(test.X)
 
 
 def test_nothing_bought_is_the_noisy_baseline_and_everything_the_clean_one(made):
@@ -120,7 +123,7 @@ def test_rows_that_were_judged_again_are_never_dropped(made, monkeypatch):
     from cleanrank.experiments.methods import trees
 
     seen = []
-    monkeypatch.setattr(trees, "_lambdarank_on", lambda train, task, **facts: seen.append(train))
+    monkeypatch.setattr(trees, "_trained_on", lambda train, task, **facts: seen.append(train))
     METHODS["cleaned"].run(task(made, "cleaned", gold=50))
     noisy, _, _ = made
     sheet = sample_gold(noisy.data, 50, seed=3)
@@ -134,7 +137,7 @@ def test_robust_ranker_gets_the_rows_and_the_grid(made):
     given = task(made, "robust", gold=60)
     found = METHODS["robust"].run(given)
     assert given.judge.n_judged == 60
-    assert found.chosen["strategy"] == "posterior"
+    assert found.chosen["strategy"] == "auto"
     sheet = sample_gold(noisy.data, 60, seed=3)
     trees = {k: v for k, v in given.params.items() if k in ("min_sum_hessian_in_leaf", "min_data_in_leaf")}
     ranker = RobustRanker(
@@ -142,6 +145,20 @@ def test_robust_ranker_gets_the_rows_and_the_grid(made):
         params={"learning_rate": 0.05, "lambdarank_truncation_level": 30, "max_bin": 255, **trees},
     ).fit_data(noisy.data, validation, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))  # fmt: skip
     np.testing.assert_allclose(found.scores, ranker.predict(test.X))
+
+
+def test_one_model_of_the_grid_can_be_kept_and_least_squares_be_asked_for(made):
+    best = METHODS["corrected"].run(task(made, "corrected", selection="best"))
+    assert best.chosen["num_leaves"] in GRID["num_leaves"]
+    averaged = METHODS["corrected"].run(task(made, "corrected"))
+    assert averaged.chosen["models"] == len(GRID["num_leaves"])
+    noisy, validation, test = made
+    ranker = cr.BoostedRanker(
+        objective="gbdt", grid=GRID, selection="average", n_estimators=12, early_stopping_rounds=6,
+        random_state=3, params={"min_data_in_leaf": 5},
+    ).fit_data(noisy.data, validation)  # fmt: skip
+    squares = METHODS["corrected"].run(task(made, "corrected", objective="gbdt"))
+    np.testing.assert_allclose(squares.scores, ranker.predict(test.X))
 
 
 def test_unknown_sources_and_strategies_are_named(made):
