@@ -6,6 +6,8 @@ import pytest
 import scipy.sparse
 
 import cleanrank as cr
+from cleanrank.rankers.grade_model import cross_fit, fit_grades
+from cleanrank.rankers.trees import TreeParams
 from cleanrank.remember import Memory, remembered, remembering
 
 CALLS = []
@@ -97,3 +99,22 @@ def test_the_oldest_is_forgotten_and_errors_are_not_kept():
             with pytest.raises(ValueError, match="no"):
                 failing(1)
     assert tries == [1, 1]
+
+
+def test_forests_and_predictions_that_are_remembered_are_those_that_would_be_made():
+    data = cr.make_ranking(30, 5, docs_per_query=12, seed=3)
+    noisy = cr.corrupt(data, rate=0.3, seed=1).data
+    settings = TreeParams(n_estimators=5, params={"num_leaves": 5, "min_data_in_leaf": 5}, seed=2)
+
+    def results():
+        scores = settings.train(noisy, data).predict(data.X)
+        p, (beside,) = cross_fit(noisy, partial(fit_grades, seed=1, n_grades=5), 3, n_grades=5, others=[data])
+        return [scores, p, beside]
+
+    alone = results()
+    with remembering(Memory()) as memory:
+        made, recalled = results(), results()
+        assert memory.hits == 2
+    for values in (made, recalled):
+        for a, b in zip(alone, values, strict=True):
+            assert a.tobytes() == b.tobytes()

@@ -28,6 +28,7 @@ from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
 from cleanrank.rankers._lightgbm import NoSplitError, boost, dataset, leaf_sum, resolve_aliases, run_settings
 from cleanrank.rankers.base import held_out
+from cleanrank.remember import remembered
 from cleanrank.types import Array, FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, one_of
 
@@ -50,6 +51,7 @@ TINY = 1e-300
 PRIOR = 64.0  # a normal prior of deviation 1/8 on the slope and on every bias of a calibration
 
 
+@remembered
 def cross_fit(
     data: RankingData,
     fit: Fit,

@@ -30,6 +30,7 @@ from cleanrank.rankers._lightgbm import (
 from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers.base import check_rows
 from cleanrank.rankers.columns import with_categories
+from cleanrank.remember import remembered
 from cleanrank.types import FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_seed, one_of
 
@@ -87,6 +88,7 @@ class TreeParams:
     position_bias: bool = False
     callbacks: Sequence[Callable[..., Any]] = ()
 
+    @remembered
     def train(
         self,
         train: RankingData,
