@@ -146,6 +146,13 @@ def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
     assert ranker.cleaned_.data.gains[sheet.rows] == pytest.approx(2.0**truth - 1)
 
 
+def test_gold_rows_add_a_strategy_to_those_that_need_none(noisy, held):
+    sheet = sample_gold(noisy.data, 80, seed=5)
+    ranker = fitted(noisy, held, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))
+    assert list(ranker.report_.weights) == ["posterior", "assumed", "grades"]
+    assert sum(ranker.report_.weights.values()) == pytest.approx(1)
+
+
 def test_gold_rows_are_named_by_place_in_the_input_even_when_rows_are_shuffled(noisy):
     order = np.random.default_rng(0).permutation(noisy.data.n_docs)
     gold = np.full(noisy.data.n_docs, -1)

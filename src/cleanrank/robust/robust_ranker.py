@@ -42,20 +42,23 @@ from cleanrank.validation import one_of
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
 AUTO = "auto"
 AVERAGED = ("posterior", "grades")
+AVERAGED_WITH_GOLD = ("posterior", "assumed", "grades")
 STRATEGIES: dict[str, str] = {
     AUTO: "the average of rankers on the targets of several strategies",
-    "posterior": "trained on expected gains under the noise",
+    "posterior": "trained on expected gains under the noise, as far as it is known",
+    "assumed": "trained on expected gains under the noise that is assumed from the data",
     "grades": "trained on grades mixed with what the features predict",
     "gains": "trained on gains mixed with what the features predict",
     "baseline": "trained on the given grades, tuned alike",
 }
 LEAST_SQUARES = "gbdt"
+TINY = 1e-12
 NOTHING_KNOWN = (
     "nothing is known about the noise: it is assumed from the data for the posterior, and what needs no "
     "matrix counts as much"
 )
 FEWEST_QUERIES = 4
-PRIOR_ROWS = 20.0  # equal weights of the strategies count as much as so many gold rows
+PRIOR_ROWS = 50.0  # equal weights of the strategies count as much as so many gold rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,23 +341,30 @@ class RobustRanker(TreeRanker):
         known = known_grades(train, answers)
         options: dict[str, Any] = {"known": known, "label_gain": self.label_gain}
         options |= {"folds": self.folds, "seed": self.random_state, "n_jobs": self.n_jobs, "progress": steps}
-        noise, estimate, reasons = self._know_noise(train, noisy, answers)
+        assumed = None
+        if self.strategy not in DISTILLED:
+            C, own = _n_grades(train, noisy, answers), ("folds", "seed", "n_jobs")
+            assumed = assumed_matrix(train, C, **{name: options[name] for name in own})
+        noise, estimate, reasons = self._know_noise(train, answers, assumed)
         if self.strategy != AUTO:
             strategies: Sequence[str] = (self.strategy,)
         else:
             # A matrix that somebody vouches for needs no company.
-            strategies = AVERAGED if self.noise is None or answers is not None else ("posterior",)
+            alone = noise is self.noise
+            strategies = ("posterior",) if alone else AVERAGED if answers is None else AVERAGED_WITH_GOLD
         posterior = None
         targets: list[Target] = []
         for name in strategies:
             if name in DISTILLED:
                 targets.append(distilled_target(train, noisy, name, **options))
                 continue
-            C = _n_grades(train, noisy, answers)
-            target, posterior = posterior_target(
-                train, noisy, noise, n_grades=C, rounds=self.rounds, **options
+            taught = options | {"known": None} if name == "assumed" else options
+            matrix = assumed if name == "assumed" else noise
+            target, by_noise = posterior_target(
+                train, noisy, matrix, n_grades=_n_grades(train, noisy, answers), rounds=self.rounds, **taught
             )
-            targets.append(target)
+            targets.append(replace(target.with_known(known, self.label_gain), strategy=name))
+            posterior = posterior or by_noise
         if self.clean_validation:
             targets = [replace(each, validation=validation) for each in targets]
         weights = strategy_weights(targets, train, known, self.label_gain)
@@ -381,18 +391,18 @@ class RobustRanker(TreeRanker):
         return issues
 
     def _know_noise(
-        self, train: RankingData, validation: RankingData | None, answers: GoldAnswers | None
+        self, train: RankingData, answers: GoldAnswers | None, assumed: FloatArray | None
     ) -> Knowledge:
         if isinstance(self.noise, NoiseEstimate) and self.noise.profile is not None and self.noise.trusted:
             return self.noise, self.noise, _reasons(self.noise)
         if self.noise is not None and not isinstance(self.noise, GoldAnswers | NoiseEstimate):
             return self.noise, None, ("the noise was given",)
-        if self.strategy in DISTILLED:
+        if assumed is None:
             return None, None, ("the strategy was given",)
-        C, seed = _n_grades(train, validation, answers), self.random_state
-        assumed = assumed_matrix(train, C, folds=self.folds, seed=seed, n_jobs=self.n_jobs)
         if answers is not None:
-            estimate = estimate_noise(train, gold=answers, n_grades=C, assumed=assumed, seed=seed)
+            estimate = estimate_noise(
+                train, gold=answers, n_grades=len(assumed), assumed=assumed, seed=self.random_state
+            )
             return estimate, estimate, (*_reasons(estimate), "where rows are few it keeps to what is assumed")
         if isinstance(self.noise, NoiseEstimate):
             return assumed, self.noise, (*self.noise.reasons, "so the noise is assumed from the data")
@@ -455,19 +465,22 @@ def strategy_weights(
 ) -> FloatArray:
     """How much each strategy counts: alike, or as gold rows say, whose true grades they were to foretell.
 
-    The weights make the squared error of log2(1 + gain) at gold rows least, none below 0; equal weights count
-    as much as PRIOR_ROWS gold rows.
+    The weights, none below 0, make the squared error of log2(1 + gain) at gold rows least, all brought to the
+    same spread; equal weights count as much as PRIOR_ROWS gold rows.
     """
     equal = np.full(len(targets), 1 / len(targets))
     rows = np.flatnonzero(known >= 0) if known is not None else np.zeros(0, dtype=np.int64)
     if len(targets) == 1 or known is None or not len(rows):
         return equal
-    foretold = np.column_stack(
-        [np.log2(1 + each.unjudged[rows]) for each in targets if each.unjudged is not None]
+    columns = [np.log2(1 + each.unjudged[rows]) for each in targets if each.unjudged is not None]
+    # Forests are averaged at the same spread of their scores, so only what goes with the truth counts.
+    *foretold, truth = (
+        (column - column.mean()) / max(float(column.std()), TINY)
+        for column in (*columns, np.log2(1 + gain_of(known[rows], label_gain)))
     )
-    truth = np.log2(1 + gain_of(known[rows], label_gain))
-    scale = np.sqrt(PRIOR_ROWS * foretold.var(axis=1).mean())
-    weights, _ = nnls(np.vstack([foretold, scale * np.eye(len(targets))]), np.append(truth, scale * equal))
+    scale = np.sqrt(PRIOR_ROWS)
+    X = np.vstack([np.column_stack(foretold), scale * np.eye(len(targets))])
+    weights, _ = nnls(X, np.append(truth, scale * equal))
     return np.asarray(weights / weights.sum()) if weights.sum() > 0 else equal
 
 

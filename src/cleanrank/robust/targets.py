@@ -34,6 +34,13 @@ class Target:
     validation: RankingData | None
     unjudged: FloatArray | None = None  # the gains of training rows as if none of them were judged again
 
+    def with_known(self, known: IntArray | None, label_gain: Sequence[float] | None = None) -> "Target":
+        """The same with the gains of known true grades (N,), -1 where they are not known."""
+        if known is None:
+            return self
+        gains = np.where(known >= 0, gain_of(np.maximum(known, 0), label_gain), self.train.gains)
+        return replace(self, train=replace(self.train, gains=gains))
+
 
 def assumed_matrix(
     train: RankingData,
@@ -94,8 +101,7 @@ def distilled_target(
         n_jobs: threads.
         progress: called with (fold, folds).
     """
-    is_known = np.zeros(train.n_docs, dtype=np.bool_) if known is None else known >= 0
-    y = train.y if known is None else np.where(is_known, known, train.y)
+    y = train.y if known is None else np.where(known >= 0, known, train.y)
     of_gains = kind == "gains"
 
     def value(grades: Array) -> FloatArray:
@@ -114,9 +120,9 @@ def distilled_target(
         gains(mixing * prediction + (1 - mixing) * value(each.y))
         for prediction, each in zip(predictions, (train, *others), strict=True)
     ]
-    repaired = replace(train, gains=np.where(is_known, gain_of(y, label_gain), mixed[0]))
+    repaired = replace(train, gains=mixed[0])
     held = None if validation is None else replace(validation, gains=mixed[1])
-    return Target(kind, repaired, held, mixed[0])
+    return Target(kind, repaired, held, mixed[0]).with_known(known, label_gain)
 
 
 def gain_of(grades: Array, label_gain: Sequence[float] | None = None) -> FloatArray:
