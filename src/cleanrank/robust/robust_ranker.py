@@ -342,7 +342,7 @@ class RobustRanker(TreeRanker):
         options: dict[str, Any] = {"known": known, "label_gain": self.label_gain}
         options |= {"folds": self.folds, "seed": self.random_state, "n_jobs": self.n_jobs, "progress": steps}
         assumed = None
-        if self.strategy not in DISTILLED:
+        if self.strategy == "assumed" or (not self._is_told() and self.strategy not in DISTILLED):
             C, own = _n_grades(train, noisy, answers), ("folds", "seed", "n_jobs")
             assumed = assumed_matrix(train, C, **{name: options[name] for name in own})
         noise, estimate, reasons = self._know_noise(train, answers, assumed)
@@ -350,8 +350,9 @@ class RobustRanker(TreeRanker):
             strategies: Sequence[str] = (self.strategy,)
         else:
             # A matrix that somebody vouches for needs no company.
-            alone = noise is self.noise
-            strategies = ("posterior",) if alone else AVERAGED if answers is None else AVERAGED_WITH_GOLD
+            strategies = (
+                ("posterior",) if self._is_told() else AVERAGED if answers is None else AVERAGED_WITH_GOLD
+            )
         posterior = None
         targets: list[Target] = []
         for name in strategies:
@@ -390,12 +391,18 @@ class RobustRanker(TreeRanker):
             issues = replace(issues, row_id=np.arange(len(issues)))
         return issues
 
+    def _is_told(self) -> bool:
+        """Whether ``noise`` is a matrix, or an estimate that may be acted on."""
+        if isinstance(self.noise, NoiseEstimate):
+            return self.noise.profile is not None and bool(self.noise.trusted)
+        return self.noise is not None and not isinstance(self.noise, GoldAnswers)
+
     def _know_noise(
         self, train: RankingData, answers: GoldAnswers | None, assumed: FloatArray | None
     ) -> Knowledge:
-        if isinstance(self.noise, NoiseEstimate) and self.noise.profile is not None and self.noise.trusted:
-            return self.noise, self.noise, _reasons(self.noise)
-        if self.noise is not None and not isinstance(self.noise, GoldAnswers | NoiseEstimate):
+        if self._is_told():
+            if isinstance(self.noise, NoiseEstimate):
+                return self.noise, self.noise, _reasons(self.noise)
             return self.noise, None, ("the noise was given",)
         if assumed is None:
             return None, None, ("the strategy was given",)

@@ -38,6 +38,7 @@ class Target:
         """The same with the gains of known true grades (N,), -1 where they are not known."""
         if known is None:
             return self
+        assert self.train.gains is not None
         gains = np.where(known >= 0, gain_of(np.maximum(known, 0), label_gain), self.train.gains)
         return replace(self, train=replace(self.train, gains=gains))
 
