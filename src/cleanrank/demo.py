@@ -2,6 +2,7 @@
 
 Every step can be checked, since the clean labels are kept aside: a tenth of the training and validation
 labels is changed at random, detectors are compared with what was changed, and rankers on clean test labels.
+The ceiling has clean training and validation labels.
 """
 
 import os
@@ -32,8 +33,9 @@ from cleanrank.rankers.boosted import BoostedRanker
 from cleanrank.rankers.trees import TreeParams
 from cleanrank.report.articles import write_demo
 from cleanrank.report.table import plain
+from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.robust.sour import SOURRanker
-from cleanrank.types import FloatArray, Progress, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData
 
 RATE = 0.1
 GOLD = 100
@@ -42,7 +44,8 @@ PARAMS: Mapping[str, Any] = {"learning_rate": 0.1, "num_leaves": 15, "min_data_i
 ROUNDS, PATIENCE = 150, 25
 POSTERIOR, ALONE = "posterior, 100 rows judged again", "data alone"
 BASELINE, CEILING, CLEANED = "noisy labels", "clean labels", "cleaned labels"
-STEPS = 14
+ROBUST, ROBUST_GOLD = "RobustRanker, nothing known", "RobustRanker, 100 rows judged again"
+STEPS = 16
 PARTS = ("train", "validation", "test")
 SHARES = (0.5, 0.2, 0.3)
 WORST = 12
@@ -164,11 +167,12 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
         pair_noise = pnoise(noisy.true_labels, train.y, train.indptr)
     with clock.step("judging rows again"):
         sheet = sample_gold(train, min(GOLD, train.n_docs), seed=seed)
-        estimate = from_gold(train, sheet.row_ids, noisy.true_labels[sheet.rows], seed=seed)
+        gold = sheet.row_ids, noisy.true_labels[sheet.rows]
+        estimate = from_gold(train, *gold, seed=seed)
     tables = _find(train, estimate, clock, seed, n_jobs)
     with clock.step("cleaning"):
         cleaned = clean(train, tables[POSTERIOR], mode="posterior", by="cleanrank demo")
-    scores = _train(truth, train, cleaned.data, validation, clock, seed, n_jobs)
+    scores = _train(truth, train, cleaned.data, validation, gold, clock, seed, n_jobs)
     with clock.step("comparing"):
         comparison = compare(scores, truth.test, MEASURES, order="data", baseline=BASELINE, seed=seed)
     results = (tables, cleaned, scores, comparison)
@@ -198,6 +202,7 @@ def _train(
     train: RankingData,
     cleaned: RankingData,
     validation: RankingData,
+    gold: tuple[IntArray, Array],
     clock: _Clock,
     seed: int,
     n_jobs: int,
@@ -207,12 +212,17 @@ def _train(
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs, "params": PARAMS}
     trees: dict[str, Any] = {"n_estimators": ROUNDS, "early_stopping_rounds": PATIENCE}
 
-    def trained_on(rows: RankingData, tick: Progress) -> FloatArray:
+    def trained_on(rows: RankingData, tick: Progress, held: RankingData = validation) -> FloatArray:
         settings = TreeParams(params=PARAMS, seed=seed, n_jobs=n_jobs, **trees)
-        return settings.train(rows, validation, progress=tick).predict(X)
+        return settings.train(rows, held, progress=tick).predict(X)
 
     sour = SOURRanker(end=ROUNDS, start=[0, ROUNDS // 2], kind=["neg", "all"], **trees, **shared)
     peers = BoostedRanker(robust="peer", peers="expected", **trees, **shared)
+
+    def repaired(tick: Progress, **known: Any) -> FloatArray:
+        ranker = RobustRanker(**trees, **shared).fit_data(train, validation, progress=tick, **known)
+        return ranker.predict(X)
+
     models: dict[str, tuple[str, Callable[[Progress], FloatArray]]] = {
         BASELINE: (f"training on {BASELINE}", lambda tick: trained_on(train, tick)),
         "SOUR": ("training SOUR", lambda tick: sour.fit_data(train, validation, progress=tick).predict(X)),
@@ -221,7 +231,12 @@ def _train(
             lambda tick: peers.fit_data(train, validation, progress=tick).predict(X),
         ),
         CLEANED: (f"training on {CLEANED}", lambda tick: trained_on(cleaned, tick)),
-        CEILING: (f"training on {CEILING}", lambda tick: trained_on(truth.train, tick)),
+        ROBUST: ("training RobustRanker, nothing known", repaired),
+        ROBUST_GOLD: (
+            "training RobustRanker, with the rows judged again",
+            lambda tick: repaired(tick, gold=gold),
+        ),
+        CEILING: (f"training on {CEILING}", lambda tick: trained_on(truth.train, tick, truth.validation)),
     }
     scores: dict[str, FloatArray] = {}
     for name, (step, fit) in models.items():
