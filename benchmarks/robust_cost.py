@@ -1,7 +1,7 @@
 """What RobustRanker costs, as a multiple of one tuned BoostedRanker with the same grid, in the same run.
 
-Uniform noise of .2 on training and validation labels, at most 150 trees, one thread. The tuned ranker picks the
-best of the four models of the grid, as everybody does.
+Uniform noise of .2 on training and validation labels, at most 150 trees, one thread. The tuned ranker picks
+the best of the four models of the grid, as everybody does.
 
     python benchmarks/robust_cost.py
 """
