@@ -150,6 +150,7 @@ def test_gold_rows_add_a_strategy_to_those_that_need_none(noisy, held):
     sheet = sample_gold(noisy.data, 80, seed=5)
     ranker = fitted(noisy, held, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))
     assert list(ranker.report_.weights) == ["posterior", "assumed", "grades"]
+    assert any(reason.startswith("errors ") for reason in ranker.report_.reasons)  # of documents or a matrix
     assert sum(ranker.report_.weights.values()) == pytest.approx(1)
 
 

@@ -368,6 +368,8 @@ class RobustRanker(TreeRanker):
             posterior = posterior or by_noise
         if self.clean_validation:
             targets = [replace(each, validation=validation) for each in targets]
+        if posterior is not None and posterior.documents is not None:
+            reasons = (*reasons, str(posterior.documents))
         weights = strategy_weights(targets, train, known, self.label_gain)
         strategy = strategies[0] if len(strategies) == 1 else AUTO
         return _Repaired(strategy, targets, reasons, weights, posterior, estimate, answers)
