@@ -29,7 +29,7 @@ from cards.strategies import (
 )
 from timing import write_result
 
-from cleanrank.robust.robust_ranker import STRATEGIES
+from cleanrank.robust.robust_report import STRATEGIES
 
 
 def main() -> None:

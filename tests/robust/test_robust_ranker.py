@@ -16,7 +16,8 @@ from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.noise.profiles import uniform
 from cleanrank.rankers.boosted import average_models
 from cleanrank.rankers.trees import TreeParams
-from cleanrank.robust.robust_ranker import AVERAGED, GRID, STRATEGIES, RobustRanker, strategy_weights
+from cleanrank.robust.robust_ranker import GRID, RobustRanker, strategy_weights
+from cleanrank.robust.robust_report import AVERAGED, STRATEGIES
 from cleanrank.robust.targets import Target, assumed_matrix
 
 QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
