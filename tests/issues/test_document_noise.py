@@ -36,9 +36,10 @@ def log_likelihoods(seed, leniency, n_gold):
     gold = np.random.default_rng(seed).permutation(data.n_docs)[:n_gold]
     known = np.full(data.n_docs, -1)
     known[gold] = truth[gold]
-    noise = document_noise(data, prior, T, known, seed=seed)
+    base = bayes(prior, likelihoods(data.y, T))
+    noise = document_noise(data, base, prior, T, known, seed=seed)
     rest = np.flatnonzero(known < 0)
-    posteriors = (bayes(prior, likelihoods(data.y, T)), noise.posterior(data, prior, T))
+    posteriors = (base, noise.posterior(data, base, prior, T))
     return *(np.log(p[rest, truth[rest]]).mean() for p in posteriors), noise.is_used
 
 
@@ -60,11 +61,11 @@ def test_lenient_judges_are_learnt_from_gold_rows_and_better_from_more():
 def test_a_tilt_carries_over_to_other_queries():
     data, prior, truth = judged(1, 1.5)
     known = np.where(np.arange(data.n_docs) % 3 == 0, truth, -1)
-    noise = document_noise(data, prior, T, known)
+    noise = document_noise(data, bayes(prior, likelihoods(data.y, T)), prior, T, known)
     others, other_prior, other_truth = judged(2, 1.5)
     rows = np.arange(others.n_docs)
-    tilted = noise.posterior(others, other_prior, T)
     matrix = bayes(other_prior, likelihoods(others.y, T))
+    tilted = noise.posterior(others, matrix, other_prior, T)
     assert tilted.sum(axis=1) == pytest.approx(1.0)
     assert np.log(tilted[rows, other_truth]).mean() > np.log(matrix[rows, other_truth]).mean() + 0.05
     assert "errors depend on the document" in str(noise)
@@ -74,10 +75,11 @@ def test_few_gold_rows_say_nothing():
     data, prior, truth = judged(0, 1.5)
     known = np.full(data.n_docs, -1)
     known[:20] = truth[:20]
-    noise = document_noise(data, prior, T, known)
+    base = bayes(prior, likelihoods(data.y, T))
+    noise = document_noise(data, base, prior, T, known)
     assert not noise.is_used
     assert "follow the noise matrix" in str(noise)
-    assert np.array_equal(noise.posterior(data, prior, T), bayes(prior, likelihoods(data.y, T)))
+    assert np.array_equal(noise.posterior(data, base, prior, T), base)
 
 
 def test_the_tilt_is_where_the_penalised_likelihood_is_largest():

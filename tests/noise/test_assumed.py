@@ -2,7 +2,16 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.noise.assumed import LEAST, MISSED, SHARES, assume_noise, error_likelihoods, least_noise
+from cleanrank.noise.assumed import (
+    LEAST,
+    MISSED,
+    SHARES,
+    assume_noise,
+    error_likelihoods,
+    least_noise,
+    possible_noise,
+    suspected_noise,
+)
 
 
 def binormal(distance, errors, n=(3000, 400), seed=0):
@@ -41,8 +50,8 @@ def test_what_must_be_there_is_never_more_than_what_may_be():
     data, p = binormal(2.0, 0.5)
     assumed = assume_noise(data, p)
     off = ~np.eye(2, dtype=bool)
-    assert (assumed.possible[off] >= assumed.least[off]).all()
-    np.testing.assert_allclose(assumed.possible.sum(axis=1), 1)
+    assert (possible_noise(p, data.y)[off] >= assumed.least[off]).all()
+    np.testing.assert_allclose(assumed.suspected.sum(axis=1), 1)
     np.testing.assert_allclose(assumed.least.sum(axis=1), 1)
 
 
@@ -54,3 +63,19 @@ def test_grades_that_hardly_occur_say_nothing():
     T = least_noise(data, p)
     assert (np.diag(T) > 0).all()
     assert T[0, 2] == T[0, 3] == T[0, 4]
+
+
+def test_rows_are_suspected_as_judges_are_generous_or_strict():
+    rng = np.random.default_rng(1)
+    anchors = rng.choice(3, size=1000, p=[0.8, 0.15, 0.05])
+    for others, missed in (([0.9, 0.05, 0.05], 0.15), ([0.1, 0.6, 0.3], 0.03)):
+        y = np.concatenate((anchors, rng.choice(3, size=4000, p=others)))
+        p = np.where(np.arange(5000)[:, None] < 1000, [0.9, 0.06, 0.04], [0.5, 0.3, 0.2])
+        T, possible = suspected_noise(p, y), possible_noise(p, y)
+        np.testing.assert_allclose(T.sum(axis=1), 1)
+        assert T[1, 0] == pytest.approx(max(missed, T[1, 2]))
+        if missed == 0.15:  # strict: what may be hardness is no error
+            assert T[0] == pytest.approx(possible[0])
+        else:  # generous: each grade keeps its share of the anchors
+            share = np.bincount(anchors, minlength=3) / 1000
+            assert T[0, 1:] == pytest.approx(share[1:])

@@ -5,11 +5,15 @@ C grades; T[l, m] = P(given m | true l); rows of (N, C) arrays are documents.
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax, logsumexp, softmax
 
 from cleanrank.errors import invalid
 from cleanrank.jit import kernel, prange, threads
-from cleanrank.types import Array, FloatArray
+from cleanrank.ragged import query_of_row, segment_sum
+from cleanrank.types import Array, FloatArray, IntArray
 
+SHIFTS = np.linspace(-3.0, 3.0, 25)
+SPREADS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5])
 STEPS = 300
 CLOSE = 1e-7
 TINY = 1e-300
@@ -105,6 +109,38 @@ def bayes(prior: FloatArray, likelihood: FloatArray) -> FloatArray:
     joint[lost] = likelihood[lost] + TINY
     total[lost] = joint[lost].sum(axis=1, keepdims=True)
     return np.asarray(joint / total)
+
+
+def bayes_by_query(
+    prior: FloatArray, likelihood: FloatArray, indptr: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bayes' rule where queries differ by more than the features say, and the prior as the query has it.
+
+    Query k shifts the prior to q_l exp(l u_k) / sum; u_k ~ N(0, s^2), s by marginal likelihood. All given
+    grades of the query tell about u_k, so that a document of a query with many relevant ones is likelier to
+    be one. Integrals over u_k are sums over SHIFTS.
+
+    >>> prior, likelihood = np.full((40, 2), 0.5), np.tile([[0.8, 0.2]] * 4 + [[0.2, 0.8]] * 4, (5, 1))
+    >>> bayes_by_query(prior, likelihood, np.arange(0, 41, 4))[0][[0, 4]].round(1).tolist()
+    [[0.9, 0.1], [0.1, 0.9]]
+    """
+    C = prior.shape[1]
+    logs = np.log(np.maximum(prior, CLOSE))
+    steps = np.arange(C) - (C - 1) / 2
+    fits = np.empty((len(indptr) - 1, len(SHIFTS)))
+    for place, shift in enumerate(SHIFTS):
+        joint = softmax(logs + shift * steps, axis=1) * likelihood
+        fits[:, place] = segment_sum(np.log(np.maximum(joint.sum(axis=1), TINY)), indptr)
+    chances = log_softmax(-(SHIFTS**2) / (2 * SPREADS[:, None] ** 2), axis=1)
+    evidence = [logsumexp(fits + log_chance, axis=1).sum() for log_chance in chances]
+    of_shift = softmax(fits + chances[int(np.argmax(evidence))], axis=1)[query_of_row(indptr)]
+    posterior, shifted = np.zeros_like(prior), np.zeros_like(prior)
+    for place, shift in enumerate(SHIFTS):
+        q = softmax(logs + shift * steps, axis=1)
+        weight = of_shift[:, place, None]
+        shifted += weight * q
+        posterior += weight * bayes(q, likelihood)
+    return posterior, shifted
 
 
 def settled(probabilities: FloatArray, known: npt.ArrayLike | None) -> FloatArray:

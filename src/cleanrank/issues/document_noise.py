@@ -23,7 +23,6 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from cleanrank.issues.bayes import bayes, likelihoods
 from cleanrank.ragged import query_of_row, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
@@ -69,9 +68,10 @@ class DocumentNoise:
     centre: FloatArray
     scale: FloatArray
 
-    def posterior(self, data: RankingData, prior: FloatArray, matrix: FloatArray) -> FloatArray:
-        """P(true grade | features, given grade) of rows (N, C), from P(true grade | features)."""
-        base = bayes(prior, likelihoods(data.y, matrix))
+    def posterior(
+        self, data: RankingData, base: FloatArray, prior: FloatArray, matrix: FloatArray
+    ) -> FloatArray:
+        """P(true grade | features, given grade) of rows (N, C); arguments as in ``document_noise``."""
         if not self.is_used:
             return base
         z = (describe_documents(data, prior, matrix) - self.centre) / self.scale
@@ -114,12 +114,19 @@ def describe_documents(data: RankingData, prior: FloatArray, matrix: FloatArray)
 
 
 def document_noise(
-    data: RankingData, prior: FloatArray, matrix: FloatArray, known: npt.ArrayLike, *, seed: int = 0
+    data: RankingData,
+    base: FloatArray,
+    prior: FloatArray,
+    matrix: FloatArray,
+    known: npt.ArrayLike,
+    *,
+    seed: int = 0,
 ) -> DocumentNoise:
     """Learns from gold rows how errors depend on the document, and tests whether that says more.
 
     Args:
         data: rows with given grades.
+        base: (N, C) P(true grade | features, given grade) under the matrix, of gold rows too.
         prior: (N, C) P(true grade | features) from models that never saw the row's query.
         matrix: (C, C) the noise matrix.
         known: (N,) true grades of gold rows, -1 elsewhere.
@@ -132,7 +139,7 @@ def document_noise(
     >>> data = cr.make_ranking(40, 5, docs_per_query=10, seed=0)
     >>> known = np.where(np.arange(data.n_docs) % 4 == 0, data.y, -1)  # nothing is wrong
     >>> matrix = np.full((5, 5), 0.15) + 0.25 * np.eye(5)
-    >>> noise = document_noise(data, np.full((data.n_docs, 5), 0.2), matrix, known)
+    >>> noise = document_noise(data, matrix[data.y], np.full((data.n_docs, 5), 0.2), matrix, known)
     >>> noise.is_used, str(noise)[:33]
     (True, 'errors depend on the document (lo')
     """
@@ -144,8 +151,7 @@ def document_noise(
     none = np.zeros(1 + 2 * (described.shape[1] + 1))
     if len(gold) < FEWEST_ROWS or len(queries) < FEWEST_QUERIES:
         return DocumentNoise(False, 0.0, 0.0, np.inf, none, centre, scale)
-    base = bayes(prior, likelihoods(data.y, matrix))[gold]
-    logs = _logs(base)
+    logs = _logs(base[gold])
     z = (described[gold] - centre) / scale
     rows: tuple[Any, ...] = logs, _design(logs, z, data.y[gold]), truth[gold]
     fold = (np.random.default_rng([seed, STREAM]).permutation(len(queries)) % FOLDS)[place]

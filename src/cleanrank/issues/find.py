@@ -91,6 +91,7 @@ def find_label_issues(
     subject = "detector " + " and ".join(repr(name) for name in methods)
     for option in options:
         one_of(f"option of {subject}", option, every)
+    answers = None
     if gold is not None:
         if noise is not None:
             raise invalid("find_label_issues", "takes either `noise` or `gold`, not both")
@@ -108,10 +109,12 @@ def find_label_issues(
             parameter = inspect.signature(DETECTORS[name]).parameters.get(option)
             if parameter and parameter.default is parameter.empty and option not in options:
                 raise invalid(f"detector {name!r}", f"needs {option}=", "none", remedy=remedy)
-    tables = {
-        name: DETECTORS[name](data, seed=seed, **{k: v for k, v in options.items() if k in accepted[name]})
-        for name in methods
-    }
+    tables = {}
+    for name in methods:
+        own = {option: value for option, value in options.items() if option in accepted[name]}
+        if name == "auto" and answers is not None:
+            own["noise"] = answers  # it knows what to assume where they are few
+        tables[name] = DETECTORS[name](data, seed=seed, **own)
     if not BROUGHT & options.keys():
         unmeasured = [name for name in tables if name in FROM_FEATURES and tables[name].signal is None]
         if unmeasured:

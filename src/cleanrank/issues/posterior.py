@@ -11,10 +11,11 @@ q comes from models that never saw the row (``rankers/grade_model.py``), in one 
 2. q is learnt directly, as the maximiser of sum_i log sum_l q_l(x_i) T[l, given_i], so that no inversion is
    left that could blow up noise.
 
-The default detector (``find_auto``) lets a second model learn that posterior from the features, again out of
+The default detector (``find_auto``) lets a second model learn the posterior from the features, again out of
 fold, and applies Bayes' rule once more to what it says: a model that is taught beliefs does not chase single
-wrong labels. Where no T is known, rows are ordered under the noise that may be there, and labels are called
-issues under the least that must be there, see ``noise/assumed.py``.
+wrong labels. Queries may then differ in how relevant their documents are (``bayes_by_query``). Where no T is
+known, rows are ordered under the noise that is suspected, and labels are called issues if the least that must
+be there says so too, see ``noise/assumed.py``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,14 +27,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.issues.bayes import bayes, invert_noise, known_rows, likelihoods, settled
+from cleanrank.issues.bayes import bayes, bayes_by_query, invert_noise, known_rows, likelihoods, settled
 from cleanrank.issues.confident import out_of_fold, self_confidence
 from cleanrank.issues.document_noise import DocumentNoise, document_noise
 from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.table import EXPECTED, PROBABILITY, LabelIssues, expected_gains
 from cleanrank.noise.anchors import FitPredict
-from cleanrank.noise.assumed import assume_noise
+from cleanrank.noise.assumed import assume_noise, suspected_noise
 from cleanrank.noise.estimate import NoiseEstimate
+from cleanrank.noise.gold_sheet import GoldAnswers, known_grades
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import segment_sum
 from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades, fit_soft_grades, fit_true_grades
@@ -60,19 +62,21 @@ def find_auto(
 
     With ``noise``, doubt is P(given grade is wrong | features, given grade). Without it the noise is assumed
     from the data, and doubt orders rows but is no probability. Rows are ordered by the geometric mean of
-    P(wrong) and the expected distance E|true - given| / (C - 1) under the noise that may be there, so that
-    labels likely wrong *and* far off come first, and the probabilities of true grades, from which rankers
-    learn, follow it too. How large doubts are and which labels are issues follow from the least noise that
-    must be there; of a grade whose errors the order of grades does not show, a fifth at the most are issues:
-    what is assumed is not enough to condemn it. Where the features tell nothing about the grades
-    (``signal``) there are no issues but rows that are ``known`` to be wrong.
+    P(wrong) and the expected distance E|true - given| / (C - 1) under the noise that is suspected, so that
+    labels likely wrong *and* far off come first; the probabilities of true grades and the suggested grades
+    follow it too. How large doubts are follows from the least noise that must be there, and a label is an
+    issue if another grade is likelier under both. Of a grade whose errors the order of grades does not show,
+    a fifth at the most are issues: what is assumed is not enough to condemn it. Where the features tell
+    nothing about the grades (``signal``) there are no issues but rows that are ``known`` to be wrong.
 
     Args:
         data: judged rows.
-        noise: a matrix, NoiseProfile or NoiseEstimate; an estimate that was refused counts as none.
-        known: (N,) true grades where they are known (gold rows), -1 elsewhere; these teach and are certain.
-        probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already; used
-            without ``noise`` only.
+        noise: a matrix, NoiseProfile or NoiseEstimate; an estimate that was refused counts as none. Or
+            GoldAnswers, from which a matrix is estimated that keeps to the assumed one where rows are few.
+        known: (N,) true grades where they are known (gold rows), -1 elsewhere; these teach and are certain,
+            and tell how errors depend on the document (``document_noise.py``).
+        probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already; not
+            used where the noise is given.
         folds: parts that the queries are cut into.
         params: LightGBM parameters of the grade models.
         seed: for the folds and the models.
@@ -88,30 +92,45 @@ def find_auto(
     check_n_jobs(n_jobs)
     options: dict[str, Any] = {"params": params, "seed": seed, "n_jobs": n_jobs}
     is_known = noise is not None and getattr(noise, "profile", noise) is not None
-    if is_known:
+    if is_known and not isinstance(noise, GoldAnswers):
         signal = feature_signal(data, seed=seed, n_jobs=n_jobs)
         first = posterior_of(data, noise, known=known, folds=folds, **options)
         T, L, taught = first.noise.matrix, first.likelihood, first.probabilities
     else:
         p = out_of_fold(data, probabilities, folds=folds, **options)
         signal = feature_signal(data, probabilities, seed=seed, n_jobs=n_jobs)
-        assumed = assume_noise(data, p, has_signal=signal.is_shown)
-        T, least = assumed.possible, assumed.least
+        if is_known:
+            known = known_grades(data, noise)
+            p = np.pad(p, ((0, 0), (0, max(int(noise.true_grades.max()) + 1 - p.shape[1], 0))))
+            T = noise.estimate(
+                data, n_grades=p.shape[1], seed=seed, assumed=suspected_noise(p, data.y)
+            ).matrix
+        else:
+            assumed = assume_noise(data, p, has_signal=signal.is_shown)
+            T, least = assumed.suspected, assumed.least
         L = known_rows(likelihoods(data.y, T), known)
         taught = bayes(invert_noise(p, T, n_jobs), L)
     q, _ = cross_fit(
         data, partial(fit_soft_grades, **options), folds, targets=taught, seed=seed,
         calibrate=L if is_known else None, progress=progress,
     )  # fmt: skip
-    W = _under(document_noise(data, q, T, known, seed=seed) if known is not None else None, data, q, T)
-    W = settled(W, known)
+    W, of_query = bayes_by_query(q, likelihoods(data.y, T), data.indptr)
+    if known is not None:
+        documents = document_noise(data, W, of_query, T, known, seed=seed)
+        W = settled(documents.posterior(data, W, of_query, T), known)
     table = posterior_table(data, W)
     reasons = {**table.reasons, EXPECTED: q @ np.arange(W.shape[1])}
     if not is_known:
         order = _far_wrong(W, data.y)
         W = bayes(invert_noise(p, least, n_jobs), known_rows(likelihoods(data.y, least), known))
-        table = _most_doubted(posterior_table(data, W), known, assumed.surplus)
-        table = replace(table, doubt=in_order_of(_far_wrong(W, data.y), order))
+        is_wrong = table.is_label_issue & posterior_table(data, W).is_label_issue
+        table = replace(
+            table,
+            is_label_issue=is_wrong,
+            suggested_label=np.where(is_wrong, table.suggested_label, data.y),
+            doubt=in_order_of(_far_wrong(W, data.y), order),
+        )
+        table = _most_doubted(table, known, assumed.surplus)
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
     table = replace(table, reasons=reasons)
     return table.with_signal(signal, known=known)
@@ -261,21 +280,15 @@ def posterior_of(
     )  # fmt: skip
     if rounds == 1:
         q, *beside = (invert_noise(each, T, n_jobs) for each in (q, *beside))
-    documents = None if known is None else document_noise(data, q, T, known, seed=seed)
-    rest = [_under(documents, each, prior, T) for prior, each in zip(beside, others, strict=True)]
-    W = settled(_under(documents, data, q, T), known)
-    # What gold rows taught about documents would know their own answers.
-    unjudged = bayes(q, likelihoods(data.y, T))
+    # What gold rows teach about documents would know their own answers.
+    W = unjudged = bayes(q, likelihoods(data.y, T))
+    documents = None if known is None else document_noise(data, unjudged, q, T, known, seed=seed)
+    rest = [bayes(prior, likelihoods(each.y, T)) for prior, each in zip(beside, others, strict=True)]
+    if documents is not None:
+        W = settled(documents.posterior(data, unjudged, q, T), known)
+        sets = zip(others, rest, beside, strict=True)
+        rest = [documents.posterior(each, of_matrix, prior, T) for each, of_matrix, prior in sets]
     return Posterior(profile, L, W, unjudged, tuple(rest), documents)
-
-
-def _under(
-    documents: DocumentNoise | None, data: RankingData, prior: FloatArray, T: FloatArray
-) -> FloatArray:
-    """P(true grade | features, given grade) under a matrix and, where gold rows show more, that."""
-    if documents is None:
-        return bayes(prior, likelihoods(data.y, T))
-    return documents.posterior(data, prior, T)
 
 
 def with_expected_gains(

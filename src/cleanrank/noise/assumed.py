@@ -1,10 +1,12 @@
-"""Noise that is assumed where nothing is known: one matrix to order rows by, one to act on.
+"""Noise that is assumed where nothing is known: one matrix to learn by, one to order rows by, one to act on.
 
-Both are read off rows that look like grade 0 and were given another grade m. Such a row may be an error, or a
+All are read off rows that look like grade 0 and were given another grade m. Such a row may be an error, or a
 document of grade m whose relevance the features do not show; features that know nothing make all rows look
 alike, so that every rare grade could be an error.
 
-* ``possible_noise`` takes them for errors as far as it can. It orders rows well, whatever the truth.
+* ``possible_noise`` takes them for errors as far as it can. Rankers learn under it.
+* ``suspected_noise`` also asks how common grade 0 is, since judges who give it rarely are rather generous
+  than strict. Rows are ordered under it.
 * ``least_noise`` takes them for errors only as far as features of this strength cannot have confused them.
   On the scale on which the scores of rows given 0 are standard normal, rows given m that are right are taken
   to be N(-d, 1), as in the binormal model of ROC curves, and errors look like grade 0, so that rows given m
@@ -28,6 +30,8 @@ from cleanrank.ragged import indptr_of, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 MISSED = 0.05
+GENEROUS, STRICT = 0.5, 0.8  # shares of rows given grade 0
+MISSED_BY_GENEROUS, MISSED_BY_STRICT = 0.03, 0.15
 LEAST = 0.002
 BINS = 20
 FEWEST_ROWS = 10
@@ -42,13 +46,13 @@ class AssumedNoise:
     """What is assumed about the noise of data of which nothing is known.
 
     Attributes:
-        possible: the matrix that rows are ordered by.
+        suspected: the matrix that rows are ordered by.
         least: the matrix that labels are called issues by.
         surplus: (C,) the share of the surest rows of grade 0 that were given a grade beyond what the grade
             below it explains.
     """
 
-    possible: FloatArray
+    suspected: FloatArray
     least: FloatArray
     surplus: FloatArray
 
@@ -62,7 +66,7 @@ def assume_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -
     least[0] = np.maximum(least[0], np.minimum(surplus, possible[0]))
     np.fill_diagonal(least, 0.0)
     np.fill_diagonal(least, 1 - least.sum(axis=1))
-    return AssumedNoise(possible, least, surplus)
+    return AssumedNoise(suspected_noise(p, data.y), least, surplus)
 
 
 def surplus_of_grades(p: FloatArray, y: Array) -> FloatArray:
@@ -104,18 +108,46 @@ def possible_noise(p: FloatArray, y: Array) -> FloatArray:
     >>> possible_noise(p, y).round(2).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
     """
+    _, from_zero, t = _of_anchors(p, y)
+    return _matrix(from_zero, t, MISSED)
+
+
+def suspected_noise(p: FloatArray, y: Array) -> FloatArray:
+    """The matrix that rows are ordered by: ``possible_noise``, as far as most rows are given grade 0.
+
+    Where grade 0 is common, documents of higher grades are rather missed than made up, and hardness must not
+    be taken for errors. Where it is rare, judges were generous: every grade keeps its share among the
+    anchors, errors of other grades go half the way to the mean of these shares, and few relevant documents
+    were missed. Between the shares GENEROUS and STRICT of rows given 0 rates change evenly on a logarithmic
+    scale. That is an assumption about judges, like all of this.
+
+    >>> p = np.array([[0.9, 0.06, 0.04]] * 50 + [[0.2, 0.5, 0.3]] * 50)
+    >>> y = np.array(([0] * 8 + [1, 2]) * 5 + [1] * 30 + [2] * 20)
+    >>> suspected_noise(p, y).round(2).tolist()  # grade 0 is rare
+    [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    """
+    share, from_zero, t = _of_anchors(p, y)
+    strict = float(np.clip(((y == 0).mean() - GENEROUS) / (STRICT - GENEROUS), 0.0, 1.0))
+    from_zero = from_zero**strict * share ** (1 - strict)
+    half = (1 + strict) / 2
+    t = float(t**half * share[1:].mean() ** (1 - half))
+    return _matrix(from_zero, t, MISSED_BY_GENEROUS ** (1 - strict) * MISSED_BY_STRICT**strict)
+
+
+def _of_anchors(p: FloatArray, y: Array) -> tuple[FloatArray, FloatArray, float]:
+    """Shares of the grades among anchors of grade 0, what of them is taken for errors, and the smallest."""
     C = p.shape[1]
     if C < 2 or not len(p):
         raise invalid("probabilities", "must hold at least one row and two grades", f"shape {p.shape}")
     anchors = anchor_rows(p, 0)
-    share = np.bincount(y[anchors], minlength=C) / len(anchors)
     # Beyond 1 / C an error would be likelier than the truth.
-    t = float(np.clip(share[1:].min(), LEAST, 0.9 / C))
+    share = np.clip(np.bincount(y[anchors], minlength=C) / len(anchors), LEAST, 0.9 / C)
+    t = float(share[1:].min())
     from_zero = np.full(C, t)
     for m in range(2, C):
         if share[m] > share[m - 1]:
-            from_zero[m] = max(t, min(float(share[m]), 0.9 / C))
-    return _matrix(from_zero, t)
+            from_zero[m] = share[m]
+    return share, from_zero, t
 
 
 def least_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) -> FloatArray:
@@ -145,7 +177,7 @@ def least_noise(data: RankingData, p: FloatArray, *, has_signal: bool = True) ->
         together = sum(np.interp(of_zero / rows[m], SHARES, fit) for m, fit in fits.items())
         t = np.maximum(t, rates[np.argmax(together >= np.max(together) - REFUTED / 2)])
     t = np.minimum(t, 0.9 / C)
-    return _matrix(t, float(t[1:].min()))
+    return _matrix(t, float(t[1:].min()), MISSED)
 
 
 def error_likelihoods(data: RankingData, p: FloatArray, grade: int) -> FloatArray:
@@ -182,12 +214,12 @@ def _rows_per_vote(given: Array, score: FloatArray, indptr: IntArray, pair: Arra
     return max(1.0, (by_query / by_row) ** 2) if by_row > 0 else 1.0
 
 
-def _matrix(from_zero: FloatArray, t: float) -> FloatArray:
-    """Errors of grade 0 as listed, t for all others, MISSED at least for relevant documents given 0."""
+def _matrix(from_zero: FloatArray, t: float, missed: float) -> FloatArray:
+    """Errors of grade 0 as listed, t for all others, ``missed`` at least for relevant documents given 0."""
     C = len(from_zero)
     T = np.full((C, C), t)
     T[0] = from_zero
-    T[1:, 0] = max(t, MISSED)
+    T[1:, 0] = max(t, missed)
     np.fill_diagonal(T, 0.0)
     np.fill_diagonal(T, 1 - T.sum(axis=1))
     return T
