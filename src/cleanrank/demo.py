@@ -169,7 +169,7 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
         sheet = sample_gold(train, min(GOLD, train.n_docs), seed=seed)
         gold = sheet.row_ids, noisy.true_labels[sheet.rows]
         estimate = from_gold(train, *gold, seed=seed)
-    tables = _find(train, estimate, clock, seed, n_jobs)
+    tables = _find(train, gold, estimate, clock, seed, n_jobs)
     with clock.step("cleaning"):
         cleaned = clean(train, tables[POSTERIOR], mode="posterior", by="cleanrank demo")
     scores = _train(truth, train, cleaned.data, validation, gold, clock, seed, n_jobs)
@@ -180,11 +180,11 @@ def run_demo(n_queries: int = 400, *, seed: int = 0, n_jobs: int = 1, progress: 
 
 
 def _find(
-    train: RankingData, estimate: NoiseEstimate, clock: _Clock, seed: int, n_jobs: int
+    train: RankingData, gold: Any, estimate: NoiseEstimate, clock: _Clock, seed: int, n_jobs: int
 ) -> dict[str, LabelIssues]:
-    """Detectors, the best first: with the estimate, from the data alone, and what they are compared with."""
+    """Detectors: with the rows judged again, from the data alone, and what they are compared with."""
     with clock.step("finding issues, with the rows judged again"):
-        tables = {POSTERIOR: find_label_issues(train, noise=estimate, seed=seed, n_jobs=n_jobs)}
+        tables = {POSTERIOR: find_label_issues(train, gold=gold, seed=seed, n_jobs=n_jobs)}
     with clock.step("finding issues, from the data alone"):
         tables[ALONE] = find_label_issues(train, seed=seed, n_jobs=n_jobs)
     with clock.step("finding consistent outliers"):
