@@ -222,7 +222,7 @@ def _bought(card: Card, setting: Setting, method: str) -> str:
 def _extent_sections(cards: Cards) -> list[str]:
     """What ran of each recipe."""
     lines = [
-        [name, dataset, folds, seeds, f"{levels}"]
+        [name, dataset, folds, seeds, levels]
         for name, part in cards.whole.items()
         for dataset, folds, seeds, levels in ran_words(part.kept)
     ]

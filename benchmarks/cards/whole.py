@@ -9,6 +9,7 @@ than in another.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cleanrank.data.judged import JUDGE
 from cleanrank.report.summaries import by_cell
 from cleanrank.types import RunRecord
 
@@ -61,15 +62,24 @@ def _number(text: str) -> tuple[int, str]:
     return (int(text), "") if text.isdecimal() else (0, text)
 
 
-def ran_words(kept: Sequence[Kept]) -> list[tuple[str, str, str, int]]:
-    """(data set, folds, seeds, noise levels) for every data set and extent, in words.
+def ran_words(kept: Sequence[Kept]) -> list[tuple[str, str, str, str]]:
+    """(data set, folds, seeds, noise levels) for every extent; judges of one collection stand together.
 
     >>> from cleanrank.report.summaries import Level
-    >>> ran_words([Kept(("A", Level("uniform", 0.2)), ("1", "2"), ("1",))])
-    [('A', '1, 2', '1', 1)]
+    >>> ran_words([Kept((f"dl19 {judge}", Level("judge", 1.0)), ("1", "2"), ("1",)) for judge in "ab"])
+    [('dl19, 2 judges', '1, 2', '1', 'judge 1')]
+    >>> ran_words([Kept(("MSLR sample", Level("uniform", rate)), ("1",), ("1",)) for rate in (0.2, 0.4)])
+    [('MSLR sample', '1', '1', 'uniform 0.2, uniform 0.4')]
     """
-    extents: dict[tuple[str, str, str], int] = {}
+    extents: dict[tuple[str, str, str], list[Place]] = {}
     for k in kept:
-        extent = k.place[0], ", ".join(k.folds), ", ".join(k.seeds)
-        extents[extent] = extents.get(extent, 0) + 1
-    return [(*extent, n) for extent, n in extents.items()]
+        dataset, level = k.place
+        name = dataset.partition(" ")[0] if level.noise == JUDGE else dataset
+        extents.setdefault((name, ", ".join(k.folds), ", ".join(k.seeds)), []).append(k.place)
+    rows = []
+    for (name, folds, seeds), places in extents.items():
+        levels = list(dict.fromkeys(level.label for _, level in places))
+        judged = any(level.noise == JUDGE for _, level in places)
+        words = f"{name}, {len(places)} judges" if judged else name
+        rows.append((words, folds, seeds, ", ".join(levels)))
+    return rows

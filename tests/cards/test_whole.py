@@ -14,7 +14,10 @@ def test_a_whole_grid_stays_whole():
     part = whole_part(records)
     assert len(part.records) == len(records)
     assert part.left_out == 0
-    assert ran_words(part.kept) == [("A", "1, 2", "1, 2", 1), ("A", "1", "1", 1)]
+    assert ran_words(part.kept) == [
+        ("A", "1, 2", "1, 2", "uniform 0.2"),
+        ("A", "1", "1", "missed 0.3"),
+    ]
 
 
 def test_a_seed_that_was_begun_counts_only_where_that_leaves_more():

@@ -123,7 +123,7 @@ STUDIES: dict[str, Method] = {
     ),
     # given: validation, noise; grade: only rows with that given grade, -1 all
     "detection": Method(
-        1,
+        2,
         "studies.labels:detection",
         {"detector": "sour", "options": {}, "given": [], "grade": -1},
         {
