@@ -34,16 +34,19 @@ def test_robust_takes_a_gold_sheet(cli, noisy):
         file.write("\n".join(lines) + "\n")
     done = cli("train", "train.txt", "--gold", "sheet.csv", *FEW)
     assert done.code == 0, done.err
-    assert json.loads(done.out)["strategy"] == "posterior"
+    record = json.loads(done.out)
+    assert record["strategy"] == "auto"
+    assert any("estimated: gold" in reason for reason in record["reasons"])
 
 
-def test_an_estimate_that_is_not_trusted_leads_to_the_baseline_with_reasons(cli, noisy):
+def test_an_estimate_that_is_not_trusted_is_not_used_and_says_why(cli, noisy):
     sheet = sample_gold(noisy.data, 10, seed=2)
     from_gold(noisy.data, sheet.row_ids, noisy.true_labels[sheet.rows]).save("estimate.json")
     done = cli("train", "train.txt", "--noise", "estimate.json", *FEW)
     assert done.code == 0, done.err
     record = json.loads(done.out)
-    assert record["strategy"] == "baseline"
+    assert record["strategy"] == "auto"
+    assert "so the noise is assumed from the data" in record["reasons"]
     assert any("too few" in reason for reason in record["reasons"])
 
 

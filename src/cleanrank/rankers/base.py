@@ -70,7 +70,8 @@ class BaseRanker(Estimator):
     Attributes:
         n_features_in_: columns that it was fitted on.
         feature_names_in_: their names, where they had any.
-        evals_result_: set of validation rows -> measure -> value after every tree or epoch.
+        evals_result_: set of validation rows -> measure -> value after every tree or epoch; one value where
+            models were averaged.
     """
 
     _sets: Mapping[str, RankingData] = {}  # of validation rows, while it is fitted
