@@ -61,14 +61,15 @@ def worst(what: str, bound: float, figures: dict[str, Estimate], digits: int = 2
 def recovery_goals(card: Card) -> list[Goal]:
     """Pooled shares of the true ceiling, more gold beside less, and no setting harmed."""
     pooled = {a.method: a.pooled for a in card.averages}
-    goals = [goal(f"pooled share, {m}", bound, pooled.get(m)) for m, bound in SHARES.items()]
+    settings = f"{len(card.settings)} settings"
+    goals = [goal(f"pooled share of {settings}, {m}", bound, pooled.get(m)) for m, bound in SHARES.items()]
     for more, less in ((HUNDRED, NOTHING), (THREE, HUNDRED)):
         both = more in pooled and less in pooled
         lead = card.difference(more, less) if both else None
         goals.append(goal(f"pooled share, {more} minus {less}", 0.0, lead))
     for m in SHARES:
         shares = {f"{r.dataset}, {r.level.label}": r.share for r in card.rows if r.method == m and r.share}
-        goals.append(worst(f"share in the worst setting, {m}", LEAST_SHARE, shares))
+        goals.append(worst(f"share in the worst of {len(shares)} settings, {m}", LEAST_SHARE, shares))
     return goals
 
 
@@ -85,10 +86,11 @@ def unharmed_goals(card: Compared) -> list[Goal]:
 def judge_goals(card: Compared) -> list[Goal]:
     """Ahead of the labels as judged on average, behind them for no judge; gold rows do no harm."""
     gains = {d: gain for (d, method), gain in card.gains.items() if method == NOTHING}
+    judges = f"{len(gains)} judges"
     return [
-        goal(f"judges, gain in NDCG@10, {NOTHING}", 0.0, card.average(NOTHING), 4, above=True),
-        worst(f"judges, gain in NDCG@10 of the worst judge, {NOTHING}", 0.0, gains, 4),
-        goal(f"judges, NDCG@10, {THREE} minus {NOTHING}", 0.0, card.average(THREE, NOTHING), 4),
+        goal(f"{judges}, gain in NDCG@10, {NOTHING}", 0.0, card.average(NOTHING), 4, above=True),
+        worst(f"{judges}, gain in NDCG@10 of the worst judge, {NOTHING}", 0.0, gains, 4),
+        goal(f"{judges}, NDCG@10, {THREE} minus {NOTHING}", 0.0, card.average(THREE, NOTHING), 4),
     ]
 
 
@@ -96,16 +98,18 @@ def detection_goals(card: Detection, measure: str) -> list[Goal]:
     """Average precision under injected noise."""
     means = {d.name: d.means[measure] for d in card.detectors}
     bounds = {DEFAULT: 0.70, "auto (100 rows)": 0.73}
-    return [goal(f"{measure}, {name}", bound, means.get(name)) for name, bound in bounds.items()]
+    settings = f"mean of {len(card.places)} settings"
+    return [goal(f"{measure}, {name}, {settings}", bound, means.get(name)) for name, bound in bounds.items()]
 
 
 def judged_detection_goals(card: Detection, measure: str) -> list[Goal]:
     """Average precision on the labels of language models."""
     means = {d.name: d.means[measure] for d in card.detectors}
     lead = {d.name: d.ahead.get(measure) for d in card.detectors}
+    judges = f"{len(card.places)} judges"
     return [
-        goal(f"judges, {measure}, {DEFAULT} minus {CONFIDENT}", 0.0, lead.get(CONFIDENT), above=True),
-        goal(f"judges, {measure}, auto (300 rows)", 0.75, means.get("auto (300 rows)")),
+        goal(f"{judges}, {measure}, {DEFAULT} minus {CONFIDENT}", 0.0, lead.get(CONFIDENT), above=True),
+        goal(f"{judges}, {measure}, auto (300 rows)", 0.75, means.get("auto (300 rows)")),
     ]
 
 

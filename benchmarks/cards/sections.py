@@ -229,6 +229,11 @@ def _extent_sections(cards: Cards) -> list[str]:
     counts = [
         f"* {name}: {len(cards.whole[name].records):,} of {len(run.cells):,} cells"
         + (f", {len(run.failed)} failed" if run.failed else "")
+        + (
+            f"; left out, since they ran in few places: {', '.join(few)}"
+            if (few := cards.whole[name].few)
+            else ""
+        )
         for name, run in cards.runs.items()
     ]
     head = ["recipe", "data set", "folds", "seeds", "noise levels"]

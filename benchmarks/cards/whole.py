@@ -6,6 +6,7 @@ their order, so that every method is measured on the same test queries and no se
 than in another.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,13 +32,21 @@ class WholePart:
 
     records: tuple[RunRecord, ...]
     kept: tuple[Kept, ...]
-    left_out: int  # records of blocks that are not whole
+    left_out: int  # records of blocks that are not whole, and of methods that ran in few of them
+    few: tuple[str, ...] = ()  # these methods
 
 
 def whole_part(records: Sequence[RunRecord]) -> WholePart:
-    """The largest rectangle of whole blocks of every setting."""
+    """The largest rectangle of whole blocks of every setting.
+
+    Methods that have less than half as many cells as others were hardly begun: they do not count, rather than
+    that all others count only where these ran.
+    """
     done = by_cell([r for r in records if r.status == "done"])
-    methods = {cell[3] for cell in done}
+    counts = Counter(cell[3] for cell in done)
+    methods = {method for method, n in counts.items() if 2 * n >= max(counts.values())}
+    few = tuple(method for method in counts if method not in methods)
+    done = {cell: record for cell, record in done.items() if cell[3] in methods}
     ran: dict[Place, dict[tuple[str, str], set[str]]] = {}
     for dataset, level, fold, method, seed in done:
         ran.setdefault((dataset, level), {}).setdefault((fold, seed), set()).add(method)
@@ -55,7 +64,7 @@ def whole_part(records: Sequence[RunRecord]) -> WholePart:
             kept.append(Kept(place, *best))
     counted = {(*k.place, fold, seed) for k in kept for fold in k.folds for seed in k.seeds}
     inside = tuple(r for (d, level, f, _, s), r in done.items() if (d, level, f, s) in counted)
-    return WholePart(inside, tuple(kept), len(records) - len(inside))
+    return WholePart(inside, tuple(kept), len(records) - len(inside), few)
 
 
 def _number(text: str) -> tuple[int, str]:

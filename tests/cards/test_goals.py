@@ -45,13 +45,13 @@ def test_shares_order_of_gold_and_harm():
     harmed = {**ENDS, NOTHING: 0.48, HUNDRED: 0.6, THREE: 0.6}
     records = cells(calm, spread=0) + cells(harmed, spread=0, level=MISSED_LEVEL)
     words = verdicts(recovery_goals(recovery_card(records, resamples=50)))
-    assert words[f"pooled share, {NOTHING}"] == MISSED  # (.06 - .02) / .2
-    assert words[f"pooled share, {HUNDRED}"] == MET  # (.05 + .1) / .2
+    assert words[f"pooled share of 2 settings, {NOTHING}"] == MISSED  # (.06 - .02) / .2
+    assert words[f"pooled share of 2 settings, {HUNDRED}"] == MET  # (.05 + .1) / .2
     assert words[f"pooled share, {THREE} minus {HUNDRED}"] == MET
-    assert words[f"share in the worst setting, {NOTHING}"] == MISSED
-    assert words[f"share in the worst setting, {THREE}"] == MET
+    assert words[f"share in the worst of 2 settings, {NOTHING}"] == MISSED
+    assert words[f"share in the worst of 2 settings, {THREE}"] == MET
     lacking = verdicts(recovery_goals(recovery_card(cells({**ENDS, NOTHING: 0.56}), resamples=50)))
-    assert lacking[f"pooled share, {HUNDRED}"] == NOT_RUN
+    assert lacking[f"pooled share of 1 settings, {HUNDRED}"] == NOT_RUN
     assert lacking[f"pooled share, {HUNDRED} minus {NOTHING}"] == NOT_RUN
 
 

@@ -59,7 +59,7 @@ def test_goals_cover_every_part(cards):
     words = [g.what for g in cards.goals]
     assert sum(w.startswith("pooled share") for w in words) == 5
     assert sum(w.startswith("no noise") for w in words) == 6
-    assert sum(w.startswith("judges") for w in words) == 3
+    assert sum(w.startswith("3 judges") for w in words) == 3
 
 
 def test_gains_are_drawn_with_their_mean(cards, tmp_path):

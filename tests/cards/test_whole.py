@@ -29,6 +29,14 @@ def test_a_seed_that_was_begun_counts_only_where_that_leaves_more():
     assert [(k.folds, k.seeds) for k in part.kept] == [(("1", "2"), ("1", "2"))]
 
 
+def test_a_method_that_was_hardly_begun_does_not_keep_others_from_counting():
+    records = [r for fold in (1, 2, 3) for r in block(fold, 1)] + block(1, 1, {"late": 0.7})
+    part = whole_part(records)
+    assert [(k.folds, k.seeds) for k in part.kept] == [(("1", "2", "3"), ("1",))]
+    assert part.few == ("late",)
+    assert (len(part.records), part.left_out) == (6, 1)
+
+
 def test_a_block_without_one_of_the_methods_does_not_count():
     records = block(1, 1) + block(2, 1, {"noisy-trained": 0.5}) + block(1, 1, {"m": 0.1}, level=MISSED)
     part = whole_part(records)
