@@ -221,14 +221,15 @@ ceiling of earlier cards, which is stopped and tuned on noisy validation data. I
 over test queries and seeds. A setting whose loss is not clearly above 0 (its interval includes 0) has nothing
 to recover, and no share. *Pooled* is the sum of all gains over the sum of all losses; *mean of settings*
 averages the shares of the settings that have one. Every row is tuned with the same grid (7 or 31 leaves, at
-least 20 or 200 documents a leaf, up to 150 trees) on validation data that are as noisy as the training data.
+least 20 or 200 documents a leaf, up to 150 trees) on validation data that are as noisy as the training data,
+and the four forests are averaged.
 *Judgements* are training rows judged again; nothing else is paid for. *posterior*, *grades* and *gains alone*
 are the single strategies of RobustRanker, nothing known.
 
 Noise: *uniform* moves a grade to any other with the rate as probability; *uneven* errs to near grades, and
 up to three times as often on high grades; *one-way* gives grade 0 the top grade; *missed* gives relevant
-documents grade 0; *hard-documents* errs to near grades where features say little; *clicks* has no judges at
-all: a weak ranker (trained on one query in twenty) shows every list five times to position-based users who
+documents grade 0; *hard-documents* errs on documents whose features look like another grade; *clicks* has no
+judges at all: a weak ranker (trained on one query in twenty) shows every list five times to position-based users who
 click an examined document of grade 0 with the rate as probability, a clicked document counts as top grade and
 any other as grade 0, and clean-trained has the true grades. *judge* injects nothing: labels are those of a
 language model, brought to 0 to 3 as `cleanrank.data.judged` says, and NIST's are the reference."""

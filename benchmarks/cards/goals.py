@@ -55,7 +55,9 @@ def worst(what: str, bound: float, figures: dict[str, Estimate], digits: int = 2
         return Goal(what, words, None, NOT_RUN, digits)
     below = [name for name, e in figures.items() if e.high < bound]
     name, figure = min(figures.items(), key=lambda each: each[1].high)
-    return Goal(what, words, figure, MISSED if below else MET, digits, "; ".join(below) or f"lowest: {name}")
+    return Goal(
+        what, words, figure, MISSED if below else MET, digits, "; ".join(below) or f"lowest upper end: {name}"
+    )
 
 
 def recovery_goals(card: Card) -> list[Goal]:
