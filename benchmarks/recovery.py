@@ -229,10 +229,10 @@ are the single strategies of RobustRanker, nothing known.
 Noise: *uniform* moves a grade to any other with the rate as probability; *uneven* errs to near grades, and
 up to three times as often on high grades; *one-way* gives grade 0 the top grade; *missed* gives relevant
 documents grade 0; *hard-documents* errs on documents whose features look like another grade; *clicks* has no
-judges at all: a weak ranker (trained on one query in twenty) shows every list five times to position-based users who
-click an examined document of grade 0 with the rate as probability, a clicked document counts as top grade and
-any other as grade 0, and clean-trained has the true grades. *judge* injects nothing: labels are those of a
-language model, brought to 0 to 3 as `cleanrank.data.judged` says, and NIST's are the reference."""
+judges at all: a weak ranker (trained on one query in twenty) shows every list five times to position-based
+users who click an examined document of grade 0 with the rate as probability, a clicked document counts as top
+grade and any other as grade 0, and clean-trained has the true grades. *judge* injects nothing: labels are
+those of a language model, brought to 0 to 3 as `cleanrank.data.judged` says, and NIST's are the reference."""
 
 
 if __name__ == "__main__":
