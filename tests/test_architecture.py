@@ -12,7 +12,7 @@ import cleanrank as cr
 
 SRC = Path(cr.__file__).parent
 # Modules of the root that every package uses.
-SHARED = {"errors", "validation", "types", "ragged", "jit"}
+SHARED = {"errors", "validation", "types", "ragged", "jit", "remember"}
 INNER = re.compile(r"(\.<locals>)?\.?<(listcomp|dictcomp|setcomp|genexpr|lambda)>.*")
 
 
@@ -21,6 +21,14 @@ def package_of(frame):
     root, _, rest = str(frame.f_globals.get("__name__", "")).partition(".")
     package = rest.partition(".")[0]
     return package if root == "cleanrank" and package and package not in SHARED else None
+
+
+def caller_of(frame):
+    """Who called; whoever calls a remembered function calls the function itself."""
+    back = frame.f_back
+    while back is not None and back.f_globals.get("__name__") == "cleanrank.remember":
+        back = back.f_back
+    return back
 
 
 def function_of(frame):
@@ -33,10 +41,10 @@ def call_sites(function):
     sites = set()
 
     def look(frame, event, _):
-        if event == "call" and frame.f_back is not None:
-            caller, callee = package_of(frame.f_back), package_of(frame)
+        if event == "call" and (back := caller_of(frame)) is not None:
+            caller, callee = package_of(back), package_of(frame)
             if caller and callee and caller != callee:
-                sites.add((function_of(frame.f_back), function_of(frame)))
+                sites.add((function_of(back), function_of(frame)))
 
     function()  # once, so that imports and compilation are not part of the walk
     before = sys.getprofile()
