@@ -82,7 +82,10 @@ class Cards:
 
 def make_cards(runs: Mapping[str, Reproduction]) -> Cards:
     """The cards of what ran whole."""
-    whole = {name: whole_part(run.records) for name, run in runs.items()}
+    whole = {
+        name: whole_part(run.records, collection if name.startswith("judges") else None)
+        for name, run in runs.items()
+    }
     records = {name: part.records for name, part in whole.items() if part.records}
     card = old = unharmed = None
     if "card" in records:
@@ -92,7 +95,9 @@ def make_cards(runs: Mapping[str, Reproduction]) -> Cards:
             ran = {r.cell["method"] for r in records["card"]}
             old = recovery_card(records["card"], clean=OLD_CEILING) if OLD_CEILING in ran else None
         if False in noisy:
-            unharmed = compared_card(records["card"], level=CLEAN)
+            # Where labels are right, a ceiling is the baseline.
+            others = [r for r in records["card"] if r.cell["method"] not in ("clean-trained", OLD_CEILING)]
+            unharmed = compared_card(others, level=CLEAN)
     judges = None
     if "judges" in records:
         beside = _beside_judges(records["judges"], runs["nist"].records if "nist" in runs else ())

@@ -7,8 +7,8 @@ than in another.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from cleanrank.data.judged import JUDGE
 from cleanrank.report.summaries import by_cell
@@ -36,8 +36,8 @@ class WholePart:
     few: tuple[str, ...] = ()  # these methods
 
 
-def whole_part(records: Sequence[RunRecord]) -> WholePart:
-    """The largest rectangle of whole blocks of every setting.
+def whole_part(records: Sequence[RunRecord], group: Callable[[str], str] | None = None) -> WholePart:
+    """The largest rectangle of whole blocks of every setting; data sets of one group keep the same folds.
 
     Methods that have less than half as many cells as others were hardly begun: they do not count, rather than
     that all others count only where these ran.
@@ -62,9 +62,21 @@ def whole_part(records: Sequence[RunRecord]) -> WholePart:
         if candidates:
             best = max(candidates, key=lambda each: (len(each[0]) * len(each[1]), len(each[0])))
             kept.append(Kept(place, *best))
+    if group is not None:
+        kept = _same_folds(kept, group)
     counted = {(*k.place, fold, seed) for k in kept for fold in k.folds for seed in k.seeds}
     inside = tuple(r for (d, level, f, _, s), r in done.items() if (d, level, f, s) in counted)
     return WholePart(inside, tuple(kept), len(records) - len(inside), few)
+
+
+def _same_folds(kept: Sequence[Kept], group: Callable[[str], str]) -> list[Kept]:
+    """Of every setting the folds that all settings of its group have, as long as there are any."""
+    shared: dict[str, set[str]] = {}
+    for k in kept:
+        name = group(k.place[0])
+        shared[name] = shared.get(name, set(k.folds)) & set(k.folds)
+    folds = {k: tuple(f for f in k.folds if f in shared[group(k.place[0])]) for k in kept}
+    return [replace(k, folds=folds[k] or k.folds) for k in kept]
 
 
 def _number(text: str) -> tuple[int, str]:

@@ -37,6 +37,15 @@ def test_a_method_that_was_hardly_begun_does_not_keep_others_from_counting():
     assert (len(part.records), part.left_out) == (6, 1)
 
 
+def test_data_sets_of_one_group_keep_the_same_folds():
+    wide = [r for fold in (1, 2, 3) for r in block(fold, 1, dataset="x a")]
+    narrow = [r for fold in (1, 2) for r in block(fold, 1, dataset="x b")]
+    alone = [r for fold in (1, 2, 3) for r in block(fold, 1, dataset="y a")]
+    part = whole_part(wide + narrow + alone, lambda name: name[0])
+    assert [k.folds for k in part.kept] == [("1", "2"), ("1", "2"), ("1", "2", "3")]
+    assert part.left_out == 2
+
+
 def test_a_block_without_one_of_the_methods_does_not_count():
     records = block(1, 1) + block(2, 1, {"noisy-trained": 0.5}) + block(1, 1, {"m": 0.1}, level=MISSED)
     part = whole_part(records)
