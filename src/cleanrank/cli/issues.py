@@ -137,7 +137,12 @@ def find_issues(
     options = {name: value for name, value in window.items() if name in known}
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = None if gold is None else gold_answers(gold, judged, columns=headings)
-    options |= screen.parse_options(option) | _noise_options(noise, answers, judged, known, seed)
+    known_noise = _noise(noise, answers, judged, seed)
+    options |= screen.parse_options(option)
+    if answers is not None:
+        options["gold"] = answers
+    elif known_noise is not None:
+        options["noise"] = known_noise
     if trees is not None:
         options["model"] = trees
     if clicks is not None:
@@ -168,10 +173,10 @@ def find_issues(
     if judge_cost is not None:
         if answers is not None:
             # Doubts are checked on the judged rows, as they are without these answers.
-            untold = {name: value for name, value in options.items() if name not in ("known", "progress")}
-            unsettled = find_label_issues(judged, method, seed=seed, **untold)
+            untold = {name: value for name, value in options.items() if name not in ("gold", "progress")}
+            unsettled = find_label_issues(judged, method, noise=known_noise, seed=seed, **untold)
             check = doubts_of_judged(unsettled, judged, answers)
-        noise_of = {"noise": options["noise"], "check": check, "judged": settled}
+        noise_of = {"noise": known_noise, "check": check, "judged": settled}
         plans = plan_rejudging(issues, judged, cost=judge_cost, budget=budget, seed=seed, **noise_of)
     record: dict[str, Any] = {
         "method": method,
@@ -218,18 +223,15 @@ def find_issues(
         screen.note(issues.caution)
 
 
-def _noise_options(
-    noise: str | None, answers: "GoldAnswers | None", judged: RankingData, known: list[str], seed: int
-) -> dict[str, Any]:
-    """What is known about the noise: a matrix, or answers and the estimate that they give."""
+def _noise(noise: str | None, answers: "GoldAnswers | None", judged: RankingData, seed: int) -> Any:
+    """What is known about the noise: a matrix, the estimate that answers give, or None."""
     from cleanrank.noise.estimate import load_noise
-    from cleanrank.noise.gold_sheet import known_grades
 
     if answers is not None:
         estimate = answers.estimate(judged, seed=seed)
         screen.note(repr(estimate))
-        return {"noise": estimate} | ({"known": known_grades(judged, answers)} if "known" in known else {})
-    return {} if noise is None else {"noise": load_noise(noise, max(judged.n_grades, 2))}
+        return estimate
+    return None if noise is None else load_noise(noise, max(judged.n_grades, 2))
 
 
 @app.command()
