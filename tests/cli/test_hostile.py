@@ -1,5 +1,4 @@
 """Commands and files of spreadsheets, other systems, and people who mean harm: a result or one sentence."""
-# ruff: noqa: E501 (a line of the table is a trial)
 
 import errno
 import gzip
@@ -49,7 +48,8 @@ READ = {
     "utf-16": TABLE.encode("utf-16"),
     "utf-16 big": b"\xfe\xff" + TABLE.encode("utf-16-be"),
     "cp1252": TABLE.encode("cp1252"),
-    "cp1252 beyond the beginning": (HEADER.replace("ö", "o") + "".join(ROWS).replace("dé", "de")).encode() + b"q9,x,1,d\xe9,0.5,1\n" * 2,
+    "cp1252 beyond the beginning": (HEADER.replace("ö", "o") + "".join(ROWS).replace("dé", "de")).encode()
+    + b"q9,x,1,d\xe9,0.5,1\n" * 2,
     "sep line": ("sep=,\n" + TABLE).encode(),
     "CRLF": TABLE.replace("\n", "\r\n").encode(),
     "semicolons": cut_at(";").encode(),
@@ -74,7 +74,8 @@ def test_tables_of_any_spreadsheet_are_read(cli, place, kind):
 
 # Each: the bytes of a file, what is run, what the message says.
 REFUSED = {
-    "a byte that is no letter": (b"query,grade,x\n1,0,\x81\n", f"diagnose a.csv {NAMED}", "must be UTF-8 text"),
+    "a byte that is no letter": (b"query,grade,x\n1,0,\x81\n", f"diagnose a.csv {NAMED}",
+        "must be UTF-8 text"),
     "binary": (b"\x80\x00\x01,b\n", f"diagnose a.csv {NAMED}", "must be UTF-8 text"),
     "half a utf-16 letter": (b"\xff\xfea\x00b", f"diagnose a.csv {NAMED}", "must be UTF-8 text"),
     "1e400": (b"query,grade,x\n1,0,1e400\n", f"diagnose a.csv {NAMED}", "must be finite or missing; got inf"),
@@ -85,9 +86,12 @@ REFUSED = {
     "a header alone": (b"query,grade,x\n", f"diagnose a.csv {NAMED}", "at least one row"),
     "nothing": (b"", f"diagnose a.csv {NAMED}", "must have a header line"),
     "a delimiter of two": (b"query,grade,x\n", f"diagnose a.csv {NAMED} --delimiter ;;", "one character"),
-    "columns of LETOR": (LETOR.encode(), "diagnose a.txt --label grade", "--label must go with CSV or Parquet"),
-    "no features of this name": (b"query,grade,x\n1,0,1\n", f"diagnose a.csv {NAMED} --features y", "no column 'y' (--features)"),
-    "a cut gzip": (gzip.compress(TABLE.encode())[:-9], f"diagnose a.csv {NAMED}", "must be a whole gzip file"),
+    "columns of LETOR": (LETOR.encode(), "diagnose a.txt --label grade",
+        "--label must go with CSV or Parquet"),
+    "no features of this name": (b"query,grade,x\n1,0,1\n", f"diagnose a.csv {NAMED} --features y",
+        "no column 'y' (--features)"),
+    "a cut gzip": (gzip.compress(TABLE.encode())[:-9], f"diagnose a.csv {NAMED}",
+        "must be a whole gzip file"),
     "no workbook": (b"PK\x03\x04", "clean d.txt a.xlsx -o b.txt", "cannot be read as a workbook"),
     "no Parquet": (b"PAR1", "diagnose a.parquet", "cannot be read as Parquet"),
     "NUL in LETOR": (b"1 qid:1 1:\x00\n", "diagnose a.txt", "line 1"),
@@ -102,18 +106,23 @@ REFUSED = {
     "half a model": (b"tree\nversion=v4\nnum_class=1\n", "predict a.txt d.txt -o s.txt", "a.txt"),
     "a sheet of other bytes": (b"row_id,true_grade\n0,\x81\n", "gold read a.csv d.txt", "must be UTF-8 text"),
     "a sheet without its columns": (b"a;b\n1;2\n", "gold read a.csv d.txt", "a.csv"),
-    "issues without columns": (b"row_id;doubt\n0;1\n", "clean d.txt a.csv -o b.txt", "must have the column 'query_id'"),
-    "a truth of other rows": (b"row_id,true_grade,given_grade\n77,1,1\n", "find-issues d.txt -o i.csv --truth a.csv", "no row 0"),
+    "issues without columns": (b"row_id;doubt\n0;1\n", "clean d.txt a.csv -o b.txt",
+        "must have the column 'query_id'"),
+    "a truth of other rows": (b"row_id,true_grade,given_grade\n77,1,1\n",
+        "find-issues d.txt -o i.csv --truth a.csv",
+        "no row 0"),
     "nested brackets in a matrix": (b"[" * 100_000, "corrupt d.txt --matrix a.json -o b.txt", "a.json"),
     "nested brackets in an estimate": (b"[" * 100_000, "find-issues d.txt --noise a.json -o i.csv", "a.json"),
     "a matrix of words": (b'{"a": "b"}', "corrupt d.txt --matrix a.json -o b.txt", "a.json"),
     "scores of words": (b"good\n", "evaluate d.txt a.txt", "must be one number on a line"),
-    "clicks that are no table": (b"\x00\x01", "find-issues d.txt --method clicks --clicks a.csv -o i.csv", "a.csv"),
+    "clicks that are no table": (b"\x00\x01", "find-issues d.txt --method clicks --clicks a.csv -o i.csv",
+        "a.csv"),
     "no rate": (b"", "corrupt d.txt -o b.txt", "Say --rate 0.2"),
     "a recipe that is not there": (b"", "reproduce noise/quik", "Did you mean noise/quick"),
     "a recipe for a larger machine": (
         b'title = "x"\nmeasures = ["ndcg@10"]\nseeds = [1]\n[[data]]\nname = "synthetic"\n[data.options]\n'
-        b'n_queries = 1000000000\n[[noise]]\nprofile = "uniform"\nrates = [0.0]\n[[methods]]\nmethod = "random"\n',
+        b'n_queries = 1000000000\n[[noise]]\nprofile = "uniform"\nrates = [0.0]\n'
+        b'[[methods]]\nmethod = "random"\n',
         "reproduce a.toml", "must give data that fit into memory",
     ),
 }  # fmt: skip
@@ -165,7 +174,8 @@ def test_issues_that_a_spreadsheet_saved_clean_data(cli, place, flags):
     true, false = flags.split()
     data = cr.read_data("d.txt")
     lines = [
-        f"{row};{query};{label};{'0,9' if row == 3 else '0,125'};{true if row == 3 else false};{label};note = {row}"
+        f"{row};{query};{label};{'0,9' if row == 3 else '0,125'};"
+        f"{true if row == 3 else false};{label};note = {row}"
         for row, query, label in zip(data.row_ids, data.qid, data.y, strict=True)
     ]
     head = "row_id;query_id;given_label;doubt;is_label_issue;suggested_label;note"
@@ -206,7 +216,8 @@ def test_pipes_are_read_like_files(place):
     (place / "j.csv.gz").write_bytes(gzip.compress(TABLE.encode()))
     plain = run(f"cleanrank diagnose j.csv {NAMED}")
     assert plain.returncode == 0, plain.stderr
-    for command in (f"cat j.csv | cleanrank diagnose - {NAMED}", f"cleanrank diagnose <(zcat j.csv.gz) {NAMED}",
+    for command in (f"cat j.csv | cleanrank diagnose - {NAMED}",
+                    f"cleanrank diagnose <(zcat j.csv.gz) {NAMED}",
                     f"cat j.csv.gz | cleanrank diagnose /dev/stdin {NAMED}"):  # fmt: skip
         done = run(command)
         assert done.returncode == 0, done.stderr

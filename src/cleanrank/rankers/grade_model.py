@@ -139,7 +139,7 @@ def fit_grades(
         "objective": "multiclass",
         "metric": "multi_logloss",
     }
-    learn, held = _stopping_part(train, seed)
+    learn, held, _ = _stopping_part(train, seed)
     learn_set = dataset(learn, grouped=False)
     held_set = None if held is None else dataset(held, grouped=False, weighted=False, reference=learn_set)
     model = boost(settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds)
@@ -168,8 +168,7 @@ def fit_means(
     n_jobs: int = 1,
 ) -> list[FloatArray]:
     """The expected value of ``targets`` (N, 1) for sets of rows, by least squares."""
-    learn, held = _stopping_part(train, seed)
-    stays = np.ones(train.n_docs, dtype=np.bool_) if held is None else ~np.isin(train.row_ids, held.row_ids)
+    learn, held, stays = _stopping_part(train, seed)
     settings = _settings(train, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
     learn_set = dataset(learn, grouped=False, label=targets[stays, 0])
     held_set = None
@@ -199,8 +198,7 @@ def fit_true_grades(
     """
     L = np.ascontiguousarray(likelihood, dtype=np.float64)
     base = np.log(true_shares(L, train.weights, shares))
-    learn, held = _stopping_part(train, seed)
-    stays = np.ones(train.n_docs, dtype=np.bool_) if held is None else ~np.isin(train.row_ids, held.row_ids)
+    learn, held, stays = _stopping_part(train, seed)
     objective, outside = NoisyGrades(L[stays], learn.weights), NoisyGrades(L[~stays])
     settings = _settings(train, L.shape[1], seed, n_jobs, params)
     return _fit_softmax(
@@ -332,8 +330,12 @@ def _settings(
     return settings | leaf_sum(train, settings)
 
 
-def _stopping_part(train: RankingData, seed: int) -> tuple[RankingData, RankingData | None]:
-    return (train, None) if train.n_queries < FEWEST_QUERIES else held_out(train, HELD_OUT, seed)
+def _stopping_part(train: RankingData, seed: int) -> tuple[RankingData, RankingData | None, Array]:
+    """Rows to learn from, rows of other queries to stop on if there are enough, and which are the first."""
+    if train.n_queries < FEWEST_QUERIES:
+        return train, None, np.ones(train.n_docs, dtype=np.bool_)
+    learn, held = held_out(train, HELD_OUT, seed)
+    return learn, held, ~np.isin(train.row_ids, held.row_ids)
 
 
 def true_shares(
