@@ -307,7 +307,7 @@ def _worst(demo: Demo) -> list[dict[str, Any]]:
             "doubt": each.doubt,
             "why": each.why,
         }
-        for each in demo.tables[POSTERIOR].explain(noisy.data, WORST)
+        for each in demo.tables[ALONE].explain(noisy.data, WORST)  # rows judged again are no news
     ]
 
 
