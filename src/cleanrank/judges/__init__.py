@@ -1,0 +1,1 @@
+"""Judges (language models, people) against gold labels, and what systems are worth under their labels."""
