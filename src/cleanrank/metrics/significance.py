@@ -126,6 +126,24 @@ def paired_t_test(a: npt.ArrayLike, b: npt.ArrayLike, alternative: str = "two-si
     return float(special.stdtr(len(d) - 1, -side * t))
 
 
+def paired_t_tests(a: FloatArray, b: FloatArray) -> FloatArray:
+    """``paired_t_test``, two-sided, of every line of two tables (pairs, queries) without NaN.
+
+    >>> paired_t_tests(np.array([[0.5, 0.7, 0.9, 0.6]]), np.array([[0.4, 0.5, 0.9, 0.5]])).round(4).tolist()
+    [0.0917]
+    """
+    from scipy import special
+
+    d = np.asarray(a - b, dtype=np.float64)
+    n = d.shape[1]
+    if n < 2:
+        raise invalid("the paired t-test", "needs at least two queries", n)
+    constant = (d == d[:, :1]).all(axis=1)
+    spread = np.where(constant, 1.0, d.std(axis=1, ddof=1)) / np.sqrt(n)
+    p: FloatArray = 2.0 * special.stdtr(n - 1, -np.abs(d.mean(axis=1) / spread))
+    return np.where(constant, np.where(d[:, 0] == 0.0, 1.0, 0.0), p)
+
+
 def holm(pvalues: "Sequence[float] | npt.ArrayLike") -> FloatArray:
     """p-values corrected for their number, step-down (Holm 1979); in the given order.
 

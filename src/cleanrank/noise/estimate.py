@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, invalid
+from cleanrank.noise.class_conditional import ClassConditionality
 from cleanrank.noise.pair_noise import expected_pair_noise, pair_shares
 from cleanrank.noise.profiles import NoiseProfile, read_noise
 from cleanrank.types import FloatArray
@@ -68,6 +69,8 @@ class NoiseEstimate:
         trusted: whether the estimate passed its own checks.
         reasons: why it is not trusted, or what a reader must know, in words.
         rejected: the matrix that failed the checks, for looking at only.
+        class_conditional: whether errors depend on the true grade alone, tested on the rows of known grade;
+            None where there are no such rows.
     """
 
     method: str
@@ -80,6 +83,7 @@ class NoiseEstimate:
     trusted: bool = True
     reasons: tuple[str, ...] = ()
     rejected: NoiseProfile | None = None
+    class_conditional: ClassConditionality | None = None
 
     def __post_init__(self) -> None:
         one_of("estimation method", self.method, METHODS)
@@ -192,6 +196,8 @@ class NoiseEstimate:
             ("wrong pairs (pNoise)", self.pnoise, self.pnoise_interval),
         )
         lines += [f"  {what} {value:.3f} [{a:.3f}, {b:.3f}]" for what, value, (a, b) in spans]
+        if self.class_conditional is not None:
+            lines.append(f"  {self.class_conditional.words}")
         return "\n".join(lines) + why
 
     def to_json(self) -> dict[str, Any]:
@@ -215,6 +221,7 @@ class NoiseEstimate:
             "trusted": self.trusted,
             "reasons": list(self.reasons),
             "rejected": None if self.rejected is None else self.rejected.matrix.tolist(),
+            "class_conditional": self.class_conditional and self.class_conditional.to_json(),
             "too_few": [str(reason) for reason in self.too_few().reasons],
             "draws": {
                 "shape": list(self.draws.shape),
@@ -248,6 +255,7 @@ class NoiseEstimate:
                 trusted=bool(saved["trusted"]),
                 reasons=tuple(str(reason) for reason in saved["reasons"]),
                 rejected=_profile(saved["rejected"], "rejected"),
+                class_conditional=_tested(saved.get("class_conditional")),
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             message = f"{file} is not a noise estimate written by cleanrank ({error!r})."
@@ -276,12 +284,16 @@ def summarise(
     answers: npt.ArrayLike | None = None,
     trusted: bool = True,
     reasons: Sequence[str] = (),
+    class_conditional: ClassConditionality | None = None,
 ) -> NoiseEstimate:
     """An estimate whose matrix is the mean of the draws."""
     mean = draws.mean(axis=0)
     profile = NoiseProfile(mean / mean.sum(axis=1, keepdims=True), f"estimated ({method})")
     counts = None if answers is None else np.asarray(answers, dtype=np.float64)
-    return NoiseEstimate(method, profile, draws, proportion_draws, n, level, counts, trusted, tuple(reasons))
+    return NoiseEstimate(
+        method, profile, draws, proportion_draws, n, level, counts, trusted, tuple(reasons),
+        class_conditional=class_conditional,
+    )  # fmt: skip
 
 
 def weak_prior(n_grades: int) -> FloatArray:
@@ -340,6 +352,10 @@ def _number(value: float) -> float | None:
 
 def _profile(matrix: Any, name: str) -> NoiseProfile | None:
     return None if matrix is None else NoiseProfile(np.asarray(matrix, dtype=np.float64), name)
+
+
+def _tested(saved: Any) -> ClassConditionality | None:
+    return None if saved is None else ClassConditionality.from_json(saved)
 
 
 def _pack(values: FloatArray) -> str:

@@ -28,6 +28,7 @@ from scipy.special import expit, gammaln, logsumexp, softmax
 
 from cleanrank.data.inputs import as_data
 from cleanrank.errors import invalid
+from cleanrank.noise.class_conditional import ClassConditionality, class_conditional_test
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import match_rows
@@ -43,6 +44,7 @@ TINY = 1e-300
 WORTHS = np.geomspace(2.0, 1000.0, 40)  # answers that an assumed matrix may be worth
 EM_STEPS = 500
 LEAST_SHARE = 1e-3
+MOST_TESTED = 1000  # features, when errors are tested for depending on them
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +203,24 @@ def from_gold(
         reasons.append(f"{len(positions)} rows of known grade are too few; {FEWEST_ANSWERS} are the least")
     answers = np.bincount(truth, minlength=C)
     return summarise(
-        "gold", T, r, len(positions), level=level, answers=answers, trusted=not reasons, reasons=reasons
-    )
+        "gold", T, r, len(positions), level=level, answers=answers, trusted=not reasons, reasons=reasons,
+        class_conditional=_tested(data, positions, truth, drawn_from, seed),
+    )  # fmt: skip
+
+
+def _tested(
+    data: RankingData, positions: IntArray, truth: IntArray, shares: FloatArray, seed: int
+) -> ClassConditionality:
+    """Whether errors depend on the query or on features as well."""
+    given = data.y[positions].astype(np.int64)
+    if (shares < 1).any():
+        reason = "rows drawn by doubt depend on the given grade and on features together"
+        return ClassConditionality(float("nan"), (), len(truth), int((given != truth).sum()), reason)
+    rows = data.X[positions]
+    features = rows if isinstance(rows, np.ndarray) else rows[:, :MOST_TESTED].toarray()
+    columns = np.nan_to_num(features[:, :MOST_TESTED].astype(np.float64), posinf=0.0, neginf=0.0)
+    query = np.searchsorted(data.indptr, positions, side="right")
+    return class_conditional_test(truth, given, query, {"features": columns}, seed=seed)
 
 
 def allocate(n: int, available: Sequence[int] | IntArray) -> IntArray:
