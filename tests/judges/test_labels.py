@@ -41,6 +41,12 @@ def test_runs_come_from_a_folder_a_list_or_a_mapping(tmp_path):
         assert runs[name].scores.tolist() == [2.0, 1.0]
 
 
+def test_a_pool_needs_no_systems():
+    pool = pool_of([as_labels(JUDGE), as_labels({"q1": {"b": 1}})])
+    assert pool.grades.tolist() == [[0, 3, 2, 1], [1, -1, -1, -1]]
+    assert pool.scores.shape == (0, 4)
+
+
 def test_a_pool_holds_what_each_source_says_of_every_pair():
     gold = pd.DataFrame({"qid": ["q2"], "docid": ["c"], "grade": [3], "probability": [0.25]})
     runs = as_runs({"one": {"q1": {"a": 2.0, "x": 1.0}}, "two": {"q2": {"c": 5.0}}})

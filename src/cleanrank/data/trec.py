@@ -186,7 +186,7 @@ def join_runs(judgements: RankingData, runs: Sequence[Run], *, topics: str = "ju
         scores=tuple(scores),
         unanswered=tuple(tuple(topic_ids[kept & ~has].tolist()) for has in answered),
         left_out=tuple(topic_ids[~kept].tolist()),
-        unjudged_topics=tuple(dict.fromkeys(np.concatenate(unjudged).tolist())),
+        unjudged_topics=tuple(dict.fromkeys(topic for ids in unjudged for topic in ids.tolist())),
     )
 
 

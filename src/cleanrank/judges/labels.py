@@ -222,6 +222,18 @@ def check_together(judge: Labels, gold: Labels) -> None:
         raise invalid(judge.name, rule, f"0 to {tops[0]}", remedy=remedy)
 
 
+def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[str, str]]:
+    """The cells of a path or frame, and its headings of queries ("query"), documents ("doc") and ``role``."""
+    if isinstance(source, str | os.PathLike):
+        sheet = read_sheet_file(source)
+    elif is_frame(source) or isinstance(source, Mapping):
+        sheet = frame_sheet(source, name)
+    else:
+        rule = f"must be a path, a frame (qid, docid, {role}) or a mapping {{query: {{document: {role}}}}}"
+        raise invalid(name, rule, f"a {type(source).__name__}")
+    return sheet, {each: _heading(sheet, each, name, role) for each in ("query", "doc", role)}
+
+
 def _is_trec(path: Any, test: Any) -> bool:
     return not str(path).lower().endswith(SUFFIXES) and bool(test(path))
 
@@ -258,22 +270,15 @@ def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArra
         if not pairs:
             raise invalid(name, "must hold at least one pair", "none")
         qid, docid, values = (np.array(column) for column in zip(*pairs, strict=True))
-        return qid, docid, _numbers(name, values), None
-    if isinstance(source, str | os.PathLike):
-        sheet = read_sheet_file(source)
-    elif is_frame(source) or isinstance(source, Mapping):
-        sheet = frame_sheet(source, name)
-    else:
-        rule = f"must be a path, a frame (qid, docid, {role}) or a mapping {{query: {{document: {role}}}}}"
-        raise invalid(name, rule, f"a {type(source).__name__}")
-    headings = {each: _heading(sheet, each, name, role) for each in ("query", "doc", role)}
+        return qid, docid, numbers(name, values), None
+    sheet, headings = table_of(source, name, role)
     qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
     if not len(qid):
         raise invalid(name, "must hold at least one pair", "none")
     plain = {heading.casefold(): heading for heading in sheet.values}
     drawn = sheet.values[plain["probability"]] if "probability" in plain else None
-    values = _numbers(name, sheet.values[headings[role]])
-    return qid, docid, values, None if drawn is None else _numbers(f"probability of {name}", drawn)
+    values = numbers(name, sheet.values[headings[role]])
+    return qid, docid, values, None if drawn is None else numbers(f"probability of {name}", drawn)
 
 
 def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
@@ -288,7 +293,8 @@ def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
     return usual
 
 
-def _numbers(name: str, values: Any) -> FloatArray:
+def numbers(name: str, values: Any) -> FloatArray:
+    """The cells of a column as numbers, NaN where they are blank."""
     cells = [np.nan if v is None or (isinstance(v, str) and not v.strip()) else v for v in values]
     try:
         return np.array(cells, dtype=np.float64)

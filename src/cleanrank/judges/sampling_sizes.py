@@ -1,0 +1,132 @@
+"""How much a document decides: the weight that systems give it times how uncertain its gain is.
+
+The weight is what one unit more of gain would add to a system's mean, to first order at the judge's grades.
+For DCG and precision that is the discount of the rank; NDCG and recall divide by what is relevant at all, so
+documents that no system ranks high count as well.
+"""
+
+import numpy as np
+
+from cleanrank.errors import invalid
+from cleanrank.judges.labels import Pool
+from cleanrank.metrics.measure import Measure, discount
+from cleanrank.ragged import ranks, segment_sum
+from cleanrank.types import Array, FloatArray, IntArray
+
+SUMS = ("dcg", "precision")
+SAMPLED = (*SUMS, "ndcg", "recall")
+TOP_ONLY = (*SUMS, "mrr", "err", "success")  # measures to which only the first ranks matter
+FLOOR = 0.15
+ERROR_ODDS = 0.5  # an error by one grade more is that much less likely, where nothing is known of the judge
+PRIOR_ANSWERS = 10.0  # answers of a pilot that this assumption is worth, for each grade of the judge
+
+
+def gains_of(measure: Measure, grades: IntArray) -> FloatArray:
+    """The gain of every grade under a measure; 0 for documents that nobody judged (-1)."""
+    if measure.relevant is not None:
+        return (grades >= measure.relevant).astype(np.float64)
+    known = np.maximum(grades, 0).astype(np.float64)
+    return 2.0**known - 1.0 if measure.gain == "exp" else known
+
+
+def within_cutoff(pool: Pool, measure: Measure) -> tuple[IntArray, Array]:
+    """(S, N) ranks, and which documents a system retrieves within the cut-off."""
+    scores = pool.scores.astype(np.float32) if measure.ties == "doc_id" else pool.scores
+    place = np.array([ranks(each, pool.indptr) for each in scores]).reshape(scores.shape)
+    return place, np.isfinite(pool.scores) & (place <= (measure.cutoff or place.size))
+
+
+def influence(pool: Pool, measure: Measure) -> FloatArray:
+    """(S, N) what one unit more of a document's gain adds to the mean of a system, at the judge's gains."""
+    place, inside = within_cutoff(pool, measure)
+    longest = int(np.diff(pool.indptr).max())
+    discounts = np.ones(longest) if measure.discount is None else discount(measure.discount, longest)
+    if measure.name == "precision":
+        discounts = discounts / (measure.cutoff or 1)
+    weight = np.where(inside, discounts[place - 1], 0.0)
+    if measure.name in SUMS:
+        return weight / pool.n_queries
+    gain, query = gains_of(measure, pool.grades[0]), pool.query
+    ideal_place = ranks(gain, pool.indptr)
+    ideal = discounts[ideal_place - 1]
+    if measure.name == "ndcg":
+        ideal = np.where(ideal_place <= (measure.cutoff or longest), ideal, 0.0)
+        # Documents of one grade share their ideal ranks.
+        _, tied = np.unique(np.array([query, gain]), axis=1, return_inverse=True)
+        ideal = (np.bincount(tied, ideal) / np.bincount(tied))[tied]
+    # Where the judge sees nothing relevant, one document of gain 1 stands for what there may be.
+    best = np.maximum(segment_sum(ideal * gain, pool.indptr), 1.0)
+    value = np.array([segment_sum(each * gain, pool.indptr) / best for each in weight])
+    return (weight - value[:, query] * ideal) / best[query] / pool.n_queries
+
+
+def uncertainty(pool: Pool, measure: Measure, counted: Array, pilot: IntArray | None = None) -> FloatArray:
+    """The standard deviation of the gain for every grade of the judge."""
+    judge = pool.grades[0]
+    n_grades = int(max(judge.max(), 0 if pilot is None else pilot.max())) + 1
+    grades = np.arange(n_grades)
+    # Every grade counts as seen once, so that a judge who never gives one does not rule it out.
+    share = 1.0 + np.bincount(judge[counted], minlength=n_grades)
+    odds = ERROR_ODDS ** np.abs(np.subtract.outer(grades, grades)) * share
+    odds /= odds.sum(1, keepdims=True)
+    gain = gains_of(measure, grades)
+    variance = np.maximum(odds @ gain**2 - (odds @ gain) ** 2, 0.0)
+    if pilot is not None:
+        given, answer = pilot[0], gains_of(measure, pilot[1])
+        n = np.bincount(given, minlength=n_grades)
+        mean = np.bincount(given, answer, n_grades) / np.maximum(n, 1)
+        squares = np.bincount(given, (answer - mean[given]) ** 2, n_grades)
+        variance = (PRIOR_ANSWERS * variance + squares) / (PRIOR_ANSWERS + n)
+    return np.asarray(np.sqrt(variance))
+
+
+def document_sizes(
+    pool: Pool, measure: Measure, difference: bool = False, pilot: IntArray | None = None
+) -> tuple[FloatArray, int]:
+    """Sizes with mean 1 over the documents that count, 0 for all others.
+
+    Args:
+        pool: the judge's labels (its first) and the systems.
+        measure: what is to be estimated.
+        difference: whether the sample is for the second system minus the first, instead of for each level.
+        pilot: (2, P) grades of the judge and true grades of some pairs.
+
+    Returns:
+        (N,) sizes, and how many documents would count if the judge had graded them.
+    """
+    weight = influence(pool, measure)
+    weight = weight[1:] - weight[:1] if difference else weight
+    ranked, graded = np.any(weight != 0, axis=0), pool.grades[0] >= 0
+    _check_counted(pool, measure, ranked, difference)
+    counted = graded & (ranked | (measure.name not in SUMS))
+    spread = uncertainty(pool, measure, counted, pilot)[pool.grades[0]]
+    size = np.where(counted, np.sqrt((weight**2).mean(0)) * spread, 0.0)
+    total = size.sum()
+    size = size * (counted.sum() / total) if total > 0 else counted.astype(np.float64)
+    return np.where(counted, (1.0 - FLOOR) * size + FLOOR, 0.0), int((ranked & ~graded).sum())
+
+
+def counted_documents(pool: Pool, measure: Measure) -> Array:
+    """(N,) the documents to judge of a query that is judged as a whole."""
+    judge, query = pool.grades[0], pool.query
+    counted: Array = np.any(within_cutoff(pool, measure)[1], axis=0)
+    _check_counted(pool, measure, counted)
+    if measure.name not in TOP_ONLY:
+        counted |= judge > 0
+    # Also a query for which nothing is retrieved needs an answer.
+    empty = np.bincount(query[counted], minlength=pool.n_queries) == 0
+    return np.asarray(counted | (empty[query] & (judge >= 0)))
+
+
+def _check_counted(pool: Pool, measure: Measure, counted: Array, difference: bool = False) -> None:
+    if difference and not counted.any():
+        rule = f"must rank documents differently for {measure} to differ"
+        raise invalid(f"systems {' and '.join(map(repr, pool.systems))}", rule, "the same ranks throughout")
+    if not (pool.grades[0][counted] >= 0).any():
+        at = int(np.argmax(counted))
+        place = f"query {str(pool.query_ids[pool.query[at]])!r}"
+        rule = "must have graded documents that systems rank within the cut-off"
+        remedy = "Check whether runs and judge belong to the same collection."
+        raise invalid(
+            "judge", rule, f"no grade of document {str(pool.doc_ids[at])!r}", at=place, remedy=remedy
+        )
