@@ -163,6 +163,9 @@ def frame_sheet(frame: Any, name: str = "the frame") -> Sheet:
     names = list(frame) if isinstance(frame, Mapping) else names
     if names is None:
         raise invalid(name, "must be a table: a frame, a mapping of columns or a file", type(frame).__name__)
+    single = next((each for each in names if not hasattr(frame[each], "__len__")), None)
+    if single is not None:
+        raise invalid(name, "must map headings to columns", f"{frame[single]!r} for {str(single)!r}")
     columns = {str(each): _plain_column(frame[each]) for each in names}
     sizes = {len(column) for column in columns.values()}
     if len(sizes) > 1:

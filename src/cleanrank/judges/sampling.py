@@ -308,8 +308,9 @@ def _ids(pool: Pool, rows: IntArray) -> list[tuple[str, str]]:
 
 
 def _pair(compare: Sequence[str], systems: Iterable[str]) -> list[str]:
-    pair = [one_of("system", name, systems) for name in ([compare] if isinstance(compare, str) else compare)]
-    if len(pair) != 2 or pair[0] == pair[1]:
+    named = [compare] if isinstance(compare, str) or not isinstance(compare, Sequence) else compare
+    pair = [one_of("system", name, systems) for name in named]
+    if len(set(pair)) != 2 or len(pair) != 2:
         remedy = "As in compare=('bm25', 'new')."
         raise invalid("compare", "must name two different systems", ", ".join(map(repr, pair)), remedy=remedy)
     return pair
