@@ -1,8 +1,9 @@
 """Noise from repeated judgements of the same items, by the model of Dawid and Skene (1979).
 
 Item i has a true grade l with probability r_l; annotator a says m with probability T_a[l, m], independently
-of the others given l. Hard items, on which everybody errs alike, break that independence and make T look
-better than it is.
+of the others given l. Hard items, on which everybody errs alike, and judges that err alike (language models
+above all) break that independence and make T look better than it is: ``dependence.py`` looks for that, and an
+estimate that rests on too few independent votes is not trusted.
 
 What is identified. Three or more judgements per item identify T (up to the names of the grades, which are
 fixed by letting annotators be right more often than not). Two do not: the table of pairs has C (C + 1) / 2
@@ -21,6 +22,7 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.noise.agreement import Judgements, judgements
+from cleanrank.noise.dependence import Dependence, error_dependence
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import make_profile
 from cleanrank.types import Array, FloatArray, IntArray
@@ -39,6 +41,7 @@ CHAINS = 8
 TABLES = 999
 STREAM = 9021
 TINY = 1e-12
+REMEDY = "judge about 100 rows again and give them as gold (estimate_noise, combine_judges)"
 Sweeps: TypeAlias = Iterator[tuple[FloatArray, FloatArray]]
 
 
@@ -103,14 +106,18 @@ def from_repeated(
         reasons, fits = _family_verdict(judged, T.mean(axis=0), r.mean(axis=0), assumed, seed)
         trusted = fits is True or (fits is None and family is not None)
     else:
+        fit = dawid_skene(judged, seed=seed)
         if model == "dawid-skene":
-            by_annotator, r = _gibbs_annotators(judged, draws, seed)
+            by_annotator, r = _gibbs_annotators(judged, fit, draws, seed)
             share = np.bincount(judged.annotator) / len(judged)
             T = np.einsum("a,sacd->scd", share, by_annotator)
         else:
             prior = weak_prior(judged.n_grades)
             T, r = _gibbs_pooled(judged, draws, seed, lambda seen, rng: _dirichlet(seen + prior, rng))
         reasons = _exchanged(T.mean(axis=0))
+        dependence = judged_dependence(judged, fit)
+        if dependence.is_high:
+            reasons += [*dependence.reasons, REMEDY]
         trusted = not reasons
     answers = r.mean(axis=0) * len(judged.items)
     return summarise(
@@ -124,7 +131,7 @@ def annotator_noise(
     """The noise of every annotator on their own, by name."""
     judged = judgements(table)
     _model(judged, "dawid-skene")
-    T, r = _gibbs_annotators(judged, draws, seed)
+    T, r = _gibbs_annotators(judged, dawid_skene(judged, seed=seed), draws, seed)
     counts = np.bincount(judged.annotator)
     estimates = {}
     for a, name in enumerate(judged.annotators):
@@ -137,31 +144,62 @@ def annotator_noise(
 
 
 def dawid_skene(
-    table: Any, *, starts: int = 5, seed: int = 0, iterations: int = 500, tolerance: float = 1e-8
+    table: Any,
+    *,
+    known: IntArray | None = None,
+    starts: int = 5,
+    seed: int = 0,
+    iterations: int = 500,
+    tolerance: float = 1e-8,
 ) -> DawidSkene:
     """Fits the model by expectation-maximisation in log space, the best of several starts.
 
     The first start is the share of votes; the others mix it with random ones. The names of the true grades
     are then exchanged so that annotators agree with them as often as possible.
+
+    Args:
+        table: as ``judgements`` takes it.
+        known: true grade of every item, -1 where it is not known; with it the names are those of the known.
+        starts: how many.
+        seed: of the random starts.
+        iterations: at most, of each start.
+        tolerance: relative change of the log-likelihood at which a start has come to its end.
     """
     judged = judgements(table)
     said, A = _said(judged), max(len(judged.annotators), 1)
     votes = judged.per_item / judged.per_item.sum(axis=1, keepdims=True)
+    fixed = np.full(len(votes), -1) if known is None else known
+    given = np.union1d(judged.grade, fixed[fixed >= 0])  # a grade that nobody gave is no true grade
     rng = np.random.default_rng([seed, STREAM])
     best: tuple[float, FloatArray, int] = (-np.inf, votes, 0)
     for start in range(max(starts, 1)):
-        noise = rng.dirichlet(np.ones(judged.n_grades), size=len(votes))
+        noise = np.zeros_like(votes)
+        noise[:, given] = rng.dirichlet(np.ones(len(given)), size=len(votes))
         posterior = votes if start == 0 else 0.5 * votes + 0.5 * noise
-        fit = _expectation_maximisation(said, A, posterior, iterations, tolerance)
+        fit = _expectation_maximisation(said, A, _known(posterior, fixed), fixed, iterations, tolerance)
         if fit[0] > best[0] + 1e-6:
             best = fit
     value, posterior, steps = best
     matrices, _ = _maximise(said, A, posterior)
-    shares = np.bincount(judged.annotator, minlength=A) / len(judged)
-    order = _names(np.einsum("a,acd->cd", shares, matrices))
-    matrices, posterior = matrices[:, order], posterior[:, order]
+    if not (fixed >= 0).any():
+        shares = np.bincount(judged.annotator, minlength=A) / len(judged)
+        order = _names(np.einsum("a,acd->cd", shares, matrices))
+        matrices, posterior = matrices[:, order], posterior[:, order]
     r = posterior.mean(axis=0)
     return DawidSkene(judged.annotators, matrices, r, posterior, judged.items, value, steps)
+
+
+def judged_dependence(judged: Judgements, fit: DawidSkene, level: float = 0.95) -> Dependence:
+    """How far annotators err together beyond what a fit explains."""
+    return error_dependence(
+        judged.item,
+        judged.annotator,
+        judged.grade,
+        fit.posterior,
+        judged.annotators,
+        source="judgements",
+        level=level,
+    )
 
 
 def _model(judged: Judgements, model: str) -> str:
@@ -235,7 +273,7 @@ def _maximise(
 
 
 def _expectation_maximisation(
-    said: Any, A: int, posterior: FloatArray, iterations: int, tolerance: float
+    said: Any, A: int, posterior: FloatArray, known: IntArray, iterations: int, tolerance: float
 ) -> tuple[float, FloatArray, int]:
     C = posterior.shape[1]
     value, steps = -np.inf, 0
@@ -246,11 +284,20 @@ def _expectation_maximisation(
         top = log.max(axis=1, keepdims=True)
         weight = np.exp(log - top)
         total = weight.sum(axis=1, keepdims=True)
-        posterior = weight / total
+        posterior = _known(weight / total, known)
         before, value = value, float((top + np.log(total)).sum())
         if abs(value - before) <= tolerance * abs(value):
             break
     return value, posterior, steps
+
+
+def _known(posterior: FloatArray, known: IntArray) -> FloatArray:
+    """The posterior with certainty where a true grade is known."""
+    rows = known >= 0
+    if rows.any():
+        posterior = posterior.copy()
+        posterior[rows] = np.eye(posterior.shape[1])[known[rows]]
+    return posterior
 
 
 def _names(pooled: FloatArray) -> IntArray:
@@ -263,9 +310,10 @@ def _names(pooled: FloatArray) -> IntArray:
     return order
 
 
-def _gibbs_annotators(judged: Judgements, draws: int, seed: int) -> tuple[FloatArray, FloatArray]:
+def _gibbs_annotators(
+    judged: Judgements, fit: DawidSkene, draws: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
     """(draws, A, C, C) and (draws, C), from CHAINS chains that start at the best fit."""
-    fit = dawid_skene(judged, seed=seed)
     said, A, C = _said(judged), len(judged.annotators), judged.n_grades
     back = said.T.tocsr()
     rng = np.random.default_rng([seed, STREAM])
