@@ -269,7 +269,7 @@ def test_bad_input_says_what_to_do():
         sample_for_evaluation({"p": {"x": 1.0}}, {"q": {"a": 1}})
     with pytest.raises(UnknownNameError, match="unknown system 's9'"):
         sample_for_evaluation(runs, judge, compare=("s0", "s9"))
-    with pytest.raises(InvalidInputError, match=r"two different systems; got 's0', 's0'\. As in"):
+    with pytest.raises(InvalidInputError, match=r"two different systems; got 's0', 's0'\. Name"):
         sample_for_evaluation(runs, judge, compare=("s0", "s0"))
     with pytest.raises(InvalidInputError, match="must rank documents differently"):
         sample_for_evaluation({"a": runs["s0"], "b": runs["s0"]}, judge, compare=("a", "b"))

@@ -12,6 +12,9 @@ from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import PROFILES
 from cleanrank.report.table import Table
 from cleanrank.types import RankingData
+from cleanrank.validation import one_of
+
+PURPOSES = ("noise", "evaluation")
 
 app = typer.Typer()
 gold = typer.Typer(
@@ -194,11 +197,29 @@ def _judged_rows(file: Path, columns: screen.Columns) -> RankingData:
     return data if data.judged is None else data.select(data.judged)
 
 
+def _evaluation_option(*names: str, metavar: str | None = None, description: str, reads: bool = False) -> Any:
+    """An option of ``gold sample --for evaluation``."""
+    callback = screen.piped if reads else None
+    panel = "With --for evaluation"
+    return typer.Option(*names, metavar=metavar, help=description, callback=callback, rich_help_panel=panel)
+
+
 @gold.command()
 @screen.with_columns
 def sample(
-    data: JudgedFile,
     out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv, .xlsx or LETOR.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA",
+            help=f"Judged data: {screen.DATA_FORMATS}; or TREC qrels. Not with --for evaluation.",
+            callback=screen.piped,
+            show_default=False,
+        ),
+    ] = None,
+    purpose: Annotated[
+        str, typer.Option("--for", help="noise (how wrong are the labels) or evaluation (of systems).")
+    ] = "noise",
     n: Annotated[int, typer.Option("--n", min=1, help="How many rows.")] = 100,
     strategy: Annotated[str, typer.Option(help="stratified, random or doubt.")] = "stratified",
     doubt: Annotated[
@@ -211,17 +232,64 @@ def sample(
     show_given: Annotated[
         bool, typer.Option("--show-given", help="Show the given grade; it sways whoever judges.")
     ] = False,
+    runs: Annotated[
+        list[Path] | None,
+        _evaluation_option(
+            metavar="DIR|RUN", description="A folder of runs, or a run (repeatable).", reads=True
+        ),
+    ] = None,
+    judge: Annotated[
+        Path | None,
+        _evaluation_option(metavar="LABELS", description="The judge's labels: qrels or a table.", reads=True),
+    ] = None,
+    budget: Annotated[
+        int, _evaluation_option(description="Documents or queries to judge in all, those of --gold included.")
+    ] = 100,
+    unit: Annotated[str, _evaluation_option(description="documents or (whole) queries.")] = "documents",
+    measure: Annotated[
+        str, _evaluation_option("--measure", "-m", description="What is estimated.")
+    ] = "dcg@10",
+    compare: Annotated[
+        str | None, _evaluation_option(metavar="A,B", description="For the difference of two systems.")
+    ] = None,
+    answers: Annotated[
+        Path | None,
+        _evaluation_option(
+            "--gold", metavar="SHEET", description="The sheet so far, filled in, to continue.", reads=True
+        ),
+    ] = None,
+    pilot: Annotated[
+        Path | None,
+        _evaluation_option(
+            metavar="LABELS",
+            description="True grades from elsewhere, to learn how uncertain the judge is.",
+            reads=True,
+        ),
+    ] = None,
     seed: screen.Seed = 0,
     force: screen.Force = False,
     *,
     columns: screen.Columns,
 ) -> None:
-    """Draw rows to judge again, the same number of every given grade, as a sheet to fill in."""
+    """Draw rows for a person to judge, as a sheet to fill in.
+
+    For noise: the same number of every given grade. For evaluation: the documents or queries that decide most
+    about the measured level of systems, or about the difference of two.
+    """
     from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import read_scores
     from cleanrank.noise.gold import sample_gold
     from cleanrank.noise.gold_sheet import write_sheet
 
+    if one_of("purpose (--for)", purpose, PURPOSES) == "evaluation":
+        if data is not None:
+            raise invalid("DATA", "must be left out with --for evaluation", str(data), remedy="Name --judge.")
+        settings = {"budget": budget, "unit": unit, "measure": measure, "seed": seed}
+        _sample_for_evaluation(out, runs, judge, answers, pilot, compare, force, settings)
+        return
+    if data is None or runs or judge or answers or pilot or compare:
+        got = "no DATA" if data is None else "options of --for evaluation"
+        raise invalid("gold sample --for noise", "needs DATA and no runs or judge", got)
     check_outputs(out, inputs=[data, doubt], force=force, suffixes=("", ".csv", ".tsv", ".xlsx"))
     judged = _judged_rows(data, columns)
     scores = None if doubt is None else read_scores(doubt, judged)
@@ -231,6 +299,33 @@ def sample(
     highest = max(judged.n_grades - 1, 1)
     step = screen.command("gold", "read", out, data, columns=columns)
     screen.note(f"{out}: fill in true_grade (0 to {highest}), then: {step}")
+
+
+def _sample_for_evaluation(
+    out: Path,
+    runs: list[Path] | None,
+    judge: Path | None,
+    answers: Path | None,
+    pilot: Path | None,
+    compare: str | None,
+    force: bool,
+    settings: dict[str, Any],
+) -> None:
+    from cleanrank.data.files import check_outputs
+    from cleanrank.judges.sampling import sample_for_evaluation
+
+    if not runs or judge is None:
+        missing = "no --runs" if not runs else "no --judge"
+        raise invalid("gold sample --for evaluation", "needs --runs and --judge", missing)
+    check_outputs(out, inputs=[*runs, judge, answers, pilot], force=force, suffixes=(".csv", ".tsv", ".xlsx"))
+    pair = None if compare is None else [name.strip() for name in compare.split(",")]
+    source = runs[0] if len(runs) == 1 else runs
+    drawn = sample_for_evaluation(source, judge, compare=pair, gold=answers, pilot=pilot, **settings)
+    drawn.write(out)
+    for text in (f"{drawn!r}", *drawn.notes):
+        screen.note(text)
+    step = screen.command("evaluate", *runs, "--judge", judge, "--gold", out, columns={})
+    screen.note(f"{out}: fill in true_grade where it is blank, then: {step}")
 
 
 @gold.command()

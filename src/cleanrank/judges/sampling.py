@@ -311,7 +311,7 @@ def _pair(compare: Sequence[str], systems: Iterable[str]) -> list[str]:
     named = [compare] if isinstance(compare, str) or not isinstance(compare, Sequence) else compare
     pair = [one_of("system", name, systems) for name in named]
     if len(set(pair)) != 2 or len(pair) != 2:
-        remedy = "As in compare=('bm25', 'new')."
+        remedy = "Name the first and the second."
         raise invalid("compare", "must name two different systems", ", ".join(map(repr, pair)), remedy=remedy)
     return pair
 

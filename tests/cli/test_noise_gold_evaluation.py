@@ -1,0 +1,100 @@
+"""``cleanrank gold sample --for evaluation``: sheets for people, in batches."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanrank.data.spreadsheet import read_frame, write_frame
+
+SAMPLE = ("gold", "sample", "--for", "evaluation")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Runs in runs/, the labels of a judge in judge.qrels and as a table with texts in judge.csv."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    (tmp_path / "runs").mkdir()
+    pairs = [(f"q{q}", f"d{d}") for q in range(4) for d in range(12)]
+    for name in ("bm25", "new"):
+        scores = rng.permutation(len(pairs))
+        lines = [f"{q} Q0 {d} 1 {s} {name}\n" for (q, d), s in zip(pairs, scores, strict=True)]
+        (tmp_path / "runs" / f"{name}.txt").write_text("".join(lines))
+    table = pd.DataFrame(pairs, columns=["qid", "docid"]).assign(grade=rng.integers(0, 3, len(pairs)))
+    table.assign(text="about " + table["docid"]).to_csv("judge.csv", index=False)
+    lines = [f"{row.qid} 0 {row.docid} {row.grade}\n" for row in table.itertuples()]
+    (tmp_path / "judge.qrels").write_text("".join(lines))
+    return tmp_path
+
+
+def test_a_sheet_is_drawn_filled_in_and_continued(cli, folder):
+    words = (
+        "gold",
+        "sample",
+        "--for",
+        "evaluation",
+        "--runs",
+        "runs",
+        "--judge",
+        "judge.csv",
+        "-m",
+        "ndcg@5",
+    )
+    done = cli(*words, "--budget", 6, "-o", "first.csv")
+    assert done.code == 0, done.err
+    assert "6 of 48 documents for levels in ndcg@5:trec: 6 rows, 6 to judge" in done.err
+    assert "first.csv: fill in true_grade where it is blank, then: cleanrank evaluate" in done.err
+    assert "--judge judge.csv --gold first.csv" in done.err
+    sheet = read_frame("first.csv")
+    assert list(sheet.columns) == ["qid", "docid", "text", "batch", "draw", "probability", "true_grade"]
+    assert sheet["true_grade"].isna().all()
+    write_frame(sheet.assign(true_grade=1), "first.csv")
+    done = cli(*words, "--budget", 10, "--gold", "first.csv", "-o", "second.xlsx")
+    assert done.code == 0, done.err
+    assert "10 rows, 4 to judge" in done.err
+    grown = read_frame("second.xlsx")
+    assert len(grown) == 10
+    assert set(sheet["docid"] + sheet["qid"]) <= set(grown["docid"] + grown["qid"])
+
+
+def test_differences_and_whole_queries(cli, folder):
+    words = (*SAMPLE, "--judge", "judge.qrels", "--runs", "runs/bm25.txt")
+    done = cli(*words, "--runs", "runs/new.txt", "--compare", "bm25,new", "--budget", 5, "-o", "a.csv")
+    assert done.code == 0, done.err
+    assert "for the difference of bm25 and new in dcg@10:trec: 5 rows" in done.err
+    done = cli(*words, "--unit", "queries", "--measure", "map", "--budget", 2, "-o", "b.csv")
+    assert done.code == 0, done.err
+    sheet = read_frame("b.csv")
+    assert sheet["qid"].nunique() == 2
+    assert (sheet["probability"] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--for evaluation --judge judge.csv", "needs --runs and --judge; got no --runs"),
+        ("--for evaluation --runs runs", "needs --runs and --judge; got no --judge"),
+        (
+            "judge.qrels --for evaluation --runs runs --judge judge.csv",
+            "must be left out with --for evaluation",
+        ),
+        ("--for noise", "needs DATA"),
+        ("judge.qrels --runs runs", "no runs or judge; got options of --for evaluation"),
+        ("--for evaluate --runs runs", "Did you mean 'evaluation'?"),
+        ("--for evaluation --runs runs --judge judge.csv -m map", "--unit queries takes any measure"),
+        (
+            "--for evaluation --runs runs --judge judge.csv --gold judge.csv",
+            "go into --pilot",
+        ),
+        (
+            "--for evaluation --runs runs --judge judge.csv --compare bm25",
+            "systems; got 'bm25'",
+        ),
+        ("--for evaluation --runs nowhere --judge judge.csv", "nowhere"),
+    ],
+)
+def test_wrong_words_get_a_sentence(cli, folder, words, sentence):
+    done = cli("gold", "sample", *words.split(), "-o", "out.csv")
+    assert done.code == 2, done.err
+    assert sentence in " ".join(done.err.split())
+    assert not (folder / "out.csv").exists()
