@@ -146,7 +146,7 @@ def as_runs(source: Any) -> dict[str, Run]:
             rule = f"must hold run files ({', '.join(RUN_SUFFIXES)})"
             raise invalid(f"folder {str(source)!r}", rule, "none")
         return as_runs(files)
-    if isinstance(source, Mapping) and not _is_nested(source):
+    if isinstance(source, Mapping) and not is_nested(source):
         named = {str(name): value for name, value in source.items()}
     elif isinstance(source, list | tuple):
         named = {}
@@ -238,7 +238,7 @@ def _is_trec(path: Any, test: Any) -> bool:
     return not str(path).lower().endswith(SUFFIXES) and bool(test(path))
 
 
-def _is_nested(source: Mapping[Any, Any]) -> bool:
+def is_nested(source: Mapping[Any, Any]) -> bool:
     """Whether a mapping is {query: {document: number}}."""
     first = next(iter(source.values()), None)
     return isinstance(first, Mapping) and not isinstance(next(iter(first.values()), 0.0), Mapping)
@@ -265,7 +265,7 @@ def _as_run(source: Any, name: str) -> Run:
 
 def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArray, FloatArray | None]:
     """Query ids, document ids, values and (where there are some) inclusion probabilities."""
-    if isinstance(source, Mapping) and (not source or _is_nested(source)):
+    if isinstance(source, Mapping) and (not source or is_nested(source)):
         pairs = [(str(q), str(d), value) for q, each in source.items() for d, value in each.items()]
         if not pairs:
             raise invalid(name, "must hold at least one pair", "none")

@@ -1,7 +1,11 @@
 """Does a judge order systems as gold labels do? Rank correlations, swaps that matter, and bias of levels.
 
 Values are (S, Q): a line per system, a column per query, NaN where a measure leaves a query out. Intervals
-come from draws of queries with replacement, the same queries for both judges and all systems.
+are over queries: Student's t for means; for rank correlations the jackknife on Fisher's scale (arctanh), also
+with t. These are wide and not exact, since close systems make the correlation of a sample smaller than that
+of all queries: redrawing the queries of TREC DL 2019, a nominal .95 held the correlation of all of them in
+.70 to 1.00 of cases (.91 on average over tau and tau-AP, NDCG@10 and precision@10, three judges). The
+percentile bootstrap, which adds that noise once more, held it in .02 to .98 (.68 on average).
 
 Kendall's tau-b counts pairs of systems in the same order less pairs in the other, over the pairs that neither
 ties. AP correlation (tau-AP, Yilmaz et al. 2008) weighs the top: over the systems in the order of the judge,
@@ -9,7 +13,7 @@ the mean share of those above that belong above by the gold labels, doubled, les
 is not symmetric. A pair that gold ties counts one half, one that the judge ties one half on either side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +21,12 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.metrics.significance import paired_t_tests
-from cleanrank.types import FloatArray, IntArray
+from cleanrank.types import FloatArray
 
 TOP = 10
 SIGNIFICANT = 0.05
-DRAWS = 1000
-STREAM = 1502
 LISTED = 20
+DIGITS = 12  # means that differ by less tie: sums of equal values in another order
 
 
 @dataclass(frozen=True)
@@ -111,27 +114,44 @@ class SystemOrder:
         return record
 
 
-def query_draws(n: int, draws: int, seed: int) -> FloatArray:
-    """(draws, n): how often each of n queries is drawn, with replacement.
+def t_interval(values: FloatArray, level: float = 0.95) -> Span:
+    """The mean of values of independent queries with Student's interval; without ends for a single one.
 
-    >>> query_draws(4, 2, seed=0).sum(axis=1).tolist()
-    [4.0, 4.0]
+    >>> str(t_interval(np.array([0.0, 1.0, 2.0])))
+    '1.000 [-1.484, 3.484]'
     """
-    rng = np.random.default_rng([seed, STREAM])
-    return rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
+    from scipy.special import stdtrit
+
+    n, mean = len(values), float(np.mean(values))
+    if n < 2:
+        return Span(mean)
+    half = float(stdtrit(n - 1, (1 + level) / 2) * np.std(values, ddof=1) / np.sqrt(n))
+    return Span(mean, mean - half, mean + half)
 
 
-def spans(value: float, drawn: FloatArray, level: float) -> Span:
-    """A figure with the percentile interval of its draws, stretched to hold the figure itself.
+def jackknife(
+    correlation: Callable[[FloatArray, FloatArray], FloatArray],
+    gold: FloatArray,
+    judge: FloatArray,
+    level: float = 0.95,
+) -> Span:
+    """A rank correlation of the systems' means (of values (S, Q)) with its interval over queries."""
+    from scipy.special import stdtrit
 
-    Rank correlations of resampled queries lie below that of all queries, since drawing adds noise to both
-    orders: the interval of the draws alone may miss the figure.
-    """
-    kept = drawn[np.isfinite(drawn)]
-    if len(kept) < 2 or not np.isfinite(value):
-        return Span(float(value))
-    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
-    return Span(float(value), float(min(low, value)), float(max(high, value)))
+    S, Q = gold.shape
+    if S < 3:
+        return Span(float("nan"))
+    left_out = (1.0 - np.eye(Q)) / max(Q - 1, 1)
+    weights = np.concatenate((np.full((1, Q), 1 / Q), left_out))
+    values = correlation(*((weights @ each.T).round(DIGITS) for each in (gold, judge)))
+    if Q < 3 or not np.isfinite(values).all():
+        return Span(float(values[0]))
+    most = 1.0 - 1.0 / (S * (S - 1) / 2)  # half a swap from perfect, where arctanh is not finite
+    scaled = np.arctanh(np.clip(values, -most, most))
+    error = np.sqrt((Q - 1) / Q * ((scaled[1:] - scaled[1:].mean()) ** 2).sum())
+    half = float(stdtrit(Q - 1, (1 + level) / 2) * error)
+    low, high = np.tanh(scaled[0] - half), np.tanh(scaled[0] + half)
+    return Span(float(values[0]), float(min(low, values[0])), float(max(high, values[0])))
 
 
 def system_order(
@@ -141,8 +161,6 @@ def system_order(
     *,
     measure: str = "",
     level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = 0,
 ) -> SystemOrder:
     """Compares the order and the levels of systems under two sets of labels.
 
@@ -152,8 +170,6 @@ def system_order(
         systems: names, one per line.
         measure: what was measured.
         level: of the intervals.
-        draws: of queries with replacement.
-        seed: same seed, same intervals.
 
     Returns:
         Correlations of the order, swaps, and how far the levels are off.
@@ -171,38 +187,26 @@ def system_order(
     if not kept.any():
         raise invalid("values", "must have a query that both sets of labels can measure", "none")
     gold, judge = gold[:, kept], judge[:, kept]
-    S, Q = gold.shape
-    weights = query_draws(Q, draws, seed) / Q if Q > 1 else np.zeros((0, Q))
-    means, drawn = (gold.mean(axis=1), judge.mean(axis=1)), (weights @ gold.T, weights @ judge.T)
-    best = np.argsort(-means[0], kind="stable")[:TOP]
+    by_gold, by_judge = gold.mean(axis=1), judge.mean(axis=1)
+    best = np.argsort(-by_gold, kind="stable")[:TOP]
     change = judge - gold
-    biases = change.mean(axis=1)
-    errors, inside = np.full(S, np.nan), float("nan")
-    if Q > 1:
-        low, high = np.quantile(drawn[1], [(1 - level) / 2, (1 + level) / 2], axis=0)
-        inside = float(((low <= means[0]) & (means[0] <= high)).mean())
-        spread = judge.std(axis=1, ddof=1) / np.sqrt(Q)
-        errors = np.divide(biases, spread, out=np.full(S, np.inf), where=spread > 0)
-        errors[(spread == 0) & (biases == 0)] = 0.0
-
-    def span(function: Any, columns: IntArray) -> Span:
-        if len(columns) < 3:
-            return Span(float("nan"))
-        value = function(*(each[None, columns] for each in means))[0]
-        return spans(value, function(*(each[:, columns] for each in drawn)), level)
-
-    every = np.arange(S)
+    intervals = [t_interval(each, level) for each in judge]
+    held = [each.low <= mean <= each.high for each, mean in zip(intervals, by_gold, strict=True)]
+    spread = judge.std(axis=1, ddof=1) / np.sqrt(judge.shape[1]) if judge.shape[1] > 1 else np.nan * by_gold
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = change.mean(axis=1) / spread
     return SystemOrder(
         measure,
         tuple(systems),
-        *means,
-        spans(float(biases.mean()), weights @ change.mean(axis=0), level),
-        biases,
-        inside,
+        by_gold,
+        by_judge,
+        t_interval(change.mean(axis=0), level),
+        change.mean(axis=1),
+        float(np.mean(held)) if judge.shape[1] > 1 else float("nan"),
         errors,
-        span(kendall_tau, every),
-        span(tau_ap, every),
-        span(kendall_tau, best),
+        jackknife(kendall_tau, gold, judge, level),
+        jackknife(tau_ap, gold, judge, level),
+        jackknife(kendall_tau, gold[best], judge[best], level),
         **_swaps(gold, judge, systems),
     )
 
@@ -243,8 +247,8 @@ def _swaps(gold: FloatArray, judge: FloatArray, systems: Sequence[str]) -> dict[
     """How pairs of systems fare that differ significantly, by paired t-tests over queries."""
     S, Q = gold.shape
     first, second = np.triu_indices(S, 1)
-    change = gold.mean(axis=1)[first] - gold.mean(axis=1)[second]
-    by_judge = judge.mean(axis=1)[first] - judge.mean(axis=1)[second]
+    by_gold, by_labels = gold.mean(axis=1).round(DIGITS), judge.mean(axis=1).round(DIGITS)
+    change, by_judge = by_gold[first] - by_gold[second], by_labels[first] - by_labels[second]
     p_gold, p_judge = np.ones((2, len(first)))
     if Q > 1 and S > 1:
         p_gold = paired_t_tests(gold[first], gold[second])

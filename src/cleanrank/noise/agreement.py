@@ -278,6 +278,36 @@ def _shares_and_kappas(counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         return share, np.where(chance < 1, (share - chance) / (1 - chance), np.nan)
 
 
+def table_agreement(counts: FloatArray) -> dict[str, FloatArray]:
+    """Agreement of two judges from tables (..., C, C) of how often one gave a grade and the other another.
+
+    Returns:
+        By name: ``share`` of equal grades; Cohen's ``kappa``, and weighted by the distance of grades
+        (``linear``) or its square (``quadratic``, Cohen 1968); Krippendorff's ``alpha`` for ordered grades.
+
+    >>> {name: round(float(v), 3) for name, v in table_agreement(np.array([[2, 1], [0, 1]])).items()}
+    {'share': 0.75, 'kappa': 0.5, 'linear': 0.5, 'quadratic': 0.5, 'alpha': 0.533}
+    """
+    n = np.asarray(counts, dtype=np.float64)
+    total = n.sum(axis=(-2, -1), keepdims=True)
+    grades = np.arange(n.shape[-1])
+    distance = np.abs(grades[:, None] - grades[None, :]).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        chance = n.sum(axis=-1)[..., :, None] * n.sum(axis=-2)[..., None, :] / total
+        kappas = {
+            name: 1.0 - (n * weight).sum(axis=(-2, -1)) / (chance * weight).sum(axis=(-2, -1))
+            for name, weight in (("kappa", distance > 0), ("linear", distance), ("quadratic", distance**2))
+        }
+        marginal = n.sum(axis=-1) + n.sum(axis=-2)
+        place = np.cumsum(marginal, axis=-1) - marginal / 2
+        squared = (place[..., :, None] - place[..., None, :]) ** 2
+        apart = (marginal[..., :, None] * marginal[..., None, :] * squared).sum(axis=(-2, -1))
+        alpha = 1.0 - (2 * total[..., 0, 0] - 1) * 2 * (n * squared).sum(axis=(-2, -1)) / apart
+        share = np.trace(n, axis1=-2, axis2=-1) / total[..., 0, 0]
+    every = {"share": share, **kappas, "alpha": alpha}
+    return {name: np.where(np.isfinite(values), values, np.nan) for name, values in every.items()}
+
+
 def _mean_cohen(judged: Judgements) -> float | None:
     finite = [pair.kappa for pair in pair_agreements(judged) if np.isfinite(pair.kappa)]
     return float(np.mean(finite)) if finite else None
