@@ -26,10 +26,10 @@ from cleanrank.experiments.driver import reproduce as reproduce
 from cleanrank.issues.find import find_label_issues as find_label_issues
 from cleanrank.issues.noise import estimate_noise as estimate_noise
 from cleanrank.issues.table import LabelIssues as LabelIssues
-from cleanrank.judges.sampling import EvaluationSample as EvaluationSample
-from cleanrank.judges.sampling import sample_for_evaluation as sample_for_evaluation
 from cleanrank.judges.report import JudgeReport as JudgeReport
 from cleanrank.judges.report import judge_report as judge_report
+from cleanrank.judges.sampling import EvaluationSample as EvaluationSample
+from cleanrank.judges.sampling import sample_for_evaluation as sample_for_evaluation
 from cleanrank.metrics.comparison import Comparison as Comparison
 from cleanrank.metrics.comparison import compare as compare
 from cleanrank.metrics.evaluation import Evaluation as Evaluation

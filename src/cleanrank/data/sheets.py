@@ -61,7 +61,11 @@ class Sheet:
 
     def texts(self, heading: str) -> list[str]:
         """The cells of a column as texts; nothing, None and NaN are empty."""
-        return ["" if _is_missing(value) else text_of_value(value) for value in self.values[heading]]
+        column = self.values[heading]
+        if set(map(type, column)) == {str}:
+            stripped = {text: text.strip() for text in set(column)}  # ids come often
+            return [stripped[text] for text in column]
+        return ["" if _is_missing(value) else text_of_value(value) for value in column]
 
     def heading(self, role: str, name: str | None = None) -> str | None:
         """The column that holds something: the one called ``name``, or the first of the usual headings."""

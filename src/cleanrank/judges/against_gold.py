@@ -216,8 +216,16 @@ def _by_query(
     return float(np.sqrt(between)), tuple(sorted(by_query, key=lambda each: -each.leniency))
 
 
-def coverage_of(pool: Pool, gold: int, judge: int) -> Coverage:
-    """Which pairs two lines of a pool's grades cover."""
+def system_ranks(pool: Pool) -> IntArray:
+    """(S, N): the rank that every system gives a document, 0 where it was not retrieved."""
+    places = np.zeros(pool.scores.shape, dtype=np.int64)
+    for line, scores in zip(places, pool.scores, strict=True):
+        line[:] = np.where(np.isneginf(scores), 0, ranks(scores, pool.indptr))
+    return places
+
+
+def coverage_of(pool: Pool, gold: int, judge: int, places: IntArray) -> Coverage:
+    """Which pairs two lines of a pool's grades cover; ``places`` are the systems' ranks."""
     query = pool.query
     by_gold, by_judge = pool.grades[gold] >= 0, pool.grades[judge] >= 0
     both = by_gold & by_judge
@@ -226,10 +234,7 @@ def coverage_of(pool: Pool, gold: int, judge: int) -> Coverage:
     grades = pool.grades[judge].astype(np.float64)
     top_gold = top_judge = never = float("nan")
     if len(pool.systems):
-        times = np.zeros(len(query))
-        for scores in pool.scores:
-            times += (ranks(scores, pool.indptr) <= DEPTH) & ~np.isneginf(scores)
-        times *= asked
+        times = ((places > 0) & (places <= DEPTH)).sum(axis=0) * asked
         if times.sum():
             top_gold, top_judge = float(times @ by_gold / times.sum()), float(times @ by_judge / times.sum())
         never = float((times[both] == 0).mean()) if both.any() else float("nan")

@@ -257,10 +257,18 @@ def _as_run(source: Any, name: str) -> Run:
         return read_run(source)
     qid, docid, scores, _ = _columns(source, f"run {name!r}", "score")
     _refuse_bad(f"scores of {name!r}", scores, ~np.isfinite(scores), "must be finite numbers", qid, docid)
-    topics, topic = np.unique(qid.astype(str), return_inverse=True)
-    documents, document = np.unique(docid.astype(str), return_inverse=True)
+    topics, topic = _codes(qid)
+    documents, document = _codes(docid)
     _refuse_twice(f"run {name!r}", qid, docid, topic * len(documents) + document)
     return Run(topics, documents, topic, document, scores, name)
+
+
+def _codes(ids: Array) -> tuple[Array, IntArray]:
+    """The different ids, and the place of every one among them."""
+    import pyarrow as pa
+
+    encoded = pa.array(ids, pa.string()).dictionary_encode()
+    return np.array(encoded.dictionary.to_pylist(), dtype=str), encoded.indices.to_numpy().astype(np.int64)
 
 
 def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArray, FloatArray | None]:
@@ -272,7 +280,7 @@ def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArra
         qid, docid, values = (np.array(column) for column in zip(*pairs, strict=True))
         return qid, docid, numbers(name, values), None
     sheet, headings = table_of(source, name, role)
-    qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
+    qid, docid = (np.array(sheet.texts(headings[each]), dtype=object) for each in ("query", "doc"))
     if not len(qid):
         raise invalid(name, "must hold at least one pair", "none")
     plain = {heading.casefold(): heading for heading in sheet.values}
@@ -295,6 +303,8 @@ def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
 
 def numbers(name: str, values: Any) -> FloatArray:
     """The cells of a column as numbers, NaN where they are blank."""
+    if set(map(type, values)) <= {float, int}:
+        return np.array(values, dtype=np.float64)
     cells = [np.nan if v is None or (isinstance(v, str) and not v.strip()) else v for v in values]
     try:
         return np.array(cells, dtype=np.float64)

@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.judges.against_gold import AgainstGold, Coverage, against_gold, coverage_of
+from cleanrank.judges.against_gold import (
+    AgainstGold,
+    Coverage,
+    against_gold,
+    coverage_of,
+    system_ranks,
+)
 from cleanrank.judges.labels import Labels, Pool, as_labels, as_runs, check_together, is_nested, pool_of
 from cleanrank.judges.system_order import Span, SystemOrder, system_order
 from cleanrank.judges.verdicts import Verdict, limits_of, verdicts_of
 from cleanrank.metrics.evaluation import query_values
 from cleanrank.metrics.measure import MeasureLike, as_measures
 from cleanrank.noise.class_conditional import ClassConditionality, class_conditional_test
-from cleanrank.ragged import ranks
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import check_number, is_frame
 
@@ -155,23 +160,26 @@ def judge_report(
     systems = None if runs is None else as_runs(runs)
     pool = pool_of([right, *judges], systems)
     parsed = as_measures(measures, "trec") if systems else ()
-    exposure = rank_exposure(pool) if systems else None
+    places = system_ranks(pool)
+    exposure = rank_exposure(places) if systems else None
     reports = tuple(
-        _report(pool, line, labels, parsed, exposure, level, seed)
+        _report(pool, line, labels, parsed, (places, exposure), level, seed)
         for line, labels in enumerate(judges, start=1)
     )
     return JudgeReports(reports) if several else reports[0]
 
 
-def rank_exposure(pool: Pool) -> FloatArray:
+def rank_exposure(places: IntArray) -> FloatArray:
     """How high systems rank every document: the mean over systems of 1 / log2(1 + rank), 0 if not retrieved.
 
     This is the weight that DCG gives it; errors that rise with it bias the levels of systems.
+
+    >>> rank_exposure(np.array([[1, 3], [3, 0]])).tolist()
+    [0.75, 0.25]
     """
-    total = np.zeros(len(pool.doc_ids))
-    for scores in pool.scores:
-        total += np.where(np.isneginf(scores), 0.0, 1.0 / np.log2(1.0 + ranks(scores, pool.indptr)))
-    return total / max(len(pool.scores), 1)
+    discounts = np.concatenate(([0.0], 1.0 / np.log2(2.0 + np.arange(places.max(initial=0)))))
+    mean: FloatArray = sum((discounts[each] for each in places), np.zeros(places.shape[1])) / len(places)
+    return mean
 
 
 def system_values(pool: Pool, grades: IntArray, measures: Any, rows: Array | None = None) -> FloatArray:
@@ -196,7 +204,7 @@ def _report(
     line: int,
     labels: Labels,
     measures: Any,
-    exposure: FloatArray | None,
+    ranked: tuple[IntArray, FloatArray | None],
     level: float,
     seed: int,
 ) -> JudgeReport:
@@ -204,7 +212,8 @@ def _report(
     both = (true >= 0) & (given >= 0)
     drawn = pool.probability[0][both]
     weights = None if np.isnan(drawn).any() else 1.0 / drawn
-    coverage = coverage_of(pool, 0, line)
+    places, exposure = ranked
+    coverage = coverage_of(pool, 0, line, places)
     compared = against_gold(
         true[both], given[both], query[both], pool.query_ids, weights=weights, level=level, seed=seed
     )

@@ -110,6 +110,8 @@ class SystemOrder:
                 record[name] = value.to_json()
             elif isinstance(value, np.ndarray):
                 record[name] = [float(v) if np.isfinite(v) else None for v in value]
+            elif isinstance(value, float) and not np.isfinite(value):
+                record[name] = None
         record["systems"], record["swaps"] = list(self.systems), [vars(swap) for swap in self.swaps]
         return record
 

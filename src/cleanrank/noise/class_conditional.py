@@ -33,7 +33,7 @@ from cleanrank.validation import check_integer
 
 PERMUTATIONS = 999
 FEWEST_ROWS = 20
-MOST_ROWS = 20_000  # more are thinned at random: the answer does not change, the time does
+MOST_ROWS = 10_000  # more are thinned at random: the answer does not change, the time does
 IN_MEMORY = 4_000_000
 STREAM = 1501
 REJECTED = 0.05
