@@ -17,7 +17,8 @@ from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
 from cleanrank.errors import invalid
-from cleanrank.ragged import indptr_of, query_of_row
+from cleanrank.metrics.measure import DEFAULT_CONVENTION
+from cleanrank.ragged import indptr_of, match_rows, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import is_frame
 
@@ -81,18 +82,29 @@ class Pool:
         """(N,) the place of every row's query."""
         return query_of_row(self.indptr)
 
-    def data(self, grades: Array, rows: Array | None = None) -> RankingData:
-        """Ranking data with these grades (-1: not judged, counts 0), of some rows or all."""
-        kept = np.arange(len(self.doc_ids)) if rows is None else np.flatnonzero(rows)
-        counts = np.bincount(self.query[kept], minlength=self.n_queries)
+    def select(self, rows: Array) -> "Pool":
+        """The pool of some rows; queries without any are gone."""
+        counts = np.bincount(self.query[rows], minlength=self.n_queries)
+        return Pool(
+            indptr_of(counts[counts > 0]),
+            self.query_ids[counts > 0],
+            self.doc_ids[rows],
+            self.grades[:, rows],
+            self.probability[:, rows],
+            self.scores[:, rows],
+            self.systems,
+        )
+
+    def data(self, grades: Array) -> RankingData:
+        """Ranking data with these grades; -1 means not judged and counts 0."""
         return RankingData(
-            X=np.zeros((len(kept), 0), dtype=np.float32),
-            y=np.maximum(grades[kept], 0).astype(np.int32),
-            indptr=indptr_of(counts),
+            X=np.zeros((len(grades), 0), dtype=np.float32),
+            y=np.maximum(grades, 0).astype(np.int32),
+            indptr=self.indptr,
             query_ids=self.query_ids,
-            row_ids=np.arange(len(kept)),
-            doc_ids=self.doc_ids[kept],
-            judged=grades[kept] >= 0,
+            row_ids=np.arange(len(grades)),
+            doc_ids=self.doc_ids,
+            judged=grades >= 0,
         )
 
 
@@ -117,7 +129,7 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None) -> Labe
     if isinstance(source, Labels):
         qid, docid, values, probability = source.qid, source.docid, source.grade, source.probability
     elif isinstance(source, RankingData):
-        docid = source.row_ids.astype(str) if source.doc_ids is None else source.doc_ids
+        docid = _documents(source)
         values = np.where(source.judged, source.y, NOT_JUDGED) if source.judged is not None else source.y
         qid, probability = source.qid, None
     elif isinstance(source, str | os.PathLike) and _is_trec(source, is_qrels):
@@ -160,6 +172,48 @@ def as_runs(source: Any) -> dict[str, Run]:
     if not named:
         raise invalid("runs", "must hold at least one system", "none")
     return {name: _as_run(each, name) for name, each in named.items()}
+
+
+def read_inputs(
+    runs: Any, judge: Any, gold: Any, mapping: Mapped = None
+) -> tuple[dict[str, Run], Labels, Labels, str]:
+    """Systems, the judge's labels, gold labels, and the convention of measures that name none.
+
+    Beside a RankingData as ``judge``, ``runs`` may be scores of its rows (or a mapping from names to scores),
+    and ``gold`` (row ids, grades); measures are then those of ranking data.
+    """
+    labels = as_labels(judge, "the judge", mapping)
+    convention = "trec"
+    if isinstance(judge, RankingData):
+        scores = runs if isinstance(runs, Mapping) else {"system": runs}
+        if all(np.ndim(each) == 1 and not is_frame(each) for each in scores.values()):
+            runs = {name: _run_of_scores(each, judge, str(name)) for name, each in scores.items()}
+            convention = DEFAULT_CONVENTION
+        if isinstance(gold, tuple):
+            gold = _gold_rows(gold, judge)
+    return as_runs(runs), labels, as_labels(gold, "gold labels"), convention
+
+
+def _run_of_scores(scores: Any, data: RankingData, name: str) -> Run:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (data.n_docs,) or not np.isfinite(values).all():
+        rule = f"must be {data.n_docs:,} finite numbers, one per row"
+        raise invalid("scores", rule, f"shape {values.shape}")
+    documents, document = np.unique(_documents(data), return_inverse=True)
+    return Run(data.query_ids.astype(str), documents, query_of_row(data.indptr), document, values, name)
+
+
+def _gold_rows(gold: tuple[Any, Any], data: RankingData) -> Labels:
+    rows = match_rows(data.row_ids, np.asarray(gold[0]))
+    if (rows < 0).any():
+        raise invalid("gold row ids", "must be row ids of the data", int(np.asarray(gold[0])[rows < 0][0]))
+    docid = _documents(data)[rows]
+    return _checked("gold labels", data.qid[rows].astype(str), docid, np.asarray(gold[1]), None, None)
+
+
+def _documents(data: RankingData) -> Array:
+    """Document ids; row ids stand in for them."""
+    return (data.row_ids if data.doc_ids is None else np.asarray(data.doc_ids)).astype(str)
 
 
 def pool_of(labels: Sequence[Labels], runs: Mapping[str, Run] | None = None) -> Pool:
