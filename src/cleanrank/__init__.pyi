@@ -26,6 +26,9 @@ from cleanrank.experiments.driver import reproduce as reproduce
 from cleanrank.issues.find import find_label_issues as find_label_issues
 from cleanrank.issues.noise import estimate_noise as estimate_noise
 from cleanrank.issues.table import LabelIssues as LabelIssues
+from cleanrank.judges.evaluation import JudgedEvaluation as JudgedEvaluation
+from cleanrank.judges.evaluation import compare_with_judge as compare_with_judge
+from cleanrank.judges.evaluation import evaluate_with_judge as evaluate_with_judge
 from cleanrank.judges.report import JudgeReport as JudgeReport
 from cleanrank.judges.report import judge_report as judge_report
 from cleanrank.judges.sampling import EvaluationSample as EvaluationSample
