@@ -95,16 +95,17 @@ class Pool:
             self.systems,
         )
 
-    def data(self, grades: Array) -> RankingData:
-        """Ranking data with these grades; -1 means not judged and counts 0."""
+    def data(self, grades: Array, rows: Array | None = None) -> RankingData:
+        """Ranking data with these grades (-1: not judged, counts 0), of some rows or all; all queries stay."""
+        kept = np.arange(len(self.doc_ids)) if rows is None else np.flatnonzero(rows)
         return RankingData(
-            X=np.zeros((len(grades), 0), dtype=np.float32),
-            y=np.maximum(grades, 0).astype(np.int32),
-            indptr=self.indptr,
+            X=np.zeros((len(kept), 0), dtype=np.float32),
+            y=np.maximum(grades[kept], 0).astype(np.int32),
+            indptr=indptr_of(np.bincount(self.query[kept], minlength=self.n_queries)),
             query_ids=self.query_ids,
-            row_ids=np.arange(len(grades)),
-            doc_ids=self.doc_ids,
-            judged=grades >= 0,
+            row_ids=np.arange(len(kept)),
+            doc_ids=self.doc_ids[kept],
+            judged=grades[kept] >= 0,
         )
 
 
