@@ -96,7 +96,7 @@ class Pool:
         )
 
     def data(self, grades: Array, rows: Array | None = None) -> RankingData:
-        """Ranking data with these grades (-1: not judged, counts 0), of some rows or all; all queries stay."""
+        """Ranking data with these grades (-1: not judged, counts 0), of some rows."""
         kept = np.arange(len(self.doc_ids)) if rows is None else np.flatnonzero(rows)
         return RankingData(
             X=np.zeros((len(kept), 0), dtype=np.float32),
