@@ -57,6 +57,23 @@ def test_a_sheet_is_drawn_filled_in_and_continued(cli, folder):
     assert set(sheet["docid"] + sheet["qid"]) <= set(grown["docid"] + grown["qid"])
 
 
+def test_it_says_when_to_stop(cli, folder):
+    words = (*SAMPLE, "--runs", "runs", "--judge", "judge.csv", "-m", "dcg@5")
+    assert cli(*words, "--budget", 20, "-o", "first.csv").code == 0
+    sheet = read_frame("first.csv")
+    write_frame(sheet.assign(true_grade=np.arange(len(sheet)) % 3), "first.csv")
+    more = ("--budget", 25, "--gold", "first.csv")
+    done = cli(*words, *more, "--width", 0.01, "-o", "second.csv")
+    assert done.code == 0, done.err
+    assert "0.01 was asked for: not enough)" in done.err
+    assert "in all may be needed for intervals 0.01 wide" in done.err
+    assert "second.csv: fill in true_grade where it is blank" in done.err
+    done = cli(*words, *more, "--width", 100, "-o", "third.csv")
+    assert "100 was asked for: enough)" in done.err
+    assert "third.csv: nothing is left to judge, then: cleanrank evaluate" in done.err
+    assert len(read_frame("third.csv")) == 20
+
+
 def test_differences_and_whole_queries(cli, folder):
     words = (*SAMPLE, "--judge", "judge.qrels", "--runs", "runs/bm25.txt")
     done = cli(*words, "--runs", "runs/new.txt", "--compare", "bm25,new", "--budget", 5, "-o", "a.csv")
@@ -66,7 +83,7 @@ def test_differences_and_whole_queries(cli, folder):
     assert done.code == 0, done.err
     sheet = read_frame("b.csv")
     assert sheet["qid"].nunique() == 2
-    assert (sheet["probability"] == 0.5).all()
+    assert "probability" not in sheet
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,13 @@ def sample(
             reads=True,
         ),
     ] = None,
+    width: Annotated[
+        float | None,
+        _evaluation_option(description="Stop once the intervals that --gold gives are no wider than this."),
+    ] = None,
+    level: Annotated[
+        float, _evaluation_option(description="Level of the intervals of all looks together.")
+    ] = 0.95,
     seed: screen.Seed = 0,
     force: screen.Force = False,
     *,
@@ -285,6 +292,7 @@ def sample(
         if data is not None:
             raise invalid("DATA", "must be left out with --for evaluation", str(data), remedy="Name --judge.")
         settings = {"budget": budget, "unit": unit, "measure": measure, "seed": seed}
+        settings |= {"width": width, "level": level}
         _sample_for_evaluation(out, runs, judge, answers, pilot, compare, force, settings)
         return
     if data is None or runs or judge or answers or pilot or compare:
@@ -322,10 +330,11 @@ def _sample_for_evaluation(
     source = runs[0] if len(runs) == 1 else runs
     drawn = sample_for_evaluation(source, judge, compare=pair, gold=answers, pilot=pilot, **settings)
     drawn.write(out)
-    for text in (f"{drawn!r}", *drawn.notes):
+    for text in (f"{drawn!r}", *([] if drawn.look is None else [f"{drawn.look!r}"]), *drawn.notes):
         screen.note(text)
     step = screen.command("evaluate", *runs, "--judge", judge, "--gold", out, columns={})
-    screen.note(f"{out}: fill in true_grade where it is blank, then: {step}")
+    task = "nothing is left to judge" if drawn.enough else "fill in true_grade where it is blank"
+    screen.note(f"{out}: {task}, then: {step}")
 
 
 @gold.command()

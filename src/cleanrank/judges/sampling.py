@@ -15,9 +15,10 @@ bias every later estimate.
 """
 
 import hashlib
+import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -40,10 +41,12 @@ from cleanrank.judges.labels import (
 from cleanrank.judges.sampling_sizes import SAMPLED, counted_documents, document_sizes
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.types import FloatArray, IntArray
-from cleanrank.validation import check_integer, check_seed, is_frame, one_of
+from cleanrank.validation import check_integer, check_number, check_seed, is_frame, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cleanrank.judges.looks import Look
 
 UNITS = ("documents", "queries")
 OWN = ("qid", "docid", "batch", "draw", "probability", "true_grade")
@@ -57,7 +60,8 @@ class EvaluationSample:
 
     Attributes:
         frame: all rows of the sample, those judged before included: qid, docid, the texts that came with the
-            judge's labels, batch, draw (place in the sequence), probability, true_grade (NaN: to judge).
+            judge's labels, batch, draw (the place in the sequence), of documents their probability, and
+            true_grade (NaN: to judge).
         unit: what was drawn, "documents" or "queries".
         measure: what the sample is for.
         systems: whose levels it is for, or the two whose difference it is for.
@@ -65,6 +69,7 @@ class EvaluationSample:
         budget: how many documents or queries it has in all.
         n_pool: how many there are to draw from.
         seed: of the random numbers.
+        look: where a width was asked for, the widest interval under the answers so far.
         notes: what to know, in words.
     """
 
@@ -76,7 +81,13 @@ class EvaluationSample:
     budget: int
     n_pool: int
     seed: int
+    look: "Look | None" = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """Whether the interval is as narrow as was asked for; then nothing is left to judge."""
+        return self.look is not None and self.look.enough
 
     @property
     def new(self) -> "pd.DataFrame":
@@ -101,6 +112,7 @@ class EvaluationSample:
             **{name: getattr(self, name) for name in fields},
             "systems": list(self.systems),
             "to_judge": len(self.new),
+            "look": None if self.look is None else {**asdict(self.look), "enough": self.enough},
             "notes": list(self.notes),
             "rows": answers.to_dict("records"),
         }
@@ -125,6 +137,8 @@ def sample_for_evaluation(
     gold: Any = None,
     pilot: Any = None,
     mapping: Mapped = None,
+    width: float | None = None,
+    level: float = 0.95,
     seed: int = 0,
 ) -> EvaluationSample:
     """Draws the documents or queries whose true grades would narrow an estimate most.
@@ -140,6 +154,9 @@ def sample_for_evaluation(
         pilot: true grades from elsewhere, to learn how uncertain the judge's grades are; without them an
             error by one grade more is taken to be half as likely.
         mapping: the grade of every value of the judge's scale, see ``evaluate_with_judge``.
+        width: how wide intervals may be; once those that ``gold`` gives are narrower, ``enough`` is true
+            and nothing new is drawn. They hold together at all looks, one after each batch.
+        level: of the intervals of all looks together.
         seed: same seed, same sequence.
 
     Returns:
@@ -160,30 +177,38 @@ def sample_for_evaluation(
     pool = pool_of([labels], systems)
     sequence = _sequence(pool, parsed, unit, seed, compare is not None, _pilot_pairs(labels, pilot))
     earlier = _NO_ROWS if gold is None else _earlier_rows(gold, pool, sequence)
-    n = min(budget, len(sequence.draw))
+    n_pool = len(sequence.draw)
+    n = min(budget, n_pool)
     first = int(sequence.place[sequence.member[earlier.row]].max(initial=-1)) + 1
     if n < first:
         rule = f"must count the {unit} of gold in, {first:,} of them"
         raise invalid("budget", rule, budget, remedy="It is the number that is judged in all.")
-    notes = []
-    if sequence.ungraded:
-        documents = "1 document" if sequence.ungraded == 1 else f"{sequence.ungraded:,} documents"
-        notes.append(
-            f"{documents} that systems rank within the cut-off {'has' if sequence.ungraded == 1 else 'have'} "
-            "no grade of the judge and cannot be drawn; let the judge grade them first"
-        )
-    if n < budget:
-        notes.append(f"there are {n:,} {unit} to judge in all, fewer than the budget of {budget:,}")
+    notes = _notes(sequence, unit, budget)
+    look = None
+    if width is not None:
+        check_number("width", width, above=0)
+        check_number("level", level, above=0, below=1)
+    if width is not None and gold is not None:
+        from cleanrank.judges.looks import look_at
+
+        answers, number = as_labels(gold, "gold"), int(earlier.batch.max())
+        design = {"unit": unit, "difference": compare is not None, "seed": seed}
+        look = look_at(systems, labels, answers, parsed, number=number, width=width, level=level, **design)
+        if look.enough:
+            n = first
+        elif np.isfinite(look.width):
+            needed = min(math.ceil(first * (look.width / width) ** 2), n_pool)
+            notes.append(f"about {needed:,} {unit} in all may be needed for intervals {width:g} wide")
     rows = np.flatnonzero((sequence.member >= 0) & (sequence.place[sequence.member] < n))
     frame = _frame(pool, rows, sequence, n, earlier, seed, _texts(judge))
     gaps = int((frame["true_grade"].isna() & (frame["batch"] <= earlier.batch.max(initial=0))).sum())
     if gaps:
         subject, rule = f"{gaps:,} rows of gold", "have no answer and are asked for again"
-        remedy = "Estimates without them hold only if it does not depend on the grade who was left out."
+        remedy = "Estimates without them hold only if rows were not left out for their relevance."
         notes.append(error_text(subject, rule, remedy=remedy))
         warnings.warn(notes[-1], stacklevel=2)
     return EvaluationSample(
-        frame, unit, str(parsed), pool.systems, compare is not None, n, len(sequence.draw), seed, tuple(notes)
+        frame, unit, str(parsed), pool.systems, compare is not None, n, n_pool, seed, look, tuple(notes)
     )
 
 
@@ -208,10 +233,10 @@ class _Sequence:
     size: FloatArray | None  # of every member; None: all alike
     ungraded: int  # documents that would count if the judge had graded them
 
-    def probability(self, n: int) -> FloatArray:
-        """With which every member is among n drawn ones."""
+    def probability(self, n: int) -> FloatArray | None:
+        """With which every member is among n drawn ones; None where all have the same."""
         if self.size is None:
-            return np.full(len(self.draw), n / len(self.draw))
+            return None
         last = np.inf if n == len(self.draw) else self.draw[self.place == n][0]
         return np.minimum(1.0, self.size * last)
 
@@ -248,6 +273,20 @@ def _sequence(
     place = np.empty(len(draw), dtype=np.int64)
     place[np.argsort(draw, kind="stable")] = np.arange(len(draw))
     return _Sequence(member, draw, place, size, ungraded)
+
+
+def _notes(sequence: _Sequence, unit: str, budget: int) -> list[str]:
+    notes = []
+    if sequence.ungraded:
+        documents = "1 document" if sequence.ungraded == 1 else f"{sequence.ungraded:,} documents"
+        notes.append(
+            f"{documents} that systems rank within the cut-off {'has' if sequence.ungraded == 1 else 'have'} "
+            "no grade of the judge and cannot be drawn; let the judge grade them first"
+        )
+    if len(sequence.draw) < budget:
+        all_there = f"there are {len(sequence.draw):,} {unit} to judge in all"
+        notes.append(f"{all_there}, fewer than the budget of {budget:,}")
+    return notes
 
 
 def _earlier_rows(gold: Any, pool: Pool, sequence: _Sequence) -> _Rows:
@@ -292,15 +331,11 @@ def _frame(
     columns: dict[str, Any] = {"qid": [qid for qid, _ in ids], "docid": [docid for _, docid in ids]}
     for name, text in texts.items():
         columns[name] = [text.get(pair, text.get((pair[0], ""), "")) for pair in ids]
-    return pd.DataFrame(
-        columns
-        | {
-            "batch": batch[rows],
-            "draw": sequence.draw[member],
-            "probability": sequence.probability(n)[member],
-            "true_grade": grade[rows],
-        }
-    )
+    columns |= {"batch": batch[rows], "draw": sequence.draw[member]}
+    probability = sequence.probability(n)
+    if probability is not None:
+        columns["probability"] = probability[member]
+    return pd.DataFrame({**columns, "true_grade": grade[rows]})
 
 
 def _ids(pool: Pool, rows: IntArray) -> list[tuple[str, str]]:
