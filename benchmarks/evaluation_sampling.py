@@ -74,7 +74,7 @@ def estimates(pool, weight, inverse):
         rows = judge == grade
         mass = inverse[:, rows].sum(1)
         mean = inverse[:, rows] @ gain[rows] / np.maximum(mass, 1e-300)
-        model[:, rows] = np.where(mass > 0, mean, gains_of(MEASURE, np.array([grade])))[:, None]
+        model[:, rows] = np.where(mass > 0, mean, 2.0**grade - 1)[:, None]
     model, w = model[:, counted], weight[:, counted]
     residual = (gain[counted] - model) * inverse[:, counted]
     left_out = 1 - 1 / np.maximum(inverse[:, counted], 1)
@@ -102,7 +102,7 @@ def measure_all(repetitions, seed=0):
     found = []
     for judge in JUDGES:
         pool = read(judge)
-        top = within_cutoff(pool, MEASURE)[1]
+        top = within_cutoff(pool, MEASURE)
         weight, gain = influence(pool, MEASURE), gains_of(MEASURE, pool.grades[1])
         base = pool.systems.index(BASELINE)
         others = [k for k in range(len(pool.systems)) if k != base]

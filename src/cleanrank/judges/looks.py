@@ -2,8 +2,8 @@
 
 Whoever looks after every batch, and stops when the interval is narrow enough, has as many chances to be wrong
 as there are looks. So look k = 1, 2, ... has the level 1 - alpha / (k (k + 1)). These alphas sum to alpha
-over all looks, however many there are: with probability 1 - alpha the intervals of all looks hold, and with them
-the last one, whenever that is.
+over all looks, however many there are: with probability 1 - alpha the intervals of all looks hold, and with
+them the last one, whenever that is.
 """
 
 from collections.abc import Mapping
@@ -74,11 +74,10 @@ def look_at(
     level: float,
     unit: str,
     difference: bool,
-    seed: int,
 ) -> Look:
     """The widest interval of all systems, or that of the difference of two, for these queries."""
     estimate = compare_with_judge if difference else evaluate_with_judge
     own = level_of(number, level)
-    found = estimate(dict(runs), judge=judge, gold=gold, measure=measure, design=unit, level=own, seed=seed)
+    found = estimate(dict(runs), judge=judge, gold=gold, measure=measure, design=unit, level=own)
     widest = max(found.values() if isinstance(found, dict) else [found], key=lambda each: each.width)
     return Look(number, widest.system, widest.mean, widest.low, widest.high, own, width)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import error_text, invalid
+from cleanrank.judges.documents import check_measure
 from cleanrank.judges.labels import (
     SUFFIXES,
     Labels,
@@ -191,9 +192,17 @@ def sample_for_evaluation(
     if width is not None and gold is not None:
         from cleanrank.judges.looks import look_at
 
-        answers, number = as_labels(gold, "gold"), int(earlier.batch.max())
-        design = {"unit": unit, "difference": compare is not None, "seed": seed}
-        look = look_at(systems, labels, answers, parsed, number=number, width=width, level=level, **design)
+        look = look_at(
+            systems,
+            labels,
+            as_labels(gold, "gold"),
+            parsed,
+            number=int(earlier.batch.max()),
+            width=width,
+            level=level,
+            unit=unit,
+            difference=compare is not None,
+        )
         if look.enough:
             n = first
         elif np.isfinite(look.width):
@@ -261,6 +270,7 @@ def _sequence(
         if measure.name not in SAMPLED:
             rule = f"must be one of {', '.join(SAMPLED)} where documents are drawn"
             raise invalid("measure", rule, str(measure), remedy="unit='queries' takes any measure.")
+        check_measure(measure)
         sizes, ungraded = document_sizes(pool, measure, difference, pilot)
         rows = np.flatnonzero(sizes)
         size = sizes[rows]

@@ -8,13 +8,13 @@ documents that no system ranks high count as well.
 import numpy as np
 
 from cleanrank.errors import invalid
+from cleanrank.judges.documents import RATIOS, SUMS, grade_values, rank_weights
 from cleanrank.judges.labels import Pool
-from cleanrank.metrics.measure import Measure, discount
+from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import ranks, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray
 
-SUMS = ("dcg", "precision")
-SAMPLED = (*SUMS, "ndcg", "recall")
+SAMPLED = (*SUMS, *RATIOS)
 TOP_ONLY = (*SUMS, "mrr", "err", "success")  # measures to which only the first ranks matter
 FLOOR = 0.15
 ERROR_ODDS = 0.5  # an error by one grade more is that much less likely, where nothing is known of the judge
@@ -22,35 +22,34 @@ PRIOR_ANSWERS = 10.0  # answers of a pilot that this assumption is worth, for ea
 
 
 def gains_of(measure: Measure, grades: IntArray) -> FloatArray:
-    """The gain of every grade under a measure; 0 for documents that nobody judged (-1)."""
-    if measure.relevant is not None:
-        return (grades >= measure.relevant).astype(np.float64)
-    known = np.maximum(grades, 0).astype(np.float64)
-    return 2.0**known - 1.0 if measure.gain == "exp" else known
+    """The gain of every document under a measure; that of grade 0 for those that nobody judged (-1)."""
+    known = np.maximum(grades, 0)
+    return grade_values(measure, int(known.max()) + 1)[known]
 
 
-def within_cutoff(pool: Pool, measure: Measure) -> tuple[IntArray, Array]:
-    """(S, N) ranks, and which documents a system retrieves within the cut-off."""
+def system_ranks(pool: Pool, measure: Measure) -> IntArray:
+    """(S, N) ranks from 1; 0 where a system does not retrieve the document."""
     scores = pool.scores.astype(np.float32) if measure.ties == "doc_id" else pool.scores
     place = np.array([ranks(each, pool.indptr) for each in scores]).reshape(scores.shape)
-    return place, np.isfinite(pool.scores) & (place <= (measure.cutoff or place.size))
+    return np.where(np.isfinite(pool.scores), place, 0)
+
+
+def within_cutoff(pool: Pool, measure: Measure) -> Array:
+    """(S, N) whether a system ranks the document within the cut-off."""
+    place = system_ranks(pool, measure)
+    return np.asarray((place > 0) & (place <= (measure.cutoff or place.size)))
 
 
 def influence(pool: Pool, measure: Measure) -> FloatArray:
     """(S, N) what one unit more of a document's gain adds to the mean of a system, at the judge's gains."""
-    place, inside = within_cutoff(pool, measure)
-    longest = int(np.diff(pool.indptr).max())
-    discounts = np.ones(longest) if measure.discount is None else discount(measure.discount, longest)
-    if measure.name == "precision":
-        discounts = discounts / (measure.cutoff or 1)
-    weight = np.where(inside, discounts[place - 1], 0.0)
+    query, lengths = pool.query, np.diff(pool.indptr)[pool.query]
+    weight = np.array([rank_weights(measure, each, lengths) for each in system_ranks(pool, measure)])
     if measure.name in SUMS:
         return weight / pool.n_queries
-    gain, query = gains_of(measure, pool.grades[0]), pool.query
-    ideal_place = ranks(gain, pool.indptr)
-    ideal = discounts[ideal_place - 1]
+    gain = gains_of(measure, pool.grades[0])
+    ideal = np.ones(len(gain))
     if measure.name == "ndcg":
-        ideal = np.where(ideal_place <= (measure.cutoff or longest), ideal, 0.0)
+        ideal = rank_weights(measure, ranks(gain, pool.indptr), lengths)
         # Documents of one grade share their ideal ranks.
         _, tied = np.unique(np.array([query, gain]), axis=1, return_inverse=True)
         ideal = (np.bincount(tied, ideal) / np.bincount(tied))[tied]
@@ -69,10 +68,10 @@ def uncertainty(pool: Pool, measure: Measure, counted: Array, pilot: IntArray | 
     share = 1.0 + np.bincount(judge[counted], minlength=n_grades)
     odds = ERROR_ODDS ** np.abs(np.subtract.outer(grades, grades)) * share
     odds /= odds.sum(1, keepdims=True)
-    gain = gains_of(measure, grades)
+    gain = grade_values(measure, n_grades)
     variance = np.maximum(odds @ gain**2 - (odds @ gain) ** 2, 0.0)
     if pilot is not None:
-        given, answer = pilot[0], gains_of(measure, pilot[1])
+        given, answer = pilot[0], gain[pilot[1]]
         n = np.bincount(given, minlength=n_grades)
         mean = np.bincount(given, answer, n_grades) / np.maximum(n, 1)
         squares = np.bincount(given, (answer - mean[given]) ** 2, n_grades)
@@ -109,7 +108,7 @@ def document_sizes(
 def counted_documents(pool: Pool, measure: Measure) -> Array:
     """(N,) the documents to judge of a query that is judged as a whole."""
     judge, query = pool.grades[0], pool.query
-    counted: Array = np.any(within_cutoff(pool, measure)[1], axis=0)
+    counted: Array = np.any(within_cutoff(pool, measure), axis=0)
     _check_counted(pool, measure, counted)
     if measure.name not in TOP_ONLY:
         counted |= judge > 0
