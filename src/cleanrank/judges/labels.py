@@ -36,7 +36,7 @@ class Labels:
         name: what messages call them.
         qid: query ids.
         docid: document ids.
-        grade: whole numbers >= 0.
+        grade: whole numbers >= 0; any numbers >= 0 of a judge on a scale of its own (``whole=False``).
         probability: with which the pair was drawn to be judged; None where that is not known.
     """
 
@@ -109,7 +109,7 @@ class Pool:
         )
 
 
-def as_labels(source: Any, name: str = "labels", mapping: Mapped = None) -> Labels:
+def as_labels(source: Any, name: str = "labels", mapping: Mapped = None, *, whole: bool = True) -> Labels:
     """Grades from whatever a caller has.
 
     Args:
@@ -119,6 +119,7 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None) -> Labe
         name: what messages call them.
         mapping: grade of every value of a scale: a value gets the grade of the largest key that is not above
             it, as in {0: 0, 1: 2} for a scale of 0 and 1.
+        whole: False keeps answers that are no whole numbers, as shares are.
 
     Returns:
         The labels; blank and negative grades are left out, a pair that comes twice is refused.
@@ -134,12 +135,11 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None) -> Labe
         values = np.where(source.judged, source.y, NOT_JUDGED) if source.judged is not None else source.y
         qid, probability = source.qid, None
     elif isinstance(source, str | os.PathLike) and _is_trec(source, is_qrels):
-        return as_labels(read_qrels(source), name, mapping)
+        return as_labels(read_qrels(source), name, mapping, whole=whole)
     else:
         qid, docid, values, probability = _columns(source, name, "grade")
-    return _checked(
-        name, np.asarray(qid).astype(str), np.asarray(docid).astype(str), values, probability, mapping
-    )
+    ids = np.asarray(qid).astype(str), np.asarray(docid).astype(str)
+    return _checked(name, *ids, values, probability, mapping, whole)
 
 
 def as_runs(source: Any) -> dict[str, Run]:
@@ -368,7 +368,13 @@ def numbers(name: str, values: Any) -> FloatArray:
 
 
 def _checked(
-    name: str, qid: Array, docid: Array, values: Array, probability: FloatArray | None, mapping: Mapped
+    name: str,
+    qid: Array,
+    docid: Array,
+    values: Array,
+    probability: FloatArray | None,
+    mapping: Mapped,
+    whole: bool,
 ) -> Labels:
     values = np.asarray(values, dtype=np.float64)
     if mapping is not None:
@@ -378,8 +384,9 @@ def _checked(
         raise invalid(name, "must hold at least one grade >= 0", f"{len(values)} rows without")
     qid, docid, values = qid[kept], docid[kept], values[kept]
     remedy = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
-    wrong = (values != np.floor(values)) | np.isinf(values)
-    _refuse_bad(f"grades of {name}", values, wrong, "must be whole numbers", qid, docid, remedy)
+    wrong = ((values != np.floor(values)) & whole) | np.isinf(values)
+    rule = "must be whole numbers" if whole else "must be finite numbers"
+    _refuse_bad(f"grades of {name}", values, wrong, rule, qid, docid, remedy)
     codes = np.unique(qid, return_inverse=True)[1], np.unique(docid, return_inverse=True)[1]
     _refuse_twice(name, qid, docid, codes[0] * (int(codes[1].max()) + 1) + codes[1])
     if probability is not None:
@@ -387,7 +394,8 @@ def _checked(
         wrong = ~((probability > 0) & (probability <= 1))
         rule = "must be > 0 and <= 1"
         _refuse_bad(f"probabilities of {name}", probability, wrong, rule, qid, docid)
-    return Labels(name, qid, docid, values.astype(np.int64), probability)
+    grade: Array = values.astype(np.int64) if whole else values
+    return Labels(name, qid, docid, grade, probability)
 
 
 def _mapped(name: str, values: FloatArray, mapping: Mapping[float, int]) -> FloatArray:

@@ -12,7 +12,7 @@ truth: what is left is a lower bound of rho. Items that are hard for everybody a
 another look alike, except where two judges err alike far more than the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
@@ -110,16 +110,21 @@ class Dependence:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite become None."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: plain(each) for key, each in value.items()}
-            if isinstance(value, list | tuple):
-                return [plain(each) for each in value]
-            return None if isinstance(value, float) and not isfinite(value) else value
-
-        record: dict[str, Any] = plain(asdict(self))
+        record: dict[str, Any] = plain_values(asdict(self))
         return record | {"is_high": self.is_high, "reasons": list(self.reasons)}
+
+
+def plain_values(value: Any) -> Any:
+    """Mappings and lists as JSON takes them: numbers that are not finite become None.
+
+    >>> plain_values({"a": (1.5, float("nan"))})
+    {'a': [1.5, None]}
+    """
+    if isinstance(value, Mapping):
+        return {key: plain_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def error_dependence(
