@@ -29,10 +29,10 @@ from cleanrank.issues.table import LabelIssues as LabelIssues
 from cleanrank.judges.evaluation import JudgedEvaluation as JudgedEvaluation
 from cleanrank.judges.evaluation import compare_with_judge as compare_with_judge
 from cleanrank.judges.evaluation import evaluate_with_judge as evaluate_with_judge
-from cleanrank.judges.report import JudgeReport as JudgeReport
-from cleanrank.judges.report import judge_report as judge_report
 from cleanrank.judges.panel import Panel as Panel
 from cleanrank.judges.panel import combine_judges as combine_judges
+from cleanrank.judges.report import JudgeReport as JudgeReport
+from cleanrank.judges.report import judge_report as judge_report
 from cleanrank.judges.sampling import EvaluationSample as EvaluationSample
 from cleanrank.judges.sampling import sample_for_evaluation as sample_for_evaluation
 from cleanrank.metrics.comparison import Comparison as Comparison

@@ -374,7 +374,7 @@ def _checked(
     values: Array,
     probability: FloatArray | None,
     mapping: Mapped,
-    whole: bool,
+    whole: bool = True,
 ) -> Labels:
     values = np.asarray(values, dtype=np.float64)
     if mapping is not None:

@@ -134,8 +134,8 @@ def penalised_loss(
 
 def _by_end(code: IntArray, upper: FloatArray, lower: FloatArray, T: int) -> FloatArray:
     """(T,) sums over the rows whose grade ends at each threshold, and over those whose grade begins there."""
-    sums: FloatArray = np.bincount(code, upper, T + 1)[:T] + np.bincount(code, lower, T + 1)[1:]
-    return sums
+    ending, beginning = np.bincount(code, upper, T + 1), np.bincount(code, lower, T + 1)
+    return np.asarray(ending[:T] + beginning[1:], dtype=np.float64)
 
 
 def cross_fit(
