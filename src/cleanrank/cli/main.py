@@ -13,7 +13,18 @@ from typing import Annotated, Any
 import typer
 
 import cleanrank
-from cleanrank.cli import annotators, datasets, diagnose, evaluate, experiments, issues, noise, screen, train
+from cleanrank.cli import (
+    annotators,
+    datasets,
+    diagnose,
+    evaluate,
+    experiments,
+    issues,
+    judges,
+    noise,
+    screen,
+    train,
+)
 from cleanrank.cli.wording import in_options
 from cleanrank.errors import CleanrankError
 from cleanrank.report.table import Table, comparison_table
@@ -91,7 +102,7 @@ def demo(
     )
 
 
-for module in (diagnose, issues, train, noise, annotators, evaluate, experiments, datasets):
+for module in (diagnose, issues, train, noise, annotators, judges, evaluate, experiments, datasets):
     app.add_typer(module.app)
 
 

@@ -21,6 +21,7 @@ IN_PYTHON = (
     (re.compile(r",? or use model='family'"), ""),
     (re.compile(r"RecursionError\((?:'[^']*'|\"[^\"]*\")\)"), "it is nested too deeply"),
 )
+MAPPING = re.compile(r"mapping=\{([^}]*)\}")
 # Not within a quoted value, a measure (err:max_grade=4), or an --option that is named already.
 VALUE = r"('[^']*'|\[[^\]]*\]|-?[\w.]*\w|)"
 ARGUMENT = re.compile(rf"(?<![\w'\":=.-])(?<!--option )([a-z][a-z_]+)={VALUE}(?![\w=])")
@@ -57,7 +58,15 @@ def in_options(message: str, options: Mapping[str, bool]) -> str:
             return f"--{option} {value}" if value and options[option] else f"--{option}"
         return f"--option {name}={value}" if value and "option" in options else match[0]
 
+    if "map" in options:
+        message = MAPPING.sub(lambda match: f"--map {_pairs(match[1])}", message)
     for pattern, words in IN_PYTHON:
         message = pattern.sub(words, message)
     message = BARE.sub(bare, ARGUMENT.sub(worded, message))
     return re.sub(r"(--[\w-]+) \(\1\)", r"\1", message)
+
+
+def _pairs(mapping: str) -> str:
+    """The pairs of a mapping as an option has them; in words where they are words."""
+    pairs = mapping.replace(": ", "=").replace(", ", ",")
+    return pairs if re.fullmatch(r"[\d.=,-]+", pairs) else "VALUE=GRADE,..."

@@ -16,12 +16,12 @@ from cleanrank.noise.class_conditional import ClassConditionality
 # fall fast (Niu et al. 2015), as in ``diagnose``.
 TRAIN_PNOISE, TRAIN_TURNING_POINT = 0.2, 0.4
 # Kendall's tau: orders that differ no more than those of two careful assessors have .9 and more, orders below
-# .8 differ noticeably (Voorhees 2000, 2001).
+# .8 differ noticeably (Voorhees 2000, 2001). For a yes the interval must lie above .8.
 ORDER_TAU, ORDER_LOWEST_TAU = 0.9, 0.8
 # Of pairs that gold is sure of, how many the judge may turn round: what a test of level .05 allows by chance.
 ORDER_REVERSED = 0.05
 # Bias in standard errors of a system's mean: at .5 a nominal .95 interval still holds the truth in .92 of
-# cases, at 1 in .83.
+# cases, at 1 in .83. For a no, the interval of the bias must leave out 0 as well.
 LEVEL_BIAS, LEVEL_MOST_BIAS = 0.5, 1.0
 # Fewer do not show an order or a bias.
 FEWEST_SYSTEMS, FEWEST_QUERIES = 5, 10
@@ -85,7 +85,7 @@ def _order(coverage: Coverage, orders: Sequence[SystemOrder]) -> Verdict:
         return Verdict(question, "not checked", few)
     turned = first.reversed / first.significant if first.significant else 0.0
     answer = "with care"
-    if first.tau.value >= ORDER_TAU and turned <= ORDER_REVERSED and not first.wrong:
+    if first.tau.value >= ORDER_TAU and first.tau.low >= ORDER_LOWEST_TAU and turned <= ORDER_REVERSED:
         answer = "yes"
     elif first.tau.value < ORDER_LOWEST_TAU or turned > ORDER_REVERSED:
         answer = "no"
@@ -120,7 +120,10 @@ def _levels(
         few = f"{coverage.common_queries} queries; {FEWEST_QUERIES} are the least."
         return Verdict(question, "not checked", few)
     typical = float(np.median(np.abs(first.errors_of_bias)))
-    answer = "yes" if typical <= LEVEL_BIAS else "with care" if typical <= LEVEL_MOST_BIAS else "no"
+    shifted = first.bias.low > 0 or first.bias.high < 0
+    answer = "no" if typical > LEVEL_MOST_BIAS and shifted else "with care"
+    if typical <= LEVEL_BIAS:
+        answer = "yes"
     words = (
         f"{first.measure}: the judge's labels shift means by {first.bias.value:+.3f}"
         f"{_ends(first.bias.low, first.bias.high, '+.3f')}, typically {typical:.1f} standard errors; the "

@@ -67,6 +67,8 @@ class Cause:
 class ClassConditionality:
     """The outcome of the test; ``p_value`` is NaN where it could not be made, and ``reason`` says why.
 
+    In words, r is the ``effect`` of a cause.
+
     Attributes:
         p_value: of the hypothesis that errors depend on the true grade alone.
         causes: what was looked at, each with a p-value of its own.
@@ -95,7 +97,7 @@ class ClassConditionality:
         """The outcome as a sentence."""
         if not self.checked:
             return f"Whether errors depend on the true grade alone was not tested: {self.reason}."
-        looked_at = ", ".join(f"{c.words} p = {c.p_value:.3g}" for c in self.causes)
+        looked_at = ", ".join(f"{c.words} p = {c.p_value:.3g}, r = {c.effect:+.2f}" for c in self.causes)
         verdict = "depend on more than" if self.rejected() else "are compatible with errors that depend on"
         alone = "the true grade" if self.rejected() else "the true grade alone"
         return f"Errors {verdict} {alone} (p = {self.p_value:.3g} on {self.rows:,} rows: {looked_at})."

@@ -1,19 +1,23 @@
-"""Pages of sections: words and tables under headings, for results that need no pictures."""
+"""Pages of sections: words, tables and pictures under headings."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
+from cleanrank.report.images import NARROW, WIDE, inline_picture
 from cleanrank.report.pages import write_page
+from cleanrank.report.panels import Panel
 from cleanrank.report.table import Table
+
+Part: TypeAlias = "str | Table | Panel"
 
 
 class Section(NamedTuple):
-    """A heading with paragraphs and tables below it."""
+    """A heading with paragraphs, tables and pictures below it."""
 
     heading: str
-    parts: Sequence[str | Table]
+    parts: Sequence[Part]
 
 
 def write_sections(
@@ -33,7 +37,12 @@ def write_sections(
         lede: a line under the title.
         figures: (value, what it is), shown large under it.
     """
-    kept = [Section(heading, [p for p in parts if p]) for heading, parts in sections]
-    kept = [each for each in kept if each.parts]
-    named = [(f"section-{number}", each) for number, each in enumerate(kept, start=1)]
+    kept = [(heading, [part for part in parts if part]) for heading, parts in sections]
+    named = []
+    for number, (heading, parts) in enumerate((each for each in kept if each[1]), start=1):
+        drawn: list[Any] = list(parts)
+        for place, part in enumerate(parts):
+            if isinstance(part, Panel):
+                drawn[place] = inline_picture(part, f"picture-{number}-{place}", (2 * WIDE, NARROW))
+        named.append((f"section-{number}", {"heading": heading, "parts": drawn}))
     return write_page(path, "sections.html", title, lede=lede, figures=figures, named=named)
