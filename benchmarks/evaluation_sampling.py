@@ -11,7 +11,10 @@ Levels are those of each system from one sample; differences are those of each s
 a sample of its own. Figures are means over systems: root mean squared error with its standard error over
 repetitions, width and coverage of the 95 % interval (normal, variance of Poisson sampling).
 
-    python benchmarks/evaluation_sampling.py                # 500 repetitions, about a minute
+The last rows are the library's own estimate (``evaluate_with_judge``) from batches that continue each other,
+looked at after 150, 300 and 600 documents: coverage of each look at its level, and of all looks together.
+
+    python benchmarks/evaluation_sampling.py                # 500 and 100 repetitions, about eight minutes
     python benchmarks/evaluation_sampling.py --repetitions 50 --no-write
 """
 
@@ -23,7 +26,10 @@ import pandas as pd
 from timing import write_result
 
 from cleanrank.data.catalogue import dataset_path
+from cleanrank.judges.evaluation import evaluate_with_judge
 from cleanrank.judges.labels import as_labels, as_runs, pool_of
+from cleanrank.judges.looks import level_of
+from cleanrank.judges.sampling import sample_for_evaluation
 from cleanrank.judges.sampling_sizes import document_sizes, gains_of, influence, within_cutoff
 from cleanrank.metrics.measure import Measure
 
@@ -97,6 +103,43 @@ def figures(errors, variances):
     }
 
 
+def sequential(judge, repetitions):
+    """A row for each look, of the library's own estimate of levels."""
+    pool = read(judge)
+    pairs = pd.DataFrame({"qid": pool.query_ids[pool.query], "docid": pool.doc_ids})
+    names, rows = list(pool.systems), np.isfinite(pool.scores)
+    runs = {name: pairs[rows[k]].assign(score=pool.scores[k, rows[k]]) for k, name in enumerate(names)}
+    labelled = [pairs[grades >= 0].assign(grade=grades[grades >= 0]) for grades in pool.grades]
+    answers = labelled[1].set_index(["qid", "docid"])["grade"]
+    runs, model = as_runs(runs), as_labels(labelled[0], "judge")
+    truth = influence(pool, MEASURE) @ gains_of(MEASURE, pool.grades[1])
+    intervals = np.empty((repetitions, len(BUDGETS), len(names), 3))
+    for seed in range(repetitions):
+        gold = None
+        for k, n in enumerate(BUDGETS):
+            frame = sample_for_evaluation(runs, model, n, measure=MEASURE, gold=gold, seed=seed).frame
+            drawn = pd.MultiIndex.from_frame(frame[["qid", "docid"]])
+            gold = frame.assign(true_grade=answers.reindex(drawn).to_numpy())
+            level = level_of(k + 1, 0.95)
+            found = evaluate_with_judge(runs, judge=model, gold=gold, measure=MEASURE, level=level)
+            intervals[seed, k] = [(found[name].mean, found[name].low, found[name].high) for name in names]
+    mean, low, high = np.moveaxis(intervals, 3, 0)
+    held = (low <= truth) & (truth <= high)
+    rows = []
+    for k, n in enumerate(BUDGETS):
+        row = {"judge": judge, "of": "levels", "documents": n, "drawn from": "sample_for_evaluation"}
+        row |= {
+            "estimate": "evaluate_with_judge",
+            "rmse": float(np.sqrt(((mean[:, k] - truth) ** 2).mean(0)).mean()),
+        }
+        row |= {"level of the look": level_of(k + 1, 0.95), "width": float((high - low)[:, k].mean())}
+        together = held[:, : k + 1].all(1)
+        row |= {"coverage": float(held[:, k].mean()), "coverage of all looks so far": float(together.mean())}
+        rows.append(row | {"least of a system": float(together.mean(0).min())})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def measure_all(repetitions, seed=0):
     """A row for each judge, budget and design, for levels and for differences."""
     found = []
@@ -142,5 +185,6 @@ if __name__ == "__main__":
     parser.add_argument("--no-write", action="store_true")
     arguments = parser.parse_args()
     rows = measure_all(arguments.repetitions)
+    rows += sequential(JUDGES[0], max(arguments.repetitions // 5, 2))
     if not arguments.no_write:
         write_result("evaluation_sampling", {"repetitions": arguments.repetitions, "seed": 0, "rows": rows})

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import cleanrank as cr
 from cleanrank.data.trec import (
+    _falling_place,
+    _places,
     join_runs,
     read_qrels,
     read_run,
@@ -81,6 +83,12 @@ def test_the_join_knows_unjudged_missing_and_lonely_topics(tmp_path):
     shared = join_runs(qrels, [run], topics="shared")
     assert (shared.data.query_ids.tolist(), shared.left_out) == (["301", "302"], ("303",))
     assert data.row_ids.tolist() == list(range(data.n_docs))
+
+
+def test_millions_of_document_names_are_joined():
+    names = np.tile(np.array(["doc-b-of-a-long-name", "doc-a"]), 1_500_000)
+    assert _falling_place(names)[:2].tolist() == [0, 1]
+    assert _places(names, names[:2])[-2:].tolist() == [0, 1]
 
 
 def test_nothing_in_common_is_refused(tmp_path):

@@ -215,6 +215,15 @@ def test_a_sheet_is_filled_in_read_back_and_continued(tmp_path, suffix):
     assert len(grown) == 30
     assert len(grown.new) == 12
     assert "2 rows of gold" in grown.notes[0]
+    if suffix == ".csv":
+        # As spreadsheets of many countries save it.
+        grown.frame.to_csv(path, sep=";", decimal=",", index=False, float_format="%.12g")
+        with pytest.warns(UserWarning, match="12 rows of gold"):
+            again = sample_for_evaluation(runs, texts, 30, gold=path)
+        assert again.frame["true_grade"].tolist() == pytest.approx(
+            grown.frame["true_grade"].tolist(), nan_ok=True
+        )
+        assert as_labels(path).probability.min() < 1
     record = json.loads(json.dumps(grown.to_json(), allow_nan=False))
     assert record["to_judge"] == 12
     assert sum(row["true_grade"] is None for row in record["rows"]) == 12

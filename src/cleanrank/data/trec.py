@@ -206,7 +206,7 @@ def scores_from_run(run: Run, data: RankingData) -> "np.ma.MaskedArray[Any, np.d
 
 def _falling_place(names: Array) -> IntArray:
     """The place of every name among the different ones, from the highest down (bytes of UTF-8, as strcmp)."""
-    encoded = pa.array(names, pa.string()).dictionary_encode()
+    encoded = pa.array(names, pa.large_string()).dictionary_encode()  # pa.string comes in chunks
     place = np.empty(len(encoded.dictionary), dtype=np.int64)
     place[pc.sort_indices(encoded.dictionary).to_numpy()[::-1]] = np.arange(len(place))
     return np.asarray(place[encoded.indices.to_numpy()], dtype=np.int64)
@@ -275,7 +275,7 @@ def _words(what: str, values: Array) -> Any:
 
 def _places(names: Array, among: Array) -> IntArray:
     """The place of every name among others, or -1."""
-    places = pc.index_in(pa.array(names, pa.string()), value_set=pa.array(among, pa.string()))
+    places = pc.index_in(pa.array(names, pa.large_string()), value_set=pa.array(among, pa.large_string()))
     return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 

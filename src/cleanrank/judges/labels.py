@@ -341,7 +341,7 @@ def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArra
     plain = {heading.casefold(): heading for heading in sheet.values}
     drawn = sheet.values[plain["probability"]] if "probability" in plain else None
     values = numbers(name, sheet.values[headings[role]])
-    return qid, docid, values, None if drawn is None else numbers(f"probability of {name}", drawn)
+    return qid, docid, values, None if drawn is None else numbers(f"probability of {name}", drawn, comma=True)
 
 
 def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
@@ -356,11 +356,13 @@ def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
     return usual
 
 
-def numbers(name: str, values: Any) -> FloatArray:
-    """The cells of a column as numbers, NaN where they are blank."""
+def numbers(name: str, values: Any, *, comma: bool = False) -> FloatArray:
+    """The cells of a column as numbers, NaN where they are blank; with ``comma`` also those as 0,25."""
     if set(map(type, values)) <= {float, int}:
         return np.array(values, dtype=np.float64)
     cells = [np.nan if v is None or (isinstance(v, str) and not v.strip()) else v for v in values]
+    if comma:
+        cells = [v.replace(",", ".") if isinstance(v, str) else v for v in cells]
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):

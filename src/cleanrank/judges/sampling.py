@@ -313,7 +313,7 @@ def _earlier_rows(gold: Any, pool: Pool, sequence: _Sequence) -> _Rows:
     rows = {pair: row for row, pair in enumerate(_ids(pool, np.arange(len(pool.doc_ids))))}
     row = np.array([rows.get(pair, -1) for pair in pairs])
     member = np.where(row >= 0, sequence.member[row], -1)
-    draw = numbers("draw of gold", sheet.values["draw"])
+    draw = numbers("draw of gold", sheet.values["draw"], comma=True)
     same = (member >= 0) & np.isclose(draw, sequence.draw[member], rtol=SAME, atol=0.0)
     if not same.all():
         at = int(np.argmin(same))
@@ -322,7 +322,7 @@ def _earlier_rows(gold: Any, pool: Pool, sequence: _Sequence) -> _Rows:
         place = f"query {pairs[at][0]!r}, document {pairs[at][1]!r}"
         raise invalid("gold", rule, value, at=place, remedy=remedy)
     grade = np.array([answers.get(pair, np.nan) for pair in pairs])
-    return _Rows(row, grade, numbers("batch of gold", sheet.values["batch"]).astype(np.int64))
+    return _Rows(row, grade, numbers("batch of gold", sheet.values["batch"], comma=True).astype(np.int64))
 
 
 def _frame(
