@@ -230,16 +230,26 @@ class _Settings:
 
 @dataclass(frozen=True, eq=False)
 class _Mean:
-    """A mean, its standard error, degrees of freedom, and the values whose spread the error comes from."""
+    """A mean, its standard error and degrees of freedom.
+
+    ``values`` are those whose spread the error comes from; ``unseen`` is the share of all that they say
+    nothing of, which matters where they are all equal and so have no spread.
+    """
 
     mean: float
     error: float
     df: float
     values: FloatArray
+    unseen: float = 0.0
 
     def estimate(self, settings: _Settings, bounds: tuple[float, float]) -> Estimate:
         if self.error == 0:
-            return Estimate(self.mean, self.mean, self.mean)
+            # n equal values: at most this share of the others differs, at the level of one side.
+            share = self.unseen * (1 - ((1 - settings.level) / 2) ** (1 / max(len(self.values), 1)))
+            reach = (
+                ((self.mean - bounds[0]) * share, (bounds[1] - self.mean) * share) if share else (0.0, 0.0)
+            )
+            return Estimate(self.mean, self.mean - reach[0], self.mean + reach[1])
         low = high = float(stats.t.ppf(0.5 + settings.level / 2, max(self.df, 1.0)))
         if settings.interval == "bootstrap-t" and np.isfinite(self.error):
             low, high = _studentised(self.values, settings)
@@ -248,7 +258,7 @@ class _Mean:
 
     def p_value(self) -> float:
         if self.error == 0:
-            return float(self.mean == 0)
+            return float(self.mean == 0 or self.unseen > 0)
         return float(2 * stats.t.sf(abs(self.mean) / self.error, max(self.df, 1.0)))
 
 
@@ -314,12 +324,17 @@ def _from_queries(
             # Where two rankings are the same, so are the values under any labels: nothing to estimate.
             counted = design.differing(a, b)
         g, rest, share = whole & counted, ~whole & counted, float(counted.mean())
+        if not counted.any():
+            equal = _Mean(0.0, 0.0, 1.0, y[g])
+            results.append((equal, equal, 0.0))
+            continue
         if g.sum() < 2 and rest.any():
             unknown = _Mean(float(f.mean()), np.inf, 1.0, y[g])
             results.append((unknown, unknown, float(f.mean())))
             continue
+        unseen = share * float(rest.sum() / counted.sum()) if settings.target == TARGETS[0] else 1.0
         with_judge, alone = (
-            _Mean(share * float(m.mean[0]), share * float(m.standard_error[0]), m.df, m.residuals[0])
+            _Mean(share * m.mean[0], share * m.standard_error[0], m.df[0], m.residuals[0], unseen)
             for m in (
                 powered_means(y[None, g], f[None, g], f[None, rest], settings.target),
                 gold_means(y[None, g], int(rest.sum()), settings.target),
@@ -351,7 +366,8 @@ def _sampled_mean(each: Parts, a: int, b: int | None, settings: _Settings) -> _M
     shares = (spread[a] if b is None else spread[a] - spread[b]) / n
     variance = float((shares**2).sum())
     df = 2 * variance**2 / max(float((shares**4).sum()), 1e-300)
-    return _Mean(float(by_query.mean()), float(np.sqrt(variance)), df, shares)
+    unseen = float((each.probability < 1).any())
+    return _Mean(float(by_query.mean()), float(np.sqrt(variance)), df, shares, unseen)
 
 
 def _studentised(values: FloatArray, settings: _Settings) -> tuple[float, float]:

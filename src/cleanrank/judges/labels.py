@@ -23,6 +23,7 @@ from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import is_frame
 
 NOT_JUDGED = -1
+ENOUGH = 30
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq")
 RUN_SUFFIXES = (".txt", ".run", ".trec", ".gz", *SUFFIXES)
 Mapped: TypeAlias = "Mapping[float, int] | None"
@@ -270,7 +271,8 @@ def check_together(judge: Labels, gold: Labels) -> None:
         remedy = "Check whether both belong to the same collection."
         raise invalid(f"{judge.name} and {gold.name}", "must have pairs in common", ids, remedy=remedy)
     tops = int(judge.grade.max()), int(gold.grade.max())
-    if abs(tops[0] - tops[1]) >= 2 or (min(tops) <= 1 < max(tops)):
+    differ = abs(tops[0] - tops[1]) >= 2 or (min(tops) <= 1 < max(tops))
+    if differ and (tops[0] < tops[1] or len(gold) >= ENOUGH):  # a few gold labels need not show their scale
         rule = f"must answer on the scale of {gold.name} (0 to {tops[1]})"
         keys = ", ".join(f"{v}: {round(v * tops[1] / max(tops[0], 1))}" for v in range(tops[0] + 1))
         remedy = f"Say which grade each of its values stands for, as in mapping={{{keys}}}."

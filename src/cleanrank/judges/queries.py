@@ -13,7 +13,8 @@ Duchi and Zrnic 2023). Two targets:
   variance s^2 (1/n - 1/N + (mean of f - mean over gold)^2 / sum of squares of f) with n - 2 degrees of
   freedom holds at small n, where the plug-in variance of PPI++ is too small;
 * *queries like these*: the mean over a population of which all N are a sample. The mean of f is over the
-  queries without gold, lambda is that of PPI++, and the variance of that mean is added.
+  queries without gold, lambda is that of PPI++, and the variance of that mean is added, with the degrees of
+  freedom of Satterthwaite (1946).
 
 Symbols: rows are systems, (S, n) and (S, N - n).
 """
@@ -35,14 +36,14 @@ class PoweredMeans:
     Attributes:
         mean: (S,).
         standard_error: (S,).
-        df: degrees of freedom of Student's t.
+        df: (S,) degrees of freedom of Student's t.
         power: (S,) lambda.
         residuals: (S, n), Y - lambda f.
     """
 
     mean: FloatArray
     standard_error: FloatArray
-    df: float
+    df: FloatArray
     power: FloatArray
     residuals: FloatArray
 
@@ -69,8 +70,8 @@ def powered_means(gold: FloatArray, judge: FloatArray, others: FloatArray, targe
     slope = (fluctuation * gold).sum(axis=1) / np.maximum(squares, TINY)
     everywhere = np.hstack((judge, others))
     if target == TARGETS[1]:
-        spread = everywhere.var(axis=1)
-        slope = (fluctuation * gold).sum(axis=1) / (n - 1) / np.maximum((1 + n / rest) * spread, TINY)
+        spread = (1 + n / rest) * everywhere.var(axis=1, ddof=1)
+        slope = (fluctuation * gold).sum(axis=1) / n / np.maximum(spread, TINY)
     power = np.where(squares > TINY, np.clip(slope, 0.0, 1.0), 0.0)
     residuals = gold - power[:, None] * judge
     variance = residuals.var(axis=1) * n / (n - 2)
@@ -78,11 +79,14 @@ def powered_means(gold: FloatArray, judge: FloatArray, others: FloatArray, targe
     lever /= np.maximum(squares, TINY)
     if target == TARGETS[0]:
         mean = residuals.mean(axis=1) + power * everywhere.mean(axis=1)
-        total = variance * (1 / n - 1 / (n + rest) + lever)
+        total, df = variance * (1 / n - 1 / (n + rest) + lever), np.full(len(gold), n - 2.0)
     else:
         mean = residuals.mean(axis=1) + power * others.mean(axis=1)
-        total = variance * (1 / n + lever) + power**2 * others.var(axis=1, ddof=min(1, rest - 1)) / rest
-    return PoweredMeans(mean, np.sqrt(total), n - 2, power, residuals)
+        from_gold = variance * (1 / n + lever)
+        from_others = power**2 * others.var(axis=1, ddof=1) / rest if rest > 1 else np.zeros(len(gold))
+        total = from_gold + from_others
+        df = total**2 / np.maximum(from_gold**2 / (n - 2) + from_others**2 / max(rest - 1, 1), TINY)
+    return PoweredMeans(mean, np.sqrt(total), np.maximum(df, 1.0), power, residuals)
 
 
 def gold_means(gold: FloatArray, rest: int, target: str) -> PoweredMeans:
@@ -90,4 +94,4 @@ def gold_means(gold: FloatArray, rest: int, target: str) -> PoweredMeans:
     n = gold.shape[1]
     share = rest / (n + rest) if target == TARGETS[0] else 1.0
     error = np.sqrt(gold.var(axis=1, ddof=1) / n * share) if n > 1 else np.full(len(gold), np.inf)
-    return PoweredMeans(gold.mean(axis=1), error, n - 1, np.zeros(len(gold)), gold)
+    return PoweredMeans(gold.mean(axis=1), error, np.full(len(gold), n - 1.0), np.zeros(len(gold)), gold)
