@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanrank.cli import screen
+from cleanrank.cli import screen, with_judge
 from cleanrank.errors import invalid
 from cleanrank.report import table as tables
 from cleanrank.report.table import Table
@@ -52,15 +52,21 @@ app = typer.Typer()
 def evaluate(
     data: JudgedData,
     scores: Annotated[
-        Path,
+        list[Path] | None,
         typer.Argument(
             metavar="SCORES",
-            help="One score per line in row order, .npy, or a TREC run.",
+            help="One score per line in row order, .npy, or a TREC run. With --judge, runs alone are given.",
             callback=screen.piped,
         ),
-    ],
+    ] = None,
     measure: Measures = None,
     noise: Noise = None,
+    judge: with_judge.Judge = None,
+    gold: with_judge.Gold = None,
+    target: with_judge.Target = "these queries",
+    design: with_judge.Design = "auto",
+    unjudged: with_judge.Unjudged = "zero",
+    mapping: with_judge.Scale = None,
     per_query: Annotated[
         Path | None,
         typer.Option(help="Also write one row per query to this .csv, .tsv, .xlsx or .parquet file."),
@@ -73,15 +79,39 @@ def evaluate(
     *,
     columns: screen.Columns,
 ) -> None:
-    """Measure a ranking, with intervals and the convention of every number."""
+    """Measure a ranking, with intervals and the convention of every number.
+
+    With --judge and --gold (evaluate RUN... --judge LABELS --gold LABELS): what systems are worth under gold
+    labels, from a judge's labels on everything and gold labels on some queries or documents.
+    """
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.spreadsheet import write_frame
     from cleanrank.metrics.evaluation import evaluate as evaluate_scores
     from cleanrank.metrics.measure import as_measures
     from cleanrank.metrics.noisy_labels import corrected
 
-    check_outputs(per_query, inputs=[data, scores, noise], force=force, suffixes=FRAMES)
-    read = _read(data, [scores], columns, topics)
+    with_judge.check_options(judge, gold, noise)
+    if judge is not None:
+        from cleanrank.judges.evaluation import evaluate_with_judge
+
+        runs = [data, *(scores or ())] if scores else data
+        settings: dict[str, Any] = {
+            "judge": judge,
+            "gold": gold,
+            "target": target,
+            "design": design,
+            "unjudged": unjudged,
+        }
+        settings |= {"mapping": with_judge.scale(mapping), "level": level, "seed": seed}
+        wanted = measure or with_judge.DEFAULT
+        with_judge.show_judged([evaluate_with_judge(runs, measure=m, **settings) for m in wanted], as_json)
+        return
+    if scores is None or len(scores) != 1:
+        count = 0 if scores is None else len(scores)
+        remedy = "Several systems: cleanrank compare. Without gold labels on everything: --judge and --gold."
+        raise invalid("evaluate", "takes DATA and one file of SCORES", f"{count} files", remedy=remedy)
+    check_outputs(per_query, inputs=[data, *scores, noise], force=force, suffixes=FRAMES)
+    read = _read(data, scores, columns, topics)
     judged, (values,) = read.data, read.scores
     if noise is not None:
         known = _load_noise(noise, judged)
@@ -146,6 +176,12 @@ def compare(
     ] = 100_000,
     correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
     noise: Noise = None,
+    judge: with_judge.Judge = None,
+    gold: with_judge.Gold = None,
+    target: with_judge.Target = "these queries",
+    design: with_judge.Design = "auto",
+    unjudged: with_judge.Unjudged = "zero",
+    mapping: with_judge.Scale = None,
     topics: Topics = "judged",
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: screen.Json = False,
@@ -158,13 +194,35 @@ def compare(
 ) -> None:
     """Compare systems on the same queries: differences, intervals, significance.
 
-    With --noise: measures corrected for noisy labels, and how sure the order of the systems is.
+    With --noise: measures corrected for noisy labels, and how sure the order of the systems is. With --judge
+    and --gold (compare NAME=RUN... --judge LABELS --gold LABELS): differences under gold labels, from a
+    judge's labels on everything and gold labels on some.
     """
     from cleanrank.metrics.comparison import compare as compare_systems
     from cleanrank.metrics.measure import as_measures
     from cleanrank.metrics.noisy_order import compare_corrected
 
     form = one_of("format", "json" if as_json else form, FORMATS)
+    with_judge.check_options(judge, gold, noise)
+    if judge is not None:
+        from cleanrank.judges.evaluation import compare_with_judge
+
+        if form not in ("table", "json"):
+            raise invalid("--format", "must be table or json with --judge", form)
+        runs = _named([str(data), *systems])
+        _check_page(html, (judge, *runs.values()), force)
+        settings: dict[str, Any] = {
+            "judge": judge,
+            "gold": gold,
+            "target": target,
+            "design": design,
+            "unjudged": unjudged,
+        }
+        settings |= {"mapping": with_judge.scale(mapping), "level": level, "seed": seed, "baseline": baseline}
+        wanted = measure or with_judge.DEFAULT
+        estimates = [compare_with_judge(runs, measure=m, **settings) for m in wanted]
+        _write_page(html, judge, with_judge.show_judged(estimates, form == "json"))
+        return
     _check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
     read = _read(data, list(paths.values()), columns, topics)

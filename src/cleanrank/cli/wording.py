@@ -12,6 +12,7 @@ RENAMED = {
     "early_stopping_rounds": "stop-after",
     "random_state": "seed",
     "n_jobs": "jobs",
+    "mapping": "map",
 }
 # Columns of files, which messages name as they are.
 COLUMN_NAMES = ("doc_id",)
@@ -23,7 +24,7 @@ IN_PYTHON = (
 )
 MAPPING = re.compile(r"mapping=\{([^}]*)\}")
 # Not within a quoted value, a measure (err:max_grade=4), or an --option that is named already.
-VALUE = r"('[^']*'|\[[^\]]*\]|-?[\w.]*\w|)"
+VALUE = r"('[^']*'|\{[^}]*\}|\[[^\]]*\]|-?[\w.]*\w|)"
 ARGUMENT = re.compile(rf"(?<![\w'\":=.-])(?<!--option )([a-z][a-z_]+)={VALUE}(?![\w=])")
 
 # A quoted value, which stays; or the bare name of an argument ("Raise min_doubt."), and no part of a path.
@@ -41,6 +42,8 @@ def in_options(message: str, options: Mapping[str, bool]) -> str:
     >>> options = {"label": True, "rate": True, "option": True}
     >>> in_options("there is no column 'x' (label=). Say rate=0.2 or folds=2.", options)
     "there is no column 'x' (--label). Say --rate 0.2 or --option folds=2."
+    >>> in_options("Say mapping={0: 0, 1: 2}.", {"map": True})
+    'Say --map 0=0,1=2.'
     """
 
     def option_of(name: str) -> str | None:
@@ -52,7 +55,7 @@ def in_options(message: str, options: Mapping[str, bool]) -> str:
         return match[0] if option is None else f"--{option}"
 
     def worded(match: re.Match[str]) -> str:
-        name, value = match[1], re.sub(r"['\[\]]|(?<=,) |\.\.\.", "", match[2])
+        name, value = match[1], re.sub(r"['\[\]{}]|(?<=,) |\.\.\.", "", match[2].replace(": ", "="))
         option = option_of(name)
         if option is not None:
             return f"--{option} {value}" if value and options[option] else f"--{option}"

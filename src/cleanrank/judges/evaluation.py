@@ -332,7 +332,7 @@ def _from_queries(
             unknown = _Mean(float(f.mean()), np.inf, 1.0, y[g])
             results.append((unknown, unknown, float(f.mean())))
             continue
-        unseen = share * float(rest.sum() / counted.sum()) if settings.target == TARGETS[0] else 1.0
+        unseen = float(rest.sum() / counted.sum()) if settings.target == TARGETS[0] else 1.0
         with_judge, alone = (
             _Mean(share * m.mean[0], share * m.standard_error[0], m.df[0], m.residuals[0], unseen)
             for m in (
