@@ -137,4 +137,45 @@ STUDIES: dict[str, Method] = {
             "base rate within grades": "the same mean of the grades' base rates",
         },
     ),
+    # draw: evenly, for evaluation; target: these queries, queries like these
+    "judge_coverage": Method(
+        1,
+        "studies.judges:coverage",
+        {
+            "design": "queries",
+            "gold": 15,
+            "target": "these queries",
+            "measure": "ndcg@10:trec",
+            "difference": False,
+            "draw": "for evaluation",
+            "draws": 1000,
+        },
+        {
+            "coverage": "share of 95 % intervals that hold the mean under all gold labels",
+            "least coverage": "of the system with the least, where it finds something in half of the queries",
+            "coverage of gold alone": "the same for intervals from the gold labels alone",
+            "coverage of the judge alone": "the same for intervals that take the judge's labels for true",
+            "width": "mean width of the intervals",
+            "width of gold alone": "the same from the gold labels alone",
+            "width / gold alone": "the first mean width divided by the second",
+            "error": "root of the mean squared error",
+            "error of gold alone": "the same from the gold labels alone",
+            "error of the judge alone": "the same under the judge's labels",
+        },
+    ),
+    "judge_order": Method(
+        1,
+        "studies.judges:order",
+        {"gold": 300, "measure": "ndcg@10:trec", "draw": "for evaluation", "draws": 100},
+        {
+            f"tau of {what}": f"Kendall's tau between the order of systems under gold labels and by {what}"
+            for what in ("the judge", "the calibrated judge", "corrected levels", "gold alone")
+        },
+    ),
+    "class_conditionality": Method(
+        1,
+        "studies.judges:class_conditionality",
+        {"gold": 300, "draws": 100},
+        {"rejected": "share of draws in which the test of class-conditional errors rejects at 5 %"},
+    ),
 }
