@@ -44,7 +44,7 @@ def test_a_sheet_is_drawn_filled_in_and_continued(cli, folder):
     assert done.code == 0, done.err
     assert "6 of 48 documents for levels in ndcg@5:trec: 6 rows, 6 to judge" in done.err
     assert "first.csv: fill in true_grade where it is blank, then: cleanrank evaluate" in done.err
-    assert "--judge judge.csv --gold first.csv" in done.err
+    assert "evaluate runs -m ndcg@5 --judge judge.csv --gold first.csv" in done.err
     sheet = read_frame("first.csv")
     assert list(sheet.columns) == ["qid", "docid", "text", "batch", "draw", "probability", "true_grade"]
     assert sheet["true_grade"].isna().all()
@@ -79,6 +79,7 @@ def test_differences_and_whole_queries(cli, folder):
     done = cli(*words, "--runs", "runs/new.txt", "--compare", "bm25,new", "--budget", 5, "-o", "a.csv")
     assert done.code == 0, done.err
     assert "for the difference of bm25 and new in dcg@10:trec: 5 rows" in done.err
+    assert "cleanrank compare bm25=runs/bm25.txt new=runs/new.txt -m dcg@10 --judge judge.qrels" in done.err
     done = cli(*words, "--unit", "queries", "--measure", "map", "--budget", 2, "-o", "b.csv")
     assert done.code == 0, done.err
     sheet = read_frame("b.csv")

@@ -332,7 +332,11 @@ def _sample_for_evaluation(
     drawn.write(out)
     for text in (f"{drawn!r}", *([] if drawn.look is None else [f"{drawn.look!r}"]), *drawn.notes):
         screen.note(text)
-    step = screen.command("evaluate", *runs, "--judge", judge, "--gold", out, columns={})
+    files = [file for run in runs for file in (sorted(run.iterdir()) if run.is_dir() else [run])]
+    named = {file.name.removesuffix(".gz").rsplit(".", 1)[0]: file for file in files}
+    words = ["evaluate", *runs] if pair is None else ["compare", *(f"{name}={named[name]}" for name in pair)]
+    labels = ("-m", settings["measure"], "--judge", judge, "--gold", out)
+    step = screen.command(*words, *labels, columns={})
     task = "nothing is left to judge" if drawn.enough else "fill in true_grade where it is blank"
     screen.note(f"{out}: {task}, then: {step}")
 
