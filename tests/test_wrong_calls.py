@@ -82,14 +82,15 @@ def test_every_public_function_is_asked():
     for name in sorted(others):
         for value in WRONG.values():
             rest = [value] * (len(_needed(name)) - 1)
+            named = dict.fromkeys(_needed(name, inspect.Parameter.KEYWORD_ONLY), value)
             # Some of these values are right; what is not must never be another kind of error.
             with contextlib.suppress(CleanrankError):
-                getattr(cr, name)(value, *rest)
+                getattr(cr, name)(value, *rest, **named)
 
 
-def _needed(name):
+def _needed(name, kind=inspect.Parameter.POSITIONAL_OR_KEYWORD):
     parameters = inspect.signature(getattr(cr, name)).parameters.values()
-    return [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    return [p.name for p in parameters if p.default is p.empty and p.kind is kind]
 
 
 @pytest.mark.parametrize(

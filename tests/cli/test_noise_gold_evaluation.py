@@ -1,5 +1,7 @@
 """``cleanrank gold sample --for evaluation``: sheets for people, in batches."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,10 @@ def test_a_sheet_is_drawn_filled_in_and_continued(cli, folder):
     assert list(sheet.columns) == ["qid", "docid", "text", "batch", "draw", "probability", "true_grade"]
     assert sheet["true_grade"].isna().all()
     write_frame(sheet.assign(true_grade=1), "first.csv")
+    # The command that the remark names.
+    done = cli(*done.err.split("then: cleanrank ")[1].split(), "--json")
+    assert done.code == 0, done.err
+    assert [(each["system"], each["n_gold"]) for each in json.loads(done.out)] == [("bm25", 6), ("new", 6)]
     done = cli(*words, "--budget", 10, "--gold", "first.csv", "-o", "second.xlsx")
     assert done.code == 0, done.err
     assert "10 rows, 4 to judge" in done.err
@@ -80,6 +86,13 @@ def test_differences_and_whole_queries(cli, folder):
     assert done.code == 0, done.err
     assert "for the difference of bm25 and new in dcg@10:trec: 5 rows" in done.err
     assert "cleanrank compare bm25=runs/bm25.txt new=runs/new.txt -m dcg@10 --judge judge.qrels" in done.err
+    sheet = read_frame("a.csv")
+    write_frame(sheet.assign(true_grade=1), "a.csv")
+    done = cli(*done.err.split("then: cleanrank ")[1].split(), "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)[0]["system"] == "new - bm25"
+    done = cli(*words, "--map", "0=0,1=0,2=1", "--budget", 5, "-o", "c.csv")
+    assert "--gold c.csv --map 0=0,1=0,2=1" in done.err
     done = cli(*words, "--unit", "queries", "--measure", "map", "--budget", 2, "-o", "b.csv")
     assert done.code == 0, done.err
     sheet = read_frame("b.csv")

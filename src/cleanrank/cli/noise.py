@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cleanrank.cli import screen
+from cleanrank.cli import screen, with_judge
 from cleanrank.clicks.models import CLICK_MODELS
 from cleanrank.errors import invalid
 from cleanrank.noise.dependent import DEPENDENT
@@ -266,6 +266,12 @@ def sample(
             reads=True,
         ),
     ] = None,
+    mapping: Annotated[
+        str | None,
+        _evaluation_option(
+            "--map", description="Grades of the judge's values where its scale differs, as in 0=0,1=2."
+        ),
+    ] = None,
     width: Annotated[
         float | None,
         _evaluation_option(description="Stop once the intervals that --gold gives are no wider than this."),
@@ -292,8 +298,8 @@ def sample(
         if data is not None:
             raise invalid("DATA", "must be left out with --for evaluation", str(data), remedy="Name --judge.")
         settings = {"budget": budget, "unit": unit, "measure": measure, "seed": seed}
-        settings |= {"width": width, "level": level}
-        _sample_for_evaluation(out, runs, judge, answers, pilot, compare, force, settings)
+        settings |= {"width": width, "level": level, "mapping": with_judge.scale(mapping)}
+        _sample_for_evaluation(out, runs, judge, answers, pilot, compare, mapping, force, settings)
         return
     if data is None or runs or judge or answers or pilot or compare:
         got = "no DATA" if data is None else "options of --for evaluation"
@@ -316,6 +322,7 @@ def _sample_for_evaluation(
     answers: Path | None,
     pilot: Path | None,
     compare: str | None,
+    scale: str | None,
     force: bool,
     settings: dict[str, Any],
 ) -> None:
@@ -335,7 +342,8 @@ def _sample_for_evaluation(
     files = [file for run in runs for file in (sorted(run.iterdir()) if run.is_dir() else [run])]
     named = {file.name.removesuffix(".gz").rsplit(".", 1)[0]: file for file in files}
     words = ["evaluate", *runs] if pair is None else ["compare", *(f"{name}={named[name]}" for name in pair)]
-    labels = ("-m", settings["measure"], "--judge", judge, "--gold", out)
+    labels = ["-m", settings["measure"], "--judge", judge, "--gold", out]
+    labels += [] if scale is None else ["--map", scale]
     step = screen.command(*words, *labels, columns={})
     task = "nothing is left to judge" if drawn.enough else "fill in true_grade where it is blank"
     screen.note(f"{out}: {task}, then: {step}")

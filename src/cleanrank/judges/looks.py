@@ -80,4 +80,5 @@ def look_at(
     own = level_of(number, level)
     found = estimate(dict(runs), judge=judge, gold=gold, measure=measure, design=unit, level=own)
     widest = max(found.values() if isinstance(found, dict) else [found], key=lambda each: each.width)
-    return Look(number, widest.system, widest.mean, widest.low, widest.high, own, width)
+    mean, low, high = (float(each) for each in (widest.mean, widest.low, widest.high))
+    return Look(number, widest.system, mean, low, high, own, float(width))
