@@ -55,3 +55,57 @@ def test_inputs_are_kept_and_headings_named(cli, judged):
     done = cli("annotators", judged / "de.csv", "--columns", "annotator=Prüfer,grade=Note", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["judgements"] == 600
+
+
+def test_gold_rows_make_the_grades(cli, judged):
+    table = read_frame(judged / "judged.csv")
+    truth = np.random.default_rng(0).choice(3, 150)  # as in the fixture
+    rows = np.random.default_rng(1).choice(150, 60, replace=False)
+    gold = pd.DataFrame({"qid": rows // 10, "docid": [f"d{i}" for i in rows], "grade": truth[rows]})
+    gold.to_csv(judged / "gold.csv", index=False)
+    out, page = judged / "grades.csv", judged / "page.html"
+    words = ("--gold", judged / "gold.csv", "-o", out, "--html", page)
+    done = cli("annotators", judged / "judged.csv", *words)
+    assert done.code == 0, done.err
+    assert "independent votes they count for" in done.out
+    assert "right on gold rows left out" in done.out
+    grades = read_frame(out)
+    assert list(grades)[:4] == ["qid", "docid", "grade", "p0"]
+    both = grades.merge(pd.DataFrame({"docid": [f"d{i}" for i in range(150)], "truth": truth}), on="docid")
+    assert (both["grade"].astype(int) == both["truth"]).mean() > 0.9
+    assert "Grades from all of them" in page.read_text()
+    record = json.loads(cli("annotators", judged / "judged.csv", *words[:2], "--json").out)
+    assert record["panel"]["gold_rows"] == 60
+    assert record["panel"]["dependence"]["source"] == "gold"
+    assert record["dependence"]["source"] == "judgements"
+    assert record["dependence"]["is_high"] is False
+    # Items with one name have gold rows by that name.
+    item = table["query_id"].astype(str) + "/" + table["doc_id"]
+    items = table.assign(item=item)[["item", "judge", "rating"]]
+    items.to_csv(judged / "items.csv", index=False)
+    named = pd.DataFrame({"item": (gold["qid"].astype(str) + "/" + gold["docid"]), "grade": gold["grade"]})
+    named.to_csv(judged / "named.csv", index=False)
+    done = cli("annotators", judged / "items.csv", "--gold", judged / "named.csv", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["panel"]["gold_rows"] == 60
+    done = cli("annotators", judged / "items.csv", "--gold", judged / "gold.csv")
+    assert done.code == 2
+    assert "must have the columns item and grade" in done.err
+
+
+def test_annotators_that_err_together_get_no_model(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 600)
+    said = {}
+    for name in ("a", "b", "c"):
+        own = np.where(rng.random(600) < 0.4, rng.integers(0, 3, 600), truth)
+        for copy in range(2):
+            said[f"{name}{copy}"] = np.where(rng.random(600) < 0.1, rng.integers(0, 3, 600), own)
+    pd.DataFrame({"item": np.arange(600), **said}).to_csv(tmp_path / "wide.csv", index=False)
+    done = cli("annotators", tmp_path / "wide.csv")
+    assert done.code == 0, done.err
+    assert "err alike" in done.err
+    assert "the consensus is the majority" in done.err
+    binary = {**said, "yes or no": (truth > 0).astype(int)}
+    pd.DataFrame({"item": np.arange(600), **binary}).to_csv(tmp_path / "scales.csv", index=False)
+    assert "seem to use different scales" in cli("annotators", tmp_path / "scales.csv").err

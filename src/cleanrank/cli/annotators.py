@@ -23,7 +23,18 @@ def annotators(
         ),
     ],
     out: Annotated[
-        Path | None, screen.out_file("CONSENSUS", "Also write the consensus: .csv, .tsv, .xlsx or .parquet.")
+        Path | None,
+        screen.out_file(
+            "CONSENSUS", "Also write the consensus, with --gold the grades: .csv, .tsv, .xlsx or .parquet."
+        ),
+    ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="True grades of some items (qrels or a table): the grades are then those that predict them "
+            "best, from all annotators or from the best one.",
+        ),
     ] = None,
     again: Annotated[
         Path | None,
@@ -52,44 +63,64 @@ def annotators(
     """Look at several people's judgements: who is reliable, the consensus, what to judge again."""
     from cleanrank.data.files import FRAMES, PAGES, check_outputs
     from cleanrank.data.spreadsheet import checked_delimiter, write_frame
+    from cleanrank.judges.answers import item_labels, read_answers
+    from cleanrank.judges.panel import combine_judges
     from cleanrank.noise.annotator_report import annotator_report
+    from cleanrank.noise.judgement_table import read_judgements
     from cleanrank.report.annotator_tables import (
         again_table,
         agreement_table,
         annotator_record,
         annotator_table,
+        closest_table,
+        dependence_table,
+        judges_table,
+        panel_table,
         write_annotators_page,
     )
 
-    check_outputs(out, again, inputs=(judgements,), force=force, suffixes=FRAMES)
+    check_outputs(out, again, inputs=(judgements, gold), force=force, suffixes=FRAMES)
     page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=(judgements, out, again), force=page_force, suffixes=PAGES)
-    report = annotator_report(
+    check_outputs(html, inputs=(judgements, gold, out, again), force=page_force, suffixes=PAGES)
+    judged = read_judgements(
         judgements,
-        level=level,
-        seed=seed,
         columns=screen.parse_columns("--columns", columns),
         annotators=None if annotator_columns is None else annotator_columns.split(","),
         delimiter=None if delimiter is None else checked_delimiter(delimiter),
     )
+    panel, scales = None, []
+    if gold is None and (odd := read_answers(judged).odd):
+        scales = [
+            f"annotators seem to use different scales ({odd}): the consensus needs one; with --gold not"
+        ]
+    elif gold is not None:
+        labels = gold if "query_id" in judged.keys else item_labels(gold)
+        panel = combine_judges(judged, gold=labels, level=level, seed=seed)
+    report = annotator_report(judged, level=level, seed=seed)
     people = annotator_table(report)
     more = len(people.rows) - SHOWN
     shown = people if more <= 0 else annotator_table(report, rows=SHOWN)
     prices = again_table(report, judge_cost)
+    dependence = report.dependence if panel is None else panel.dependence
+    together = [] if dependence is None else [dependence_table(dependence), closest_table(dependence)]
     screen.show(
-        annotator_record(report, judge_cost),
+        annotator_record(report, judge_cost, panel),
         as_json,
         shown,
         *([f"{more:,} more annotators are in --json and --html"] if more > 0 else []),
         agreement_table(report),
+        *(table for table in together if table.rows),
+        *([] if panel is None else [panel_table(panel), judges_table(panel, rows=SHOWN)]),
         *([prices] if prices.rows else []),
         *report.notes,
+        *scales,
     )
     if out is not None:
-        write_frame(report.consensus(), out)
+        write_frame(report.consensus() if panel is None else panel.grades.round(6), out)
         screen.note(f"wrote {out}")
     if again is not None:
         write_frame(report.to_judge_again(n), again)
         screen.note(f"wrote {again}")
     if html is not None:
-        screen.note(f"wrote {write_annotators_page(html, report, name=judgements.name, cost=judge_cost)}")
+        page = write_annotators_page(html, report, name=judgements.name, cost=judge_cost, panel=panel)
+        screen.note(f"wrote {page}")

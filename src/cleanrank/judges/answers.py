@@ -10,6 +10,7 @@ import numpy as np
 from cleanrank.data.sheets import frame_sheet, read_sheet_file
 from cleanrank.errors import invalid
 from cleanrank.judges.labels import Labels, as_labels
+from cleanrank.noise.judgement_table import JudgedItems
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import is_frame, one_of
 
@@ -86,8 +87,8 @@ def read_answers(source: Any, mapping: Mapping[Any, Any] | None = None) -> Answe
     """Answers from whatever a caller has.
 
     Args:
-        source: a frame or a file (CSV, .xlsx, .parquet) with the columns qid, docid, judge and grade, or a
-            mapping from judges to labels as ``as_labels`` takes them.
+        source: a frame or a file (CSV, .xlsx, .parquet) with the columns qid, docid, judge and grade, a
+            mapping from judges to labels as ``as_labels`` takes them, or JudgedItems.
         mapping: grade of every value of the scale, for all judges, or by judge: {judge: {value: grade}}.
 
     >>> read_answers({"a": {"q1": {"d1": 1}}, "b": {"q1": {"d1": 0.5, "d2": 2}}}).value.tolist()
@@ -118,7 +119,32 @@ def read_answers(source: Any, mapping: Mapping[Any, Any] | None = None) -> Answe
     )
 
 
+def item_labels(source: str | os.PathLike[str]) -> Labels:
+    """Gold labels of items that have one name, from a table with the columns item and grade."""
+    sheet = read_sheet_file(source)
+    headings = sheet.headings(("item", "true grade"))
+    if len(headings) < 2:
+        rule = "must have the columns item and grade, as the judgements have items"
+        raise invalid(str(source), rule, ", ".join(sheet.values) or "none")
+    items = sheet.values[headings["item"]]
+    return as_labels({"qid": items, "docid": items, "grade": sheet.values[headings["true grade"]]}, "gold")
+
+
+def _columns_of(judged: JudgedItems) -> dict[str, Any]:
+    """The columns of judgements whose items have a query and a document, or one name for both."""
+    table, names = judged.judgements, list(judged.keys.values())
+    # Items of a table are numbered in the order of their names' appearance.
+    return {
+        "qid": names[0][table.items[table.item]],
+        "docid": names[-1][table.items[table.item]],
+        "judge": table.annotators[table.annotator],
+        "grade": table.grade + judged.lowest,
+    }
+
+
 def _by_judge(source: Any) -> dict[str, Any]:
+    if isinstance(source, JudgedItems):
+        source = _columns_of(source)
     is_file = isinstance(source, str | os.PathLike)
     columns = isinstance(source, Mapping) and "grade" in source and "qid" in source
     if isinstance(source, Mapping) and not columns:

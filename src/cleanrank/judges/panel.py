@@ -184,9 +184,9 @@ def combine_judges(
         seed: same seed, same folds and draws.
 
     Returns:
-        A Panel. With gold rows: what predicts gold rows of other queries best; the best single judge where no
-        combination comes within a standard error of it. Without: Dawid and Skene's posterior where errors
-        look independent, else shares of the votes and a warning.
+        A Panel. With gold rows: what predicts gold rows of other queries best; the best single judge where
+        it beats every combination by more than a standard error. Without: Dawid and Skene's posterior where
+        errors look independent, else shares of the votes and a warning.
 
     >>> import cleanrank as cr
     >>> rng = np.random.default_rng(0)
@@ -332,9 +332,7 @@ def _why(best: Candidate, single: Candidate | None) -> str:
         return f"{best.name} predicts {reached}; no judge answered half of the gold rows"
     against = f"{single.name} alone, {single.kind}: {single.accuracy:.3f}"
     if single.accuracy > best.accuracy:
-        return (
-            f"{best.name} predicts {reached}, within a standard error of the best of all judges ({against})"
-        )
+        return f"{best.name} predicts {reached}, not clearly less than the best judge ({against})"
     return f"{best.name} predicts {reached} ({against})"
 
 

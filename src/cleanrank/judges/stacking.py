@@ -124,12 +124,15 @@ def candidates(answers: Answers, gold: GoldRows, common_scale: bool, seed: int) 
 def choose(found: Sequence[Candidate], gold: GoldRows) -> tuple[Candidate, Candidate | None]:
     """The candidate to use, and the best single judge.
 
-    That judge is used where it is more accurate than the best combination by more than a standard error of
-    the difference: the best of many on the same rows looks better than it is.
+    That judge is used where it beats the best combination both in accuracy, by more than a standard error of
+    the difference, and in the logarithmic loss: the best of many on the same rows looks better than it is.
     """
 
+    def loss(each: Candidate) -> float:
+        return gold.mean(log_loss(each.held, gold.y))[0]
+
     def order(each: Candidate) -> tuple[float, float]:
-        return each.accuracy, -float(gold.weights @ log_loss(each.held, gold.y))
+        return each.accuracy, -loss(each)
 
     single = max((each for each in found if each.is_single), key=order, default=None)
     combined = max((each for each in found if not each.is_single), key=order, default=None)
@@ -137,9 +140,9 @@ def choose(found: Sequence[Candidate], gold: GoldRows) -> tuple[Candidate, Candi
         best = combined or single
         assert best is not None
         return best, single
-    right = [(each.held.argmax(axis=1) == gold.y).astype(np.float64) for each in (combined, single)]
+    right = [(each.held.argmax(axis=1) == gold.y).astype(np.float64) for each in (single, combined)]
     difference, error = gold.mean(right[0] - right[1])
-    return (combined if difference >= -error else single), single
+    return (single if difference > error and loss(single) < loss(combined) else combined), single
 
 
 def with_intervals(

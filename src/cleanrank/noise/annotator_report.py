@@ -1,7 +1,8 @@
 """Who of several annotators is reliable, what they agree on, and what to judge again.
 
 The consensus is the most probable true grade under the model of Dawid and Skene (``annotators.py``), which
-weighs every person by the errors they are estimated to make; without enough judgements it is the majority.
+weighs every person by the errors they are estimated to make; without enough judgements, or where annotators
+err together (``dependence.py``), it is the majority.
 One more judgement of an item with probabilities p, by somebody with the average noise matrix T, makes its
 consensus right with probability sum_m max_l p_l T[l, m] in place of max_l p_l: the difference is what that
 judgement wins.
@@ -15,7 +16,14 @@ import numpy as np
 
 from cleanrank.errors import InvalidInputError
 from cleanrank.noise.agreement import Agreement, PairAgreement, agreement, pair_agreements, with_majority
-from cleanrank.noise.annotators import ENOUGH_JUDGEMENTS, annotator_noise, dawid_skene
+from cleanrank.noise.annotators import (
+    ENOUGH_JUDGEMENTS,
+    annotator_noise,
+    check_enough,
+    dawid_skene,
+    judged_dependence,
+)
+from cleanrank.noise.dependence import Dependence
 from cleanrank.noise.estimate import NoiseEstimate, check_level
 from cleanrank.noise.judgement_table import JudgedItems, read_judgements
 from cleanrank.types import Array, FloatArray, IntArray
@@ -36,7 +44,8 @@ class Annotator:
         judgements: how many.
         agrees: share of judgements that are the majority of the others, where these have one.
         kappa: the same, corrected for chance.
-        noise: the estimated noise; None where there are too few judgements for the model.
+        noise: the estimated noise; None where there are too few judgements for the model, or annotators err
+            together.
         bias: expected grade given minus true grade; above 0 is lenient. None without ``noise``.
         bias_interval: its interval.
         verdict: in words: *unreliable* where even the lower end of the interval of pNoise is above .4, or
@@ -75,11 +84,12 @@ class AnnotatorReport:
         pairs: of every two with items in common.
         annotators: the least reliable first.
         grades: consensus of every item, on the scale of the table.
-        probabilities: (I, C) of every true grade; shares of votes where the model could not be fitted.
+        probabilities: (I, C) of every true grade; shares of votes where the model is not used.
         order: items, the ones to judge again first.
         wins: (I,) by how much one more judgement raises the probability that the consensus is right.
-        is_modelled: whether the model could be fitted.
+        is_modelled: whether the model could be fitted, and annotators do not err together.
         notes: what a reader must know, in words.
+        dependence: how far annotators err together; None where the model could not be fitted.
     """
 
     judged: JudgedItems
@@ -92,6 +102,7 @@ class AnnotatorReport:
     wins: FloatArray
     is_modelled: bool
     notes: Sequence[str]
+    dependence: Dependence | None = None
 
     @property
     def certainty(self) -> FloatArray:
@@ -175,12 +186,19 @@ def annotator_report(
     votes = judgements.per_item
     p = votes / votes.sum(axis=1, keepdims=True)
     wins = np.zeros(len(p))
+    dependence = None
     try:
-        noise = annotator_noise(judgements, level=level, draws=draws, seed=seed)
+        check_enough(judgements)
     except InvalidInputError as error:
         notes.append(f"no error rates: {error} The consensus is the majority, of a tie the lower grade.")
-    if noise:
+    else:
         fit = dawid_skene(judgements, seed=seed)
+        dependence = judged_dependence(judgements, fit, level)
+    if dependence is not None and dependence.is_high:
+        rest = "there are no error rates, and the consensus is the majority, of a tie the lower grade"
+        notes += [*dependence.reasons, f"errors are not independent: {rest}"]
+    elif dependence is not None:
+        noise = annotator_noise(judgements, level=level, draws=draws, seed=seed)
         p = fit.posterior
         share = np.bincount(judgements.annotator) / len(judgements)
         average = np.einsum("a,acd->cd", share, fit.matrices)
@@ -205,6 +223,7 @@ def annotator_report(
         wins,
         bool(noise),
         notes,
+        dependence,
     )
 
 

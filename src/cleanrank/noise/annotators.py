@@ -130,7 +130,7 @@ def annotator_noise(
 ) -> dict[str, NoiseEstimate]:
     """The noise of every annotator on their own, by name."""
     judged = judgements(table)
-    _model(judged, "dawid-skene")
+    check_enough(judged)
     T, r = _gibbs_annotators(judged, dawid_skene(judged, seed=seed), draws, seed)
     counts = np.bincount(judged.annotator)
     estimates = {}
@@ -187,6 +187,11 @@ def dawid_skene(
         matrices, posterior = matrices[:, order], posterior[:, order]
     r = posterior.mean(axis=0)
     return DawidSkene(judged.annotators, matrices, r, posterior, judged.items, value, steps)
+
+
+def check_enough(judged: Judgements) -> None:
+    """Raises where there are too few annotators or judgements for a matrix of every annotator."""
+    _model(judged, "dawid-skene")
 
 
 def judged_dependence(judged: Judgements, fit: DawidSkene, level: float = 0.95) -> Dependence:

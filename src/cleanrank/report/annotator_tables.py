@@ -5,12 +5,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cleanrank.judges.panel import LEAST_GOLD, METHODS, Panel
 from cleanrank.noise.annotator_report import Again, Annotator, AnnotatorReport
+from cleanrank.noise.dependence import SOURCES, Dependence
 from cleanrank.report.sections import Section, write_sections
 from cleanrank.report.table import ABSENT, Cell, Table, number
 
 MOST_MATRICES = 30
 MOST_PAIRS = 60
+CLOSEST = 10
+SHARED = (
+    "Without gold rows errors that all annotators share cannot be seen, and hard items look like annotators "
+    "that err together: the votes are an upper bound. About 100 gold rows (--gold) tell."
+)
 BOUND = (
     "Wrong consensus labels are expected under independent errors. Items that are hard for everybody make "
     "the true number higher: take it as a lower bound, and check some items against a careful judge."
@@ -68,6 +75,71 @@ def agreement_table(report: AnnotatorReport) -> Table:
     return Table(("", repr(report.judged.judgements)), rows)
 
 
+def dependence_table(dependence: Dependence) -> Table:
+    """How far judges err together, and how many votes they count for."""
+    rho, votes = dependence.correlation, dependence.votes
+    rows = [
+        ("correlation of errors", _span(rho, *dependence.correlation_interval, ".2f")),
+        ("judgements of an item", number(dependence.judgements, ".1f")),
+        ("independent votes they count for", _span(votes, *dependence.votes_interval, ".1f")),
+    ]
+    notes = [] if dependence.source == "gold" else [SHARED]
+    return Table(("do they err together?", f"from {SOURCES[dependence.source]}"), rows, notes=notes)
+
+
+def closest_table(dependence: Dependence, rows: int = CLOSEST) -> Table:
+    """Pairs of judges, those that err most alike first."""
+    shown = [pair for pair in dependence.pairs if pair.low > 0][:rows]
+    lines: list[list[str | Cell]] = [
+        [
+            pair.first,
+            pair.second,
+            number(pair.items, ","),
+            _span(pair.correlation, pair.low, pair.high, ".2f"),
+        ]
+        for pair in shown
+    ]
+    caption = "Errors most alike first; intervals hold for all pairs at once"
+    head = ("first", "second", "items", "correlation of errors")
+    return Table(head, lines, caption=caption, align="llrr")
+
+
+def panel_table(panel: Panel) -> Table:
+    """What all judges together and the best one alone reach on gold rows left out; what is used first."""
+    used = f"{panel.judge}, {panel.method}" if panel.judge else panel.method
+    singles = [way for way in panel.tried if ", " in way]
+    best = max(singles, key=lambda way: panel.tried[way], default=None)
+    ways = [way for way in panel.tried if way in (used, best) or way not in singles]
+    rows: list[list[str | Cell]] = [
+        [way, _span(panel.accuracy, *panel.accuracy_interval, ".3f"), "used"]
+        if way == used
+        else [way, number(panel.tried[way], ".3f"), "the best judge" if way == best else ""]
+        for way in sorted(ways, key=lambda way: (way != used, -panel.tried[way]))
+    ]
+    gold = f"{panel.gold_rows:,} gold rows of {panel.gold_queries:,} queries"
+    notes = [f"Cross-validated on {gold}. Used: {METHODS[panel.method]}.", *panel.notes]
+    return Table(("grades by", "right on gold rows left out", ""), rows, notes=notes)
+
+
+def judges_table(panel: Panel, rows: int | None = None) -> Table:
+    """Judges beside the gold rows, the most accurate first; those with few gold rows last."""
+    order = sorted(
+        panel.judges,
+        key=lambda each: (each.gold_rows < LEAST_GOLD, -each.accuracy, -each.gold_rows, each.name),
+    )
+    lines: list[list[str | Cell]] = [
+        [
+            each.name,
+            number(each.gold_rows, ","),
+            number(each.accuracy, ".3f"),
+            number(each.recalibrated, ".3f"),
+        ]
+        for each in order[:rows]
+    ]
+    head = ("judge", "gold rows", "right as answered", "right when recalibrated")
+    return Table(head, lines, notes=[] if panel.best_judge else ["No judge answered half of the gold rows."])
+
+
 def again_table(report: AnnotatorReport, cost: float = 1.0) -> Table:
     """What one more judgement of the most doubtful items costs and wins."""
     again = report.again(cost)
@@ -84,8 +156,10 @@ def again_table(report: AnnotatorReport, cost: float = 1.0) -> Table:
     return Table(head, rows, notes=[BOUND] if again else ())
 
 
-def annotator_record(report: AnnotatorReport, cost: float = 1.0) -> dict[str, Any]:
-    """Plain values of a report."""
+def annotator_record(
+    report: AnnotatorReport, cost: float = 1.0, panel: Panel | None = None
+) -> dict[str, Any]:
+    """Plain values of a report, and of what annotators make together with gold rows."""
     judged = report.judged.judgements
     people = [
         {
@@ -114,14 +188,22 @@ def annotator_record(report: AnnotatorReport, cost: float = 1.0) -> dict[str, An
         "annotators": people,
         "pairs": [asdict(pair) for pair in report.pairs],
         "again": [asdict(each) for each in again],
+        "dependence": report.dependence and report.dependence.to_json(),
+        "panel": panel and panel.to_json(),
         "notes": list(report.notes),
     }
 
 
 def write_annotators_page(
-    path: str | os.PathLike[str], report: AnnotatorReport, *, name: str, cost: float = 1.0, top: int = 100
+    path: str | os.PathLike[str],
+    report: AnnotatorReport,
+    *,
+    name: str,
+    cost: float = 1.0,
+    top: int = 100,
+    panel: Panel | None = None,
 ) -> Path:
-    """Writes the page of a report: who is reliable, agreement, what to judge again, matrices."""
+    """Writes the page of a report: who is reliable, agreement, dependence, what to judge again, matrices."""
     frame = report.to_judge_again(top)
     items = Table(
         [str(column) for column in frame.columns],
@@ -135,11 +217,17 @@ def write_annotators_page(
     columns = [("first", "first"), ("second", "second"), ("items", "items", ","), ("equal", "share", ".0%")]
     between = Table.of(records, [*columns, ("kappa", "kappa", ".2f")], caption="Least agreement first")
     again = again_table(report, cost)
+    dependence = report.dependence if panel is None else panel.dependence
+    together = [] if dependence is None else [dependence_table(dependence), closest_table(dependence)]
+    together = [table for table in together if table.rows]
+    combined = [] if panel is None else [panel_table(panel), judges_table(panel)]
     bad = [each for each in report.annotators if {"unreliable", "noisier than most"} & _words(each)]
     matrices = [_matrix(each, report) for each in report.annotators[:MOST_MATRICES] if each.noise]
     sections = [
         Section("Annotators", [annotator_table(report, "The least reliable first"), *report.notes]),
         Section("Agreement", [agreement_table(report)]),
+        Section("Do they err together?", together),
+        Section("Grades from all of them", combined),
         Section("What to judge again", [*([again] if again.rows else []), items]),
         Section("Pairs of annotators", [between] if records else []),
         Section("How each one errs", matrices),
