@@ -6,6 +6,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.metrics import corrected, order_probability
+from cleanrank.noise.gold import from_gold
 from cleanrank.noise.profiles import read_noise
 
 
@@ -54,3 +55,24 @@ def test_what_cannot_be_done_is_refused(cli, files, words, message):
     done = cli("compare", files / "data.txt", *systems, "--noise", "uniform:0.2", *words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_errors_that_depend_on_more_than_the_grade_are_refused(cli, files, monkeypatch):
+    monkeypatch.chdir(files)
+    clean = cr.read_letor("data.txt", cache=False)
+    lenient = clean.with_labels(np.where(clean.X[:, 1] > 0, np.minimum(clean.y + 1, 2), clean.y))
+    cr.write_letor(lenient, "lenient.txt")
+    from_gold(lenient, lenient.row_ids, clean.y).save("lenient.json")
+    np.savetxt("lenient.scores", lenient.X[:, 0])
+    words = ["lenient.txt", "lenient.scores", "-m", "dcg@5", "--noise", "lenient.json"]
+    refused = cli("evaluate", *words)
+    assert refused.code == 2
+    assert "features p = 0.001" in refused.err
+    assert "--allow-dependent corrects all the same" in refused.err
+    allowed = cli("evaluate", *words, "--allow-dependent")
+    assert allowed.code == 0
+    assert "Errors depend on more than the true grade" in allowed.err
+    both = ["lenient.txt", "a=lenient.scores", "b=lenient.scores", *words[2:]]
+    assert cli("compare", *both).code == 2
+    assert cli("compare", *both, "--allow-dependent").code == 0
+    assert "Not checked" in cli("evaluate", *words[:-1], "uniform:0.1").err

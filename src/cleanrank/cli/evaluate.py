@@ -39,6 +39,14 @@ Noise = Annotated[
     str | None,
     typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
 ]
+AllowDependent = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dependent",
+        help="With --noise: correct even if the rows judged again show that errors depend on more than the "
+        "true grade.",
+    ),
+]
 FORMATS = ("table", "markdown", "latex", "json")
 DEFAULT = ("ndcg@10", "map", "mrr")
 CORRECTABLE = {"lightgbm": ("dcg@10", "auc:micro"), "trec": ("dcg@10", "precision@10")}
@@ -67,6 +75,7 @@ def evaluate(
     design: with_judge.Design = "auto",
     unjudged: with_judge.Unjudged = "zero",
     mapping: with_judge.Scale = None,
+    allow_dependent: AllowDependent = False,
     per_query: Annotated[
         Path | None,
         typer.Option(help="Also write one row per query to this .csv, .tsv, .xlsx or .parquet file."),
@@ -116,7 +125,9 @@ def evaluate(
     if noise is not None:
         known = _load_noise(noise, judged)
         measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
-        correction = corrected(values, judged, measures, noise=known, level=level, seed=seed, order="data")
+        correction = corrected(
+            values, judged, measures, known, level, seed, order="data", allow_dependent=allow_dependent
+        )
         if per_query is not None:
             write_frame(correction.to_frame(judged.query_ids).reset_index(), per_query)
         rows = correction.rows()
@@ -126,7 +137,9 @@ def evaluate(
                 f" {correction.n_singular:,} of {correction.n_draws:,} drawn matrices cannot be inverted; "
                 "the intervals count them as beyond both ends."
             )
+        text += f" {correction.assumption}"
         record: dict[str, Any] = {"noise": known.matrix, "draws": correction.n_draws}
+        record["assumption"] = correction.assumption
         record |= {"level": level, "seed": seed, "measures": rows}
         screen.show(record, as_json, repr(judged), _corrected_table(rows, level, text))
         return
@@ -182,6 +195,7 @@ def compare(
     design: with_judge.Design = "auto",
     unjudged: with_judge.Unjudged = "zero",
     mapping: with_judge.Scale = None,
+    allow_dependent: AllowDependent = False,
     topics: Topics = "judged",
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: screen.Json = False,
@@ -200,6 +214,7 @@ def compare(
     """
     from cleanrank.metrics.comparison import compare as compare_systems
     from cleanrank.metrics.measure import as_measures
+    from cleanrank.metrics.noisy_labels import check_assumption
     from cleanrank.metrics.noisy_order import compare_corrected
 
     form = one_of("format", "json" if as_json else form, FORMATS)
@@ -234,13 +249,23 @@ def compare(
         first = next(iter(scores)) if baseline is None else baseline
         measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
         rows = compare_corrected(
-            scores, judged, measures, noise=known, baseline=first, level=level, seed=seed, order="data"
+            scores,
+            judged,
+            measures,
+            noise=known,
+            baseline=first,
+            level=level,
+            seed=seed,
+            order="data",
+            allow_dependent=allow_dependent,
         )
-        record = {"noise": known.matrix, "level": level, "seed": seed, "baseline": first, "rows": rows}
+        assumption = check_assumption(known, judged, list(scores.values()), allow_dependent)
+        record = {"noise": known.matrix, "assumption": assumption, "level": level, "seed": seed}
+        record |= {"baseline": first, "rows": rows}
         text = (
             f"Corrected for {_noise_words(known)} The order is that of the corrected figures, {first} "
             "against each. "
-            f"Intervals and probabilities: bootstrap over queries, seed {seed}."
+            f"Intervals and probabilities: bootstrap over queries, seed {seed}. {assumption}"
         )
         screen.show(record, form == "json", repr(judged), _corrected_table(rows, level, text))
         _write_page(html, data, _corrected_table(rows, level, text))

@@ -11,13 +11,17 @@ the grade), or over pairs of documents likewise:
   T^-1 G T^-T. Unbiased, because the noise of i and j is independent;
 * ``pooled``: a ratio of two such sums; consistent in the number of queries, not unbiased.
 
+All of this assumes that errors depend on the true grade alone. Where they rise with the rank at which systems
+put a document, as those of language models do, the correction makes figures worse, not better: an estimate
+whose rows of known grade contradict the assumption is refused (``check_assumption``).
+
 Documents that nobody judged (``data.judged``) carry no noise: they keep their ranks and count 0.
 
 Symbols: C grades; ``stats`` (Q, S) hold, per query, the sums of weights by label (S = C) or by pair of
 labels (S = C^2), so that every value is ``stats @ coefficients``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -46,11 +50,18 @@ from cleanrank.metrics.measure import (
 )
 from cleanrank.metrics.significance import checked_count
 from cleanrank.noise.estimate import load_noise
+from cleanrank.noise.gold import rows_test
 from cleanrank.noise.profiles import MAX_CONDITION, ROUNDING, NoiseProfile
-from cleanrank.ragged import query_of_row, rank_order, ranks, segment_sum
+from cleanrank.ragged import match_rows, query_of_row, rank_order, ranks, segment_sum
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_number
 
+# A right matrix is refused in one case of a hundred; judges of real collections fall far below.
+REFUSED_BELOW = 0.01
+UNCHECKED = (
+    "Not checked: that errors depend on the true grade alone, which the correction rests on; an estimate "
+    "from rows of known grade would tell."
+)
 REFUSED: dict[str, str] = {
     "ndcg": "the ideal DCG depends on the labels too, so the effect of noise depends on how many of each "
     "there are (Haddad 2022). Use dcg",
@@ -83,6 +94,7 @@ class Corrected:
         level: of the intervals.
         n_draws: matrices drawn from the estimate, whose uncertainty the intervals hold; 1 for a known matrix.
         n_singular: of these, how many cannot be inverted; the intervals count them as beyond both ends.
+        assumption: what is known of whether errors depend on the true grade alone, as a sentence.
     """
 
     measures: tuple[Measure, ...]
@@ -94,6 +106,7 @@ class Corrected:
     level: float
     n_draws: int = 1
     n_singular: int = 0
+    assumption: str = UNCHECKED
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain record per measure."""
@@ -122,7 +135,7 @@ class Corrected:
                 (str(measure), f"{self.means[m]:.4f}", f"[{self.low[m]:.4f}, {self.high[m]:.4f}]",
                  f"{self.noisy[m]:.4f}", describe_parts(measure))
             )  # fmt: skip
-        return aligned(rows)
+        return f"{aligned(rows)}\n{self.assumption}"
 
 
 def corrected(
@@ -136,8 +149,9 @@ def corrected(
     resamples: int = 10_000,
     *,
     order: str | None = None,
+    allow_dependent: bool = False,
 ) -> Corrected:
-    """Estimates measures of the true labels from noisy ones.
+    """Estimates measures of the true labels from noisy ones, if errors depend on the true grade alone.
 
     Args:
         scores: one per row, or a Run, as in ``evaluate``.
@@ -150,6 +164,8 @@ def corrected(
             ``noise`` itself (``noise.draws``, also of a saved estimate) when it has some and none are given.
         resamples: of the bootstrap.
         order: of the scores, as in ``evaluate``.
+        allow_dependent: correct even where the rows of known grade behind an estimate show that errors depend
+            on more than the true grade; the figures may then be far off.
 
     Returns:
         A Corrected: means and intervals, beside the means on the labels as they are.
@@ -164,8 +180,10 @@ def corrected(
     (by_row,), data, convention = as_rows([scores], data, order)
     parsed = as_measures(measures, convention)
     resamples = checked_count("resamples", resamples)
-    matrix, drawn = known_noise(noise, data, level, matrix_draws)
+    noise = loaded_noise(noise, data)
     checked = checked_scores(by_row, data.n_docs, data)
+    assumption = check_assumption(noise, data, [checked], allow_dependent)
+    matrix, drawn = known_noise(noise, data, level, matrix_draws)
     check_retrieved(parsed, checked)
     rows: list[tuple[Any, ...]] = []
     for m in parsed:
@@ -183,7 +201,7 @@ def corrected(
             rows.append((total.sum() / size.sum(), low, high, as_labelled, by_query))
     means, lows, highs, noisy, values = (np.array(c, dtype=np.float64) for c in zip(*rows, strict=True))
     singular = int((~invertible(drawn)).sum())
-    return Corrected(parsed, means, lows, highs, noisy, values, level, len(drawn), singular)
+    return Corrected(parsed, means, lows, highs, noisy, values, level, len(drawn), singular, assumption)
 
 
 def tie_order(m: Measure, checked: Array, data: RankingData) -> Array:
@@ -193,12 +211,49 @@ def tie_order(m: Measure, checked: Array, data: RankingData) -> Array:
     return checked_scores(trec_scores(np.ma.masked_equal(checked, -np.inf), data), data.n_docs)
 
 
+def loaded_noise(noise: Any, data: RankingData) -> Any:
+    """The noise itself where a text or a path names it."""
+    return load_noise(str(noise), max(data.n_grades, 2)) if isinstance(noise, str | Path) else noise
+
+
+def check_assumption(
+    noise: Any, data: RankingData, systems: Sequence[npt.ArrayLike], allow_dependent: bool
+) -> str:
+    """What is known of whether errors depend on the true grade alone; refuses where they do not.
+
+    Where the rows of known grade are among the data, the test looks at the ranks of these systems as well.
+    """
+    tested = getattr(noise, "class_conditional", None)
+    if tested is None:
+        return UNCHECKED
+    known = getattr(noise, "known_rows", None)
+    if known is not None:
+        positions = match_rows(data.row_ids, known[:, 0])
+        if (positions >= 0).all() and np.array_equal(data.y[positions], known[:, 2]):
+            checked = [checked_scores(scores, data.n_docs, data) for scores in systems]
+            rank = np.mean([_exposure(scores, data) for scores in checked], axis=0)
+            tested = rows_test(data, positions, known[:, 1], rank)
+    if tested.rejected(REFUSED_BELOW) and not allow_dependent:
+        rule = "must depend on the true grade alone to be corrected by a matrix"
+        remedy = (
+            "Levels need gold labels beside the noisy ones (evaluate_with_judge); allow_dependent=True "
+            "corrects all the same."
+        )
+        raise invalid("errors", rule, tested.words.rstrip("."), remedy=remedy)
+    words: str = tested.words
+    return words
+
+
+def _exposure(scores: Array, data: RankingData) -> FloatArray:
+    """The weight 1 / log2(1 + rank) that DCG gives every document, 0 where it was not retrieved."""
+    weight: FloatArray = 1.0 / np.log2(1.0 + ranks(scores, data.indptr))
+    return np.where(np.isneginf(scores), 0.0, weight)
+
+
 def known_noise(
     noise: Any, data: RankingData, level: float, matrix_draws: npt.ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """T (C, C), and draws of it (D, C, C): one, T itself, where T is known."""
-    if isinstance(noise, str | Path):
-        noise = load_noise(str(noise), max(data.n_grades, 2))
     matrix = NoiseProfile.of(noise, data.n_grades, invertible=True).matrix
     subject = "the noise estimate" if matrix_draws is None else "matrix_draws"
     listed = getattr(noise, "draws", None) if matrix_draws is None else matrix_draws

@@ -13,12 +13,14 @@ import numpy as np
 from cleanrank.metrics.evaluation import Scores, as_rows, check_retrieved, checked_scores
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.metrics.noisy_labels import (
+    check_assumption,
     check_correctable,
     coefficients,
     corrected,
     grade_values,
     invertible,
     known_noise,
+    loaded_noise,
     query_stats,
     rank_weights,
     resampled_means,
@@ -43,6 +45,7 @@ def order_probability(
     *,
     level: float = 0.95,
     order: str | None = None,
+    allow_dependent: bool = False,
 ) -> float:
     """The probability that the corrected order of two systems is the true one.
 
@@ -61,6 +64,7 @@ def order_probability(
         resamples: of the bootstrap.
         level: an estimate must be invertible in all but (1 - level) / 2 of its draws; those count as wrong.
         order: of the scores, as in ``evaluate``.
+        allow_dependent: as in ``corrected``.
 
     Returns:
         A probability.
@@ -77,6 +81,8 @@ def order_probability(
     resamples = checked_count("resamples", resamples)
     by_row, data, convention = as_rows([scores_a, scores_b], data, order)
     m = as_measures(measure, convention)[0]
+    noise = loaded_noise(noise, data)
+    check_assumption(noise, data, by_row, allow_dependent)
     T, drawn = known_noise(noise, data, level)
     check_correctable(m, data, len(T))
     a, b = (tie_order(m, checked_scores(s, data.n_docs, data), data) for s in by_row)
@@ -106,6 +112,7 @@ def compare_corrected(
     level: float = 0.95,
     seed: int = 0,
     order: str | None = None,
+    allow_dependent: bool = False,
 ) -> list[dict[str, Any]]:
     """Corrected measures of systems, and how sure the order of each with the baseline (the first) is.
 
@@ -116,14 +123,17 @@ def compare_corrected(
     arrays, data, convention = as_rows(list(systems.values()), data, order)
     by_name = dict(zip(systems, arrays, strict=True))
     parsed = as_measures(measures, convention)
+    noise = loaded_noise(noise, data)
+    check_assumption(noise, data, arrays, allow_dependent)  # once, for all systems together
     rows = []
     for name, scores in by_name.items():
-        own = corrected(scores, data, parsed, noise, level, seed, order="data")
+        own = corrected(scores, data, parsed, noise, level, seed, order="data", allow_dependent=True)
         for m, row in zip(parsed, own.rows(), strict=True):
             if name != first:
                 row["order_probability"] = order_probability(
-                    scores, by_name[first], data, m, noise, seed=seed, level=level, order="data"
-                )
+                    scores, by_name[first], data, m, noise, seed=seed, level=level, order="data",
+                    allow_dependent=True,
+                )  # fmt: skip
             rows.append({"system": name, **row})
     return rows
 

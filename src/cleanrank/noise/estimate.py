@@ -21,7 +21,7 @@ from cleanrank.errors import BadFileError, invalid
 from cleanrank.noise.class_conditional import ClassConditionality
 from cleanrank.noise.pair_noise import expected_pair_noise, pair_shares
 from cleanrank.noise.profiles import NoiseProfile, read_noise
-from cleanrank.types import FloatArray
+from cleanrank.types import FloatArray, IntArray
 from cleanrank.validation import one_of
 
 # What an estimate rests on: rows judged again, repeated judgements, or cross-fitted predictions alone.
@@ -71,6 +71,8 @@ class NoiseEstimate:
         rejected: the matrix that failed the checks, for looking at only.
         class_conditional: whether errors depend on the true grade alone, tested on the rows of known grade;
             None where there are no such rows.
+        known_rows: (n, 3) row id, true grade and given grade of those rows where they were not drawn by more
+            than the given grade, so that later users can test with what they know; None otherwise.
     """
 
     method: str
@@ -84,6 +86,7 @@ class NoiseEstimate:
     reasons: tuple[str, ...] = ()
     rejected: NoiseProfile | None = None
     class_conditional: ClassConditionality | None = None
+    known_rows: IntArray | None = None
 
     def __post_init__(self) -> None:
         one_of("estimation method", self.method, METHODS)
@@ -222,6 +225,7 @@ class NoiseEstimate:
             "reasons": list(self.reasons),
             "rejected": None if self.rejected is None else self.rejected.matrix.tolist(),
             "class_conditional": self.class_conditional and self.class_conditional.to_json(),
+            "known_rows": None if self.known_rows is None else self.known_rows.tolist(),
             "too_few": [str(reason) for reason in self.too_few().reasons],
             "draws": {
                 "shape": list(self.draws.shape),
@@ -256,6 +260,7 @@ class NoiseEstimate:
                 reasons=tuple(str(reason) for reason in saved["reasons"]),
                 rejected=_profile(saved["rejected"], "rejected"),
                 class_conditional=_tested(saved.get("class_conditional")),
+                known_rows=_rows(saved.get("known_rows")),
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             message = f"{file} is not a noise estimate written by cleanrank ({error!r})."
@@ -284,15 +289,15 @@ def summarise(
     answers: npt.ArrayLike | None = None,
     trusted: bool = True,
     reasons: Sequence[str] = (),
-    class_conditional: ClassConditionality | None = None,
+    **known: Any,
 ) -> NoiseEstimate:
-    """An estimate whose matrix is the mean of the draws."""
+    """An estimate whose matrix is the mean of the draws; ``known`` is what else is known of the rows."""
     mean = draws.mean(axis=0)
     profile = NoiseProfile(mean / mean.sum(axis=1, keepdims=True), f"estimated ({method})")
     counts = None if answers is None else np.asarray(answers, dtype=np.float64)
     return NoiseEstimate(
         method, profile, draws, proportion_draws, n, level, counts, trusted, tuple(reasons),
-        class_conditional=class_conditional,
+        **known,
     )  # fmt: skip
 
 
@@ -356,6 +361,10 @@ def _profile(matrix: Any, name: str) -> NoiseProfile | None:
 
 def _tested(saved: Any) -> ClassConditionality | None:
     return None if saved is None else ClassConditionality.from_json(saved)
+
+
+def _rows(saved: Any) -> IntArray | None:
+    return None if saved is None else np.asarray(saved, dtype=np.int64).reshape(-1, 3)
 
 
 def _pack(values: FloatArray) -> str:

@@ -202,25 +202,36 @@ def from_gold(
     if len(positions) < FEWEST_ANSWERS:
         reasons.append(f"{len(positions)} rows of known grade are too few; {FEWEST_ANSWERS} are the least")
     answers = np.bincount(truth, minlength=C)
+    known: dict[str, Any] = {}
+    if (drawn_from < 1).any():
+        reason = "rows drawn by doubt depend on the given grade and on features together"
+        wrong = int((given != truth).sum())
+        known["class_conditional"] = ClassConditionality(float("nan"), (), len(truth), wrong, reason)
+    else:
+        known["class_conditional"] = rows_test(data, positions, truth, seed=seed)
+        known["known_rows"] = np.stack([data.row_ids[positions], truth, given], axis=1).astype(np.int64)
     return summarise(
         "gold", T, r, len(positions), level=level, answers=answers, trusted=not reasons, reasons=reasons,
-        class_conditional=_tested(data, positions, truth, drawn_from, seed),
+        **known,
     )  # fmt: skip
 
 
-def _tested(
-    data: RankingData, positions: IntArray, truth: IntArray, shares: FloatArray, seed: int
+def rows_test(
+    data: RankingData,
+    positions: IntArray,
+    truth: IntArray,
+    rank: FloatArray | None = None,
+    *,
+    seed: int = 0,
 ) -> ClassConditionality:
-    """Whether errors depend on the query or on features as well."""
+    """Whether errors of some rows depend on the query, on features or on how high systems rank them."""
     given = data.y[positions].astype(np.int64)
-    if (shares < 1).any():
-        reason = "rows drawn by doubt depend on the given grade and on features together"
-        return ClassConditionality(float("nan"), (), len(truth), int((given != truth).sum()), reason)
     rows = data.X[positions]
     features = rows if isinstance(rows, np.ndarray) else rows[:, :MOST_TESTED].toarray()
     columns = np.nan_to_num(features[:, :MOST_TESTED].astype(np.float64), posinf=0.0, neginf=0.0)
     query = np.searchsorted(data.indptr, positions, side="right")
-    return class_conditional_test(truth, given, query, {"features": columns}, seed=seed)
+    covariates = {} if rank is None else {"rank": rank[positions]}
+    return class_conditional_test(truth, given, query, {**covariates, "features": columns}, seed=seed)
 
 
 def allocate(n: int, available: Sequence[int] | IntArray) -> IntArray:
