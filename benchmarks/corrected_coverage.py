@@ -46,7 +46,7 @@ def simulate(judge, strategy, seed, n_queries, n_gold):
     if estimate.profile is None:
         return None
     return {
-        way: corrected(scores, labelled, MEASURES, noise, seed=seed, resamples=2_000)
+        way: corrected(scores, labelled, MEASURES, noise, seed=seed, resamples=2_000, allow_dependent=True)
         for way, noise in (("draws", estimate), ("matrix alone", estimate.profile))
     }
 

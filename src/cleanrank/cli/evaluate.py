@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleanrank.cli import screen, with_judge
+from cleanrank.cli import screen, with_judge, with_noise
 from cleanrank.errors import invalid
 from cleanrank.report import table as tables
 from cleanrank.report.table import Table
-from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
     from cleanrank.data.scores import Judged
     from cleanrank.metrics.explain_ndcg import Explanation
-    from cleanrank.noise.estimate import NoiseEstimate
-    from cleanrank.noise.profiles import NoiseProfile
 
 JudgedData = Annotated[
     Path,
@@ -33,18 +30,6 @@ Topics = Annotated[
     str,
     typer.Option(
         help="Of TREC runs: judged (all judged topics, 0 where one is missing) or shared (those of all runs)."
-    ),
-]
-Noise = Annotated[
-    str | None,
-    typer.Option(help="Labels are noisy: a matrix (JSON or CSV) or family:rate, as in uniform:0.1."),
-]
-AllowDependent = Annotated[
-    bool,
-    typer.Option(
-        "--allow-dependent",
-        help="With --noise: correct even if the rows judged again show that errors depend on more than the "
-        "true grade.",
     ),
 ]
 FORMATS = ("table", "markdown", "latex", "json")
@@ -68,14 +53,14 @@ def evaluate(
         ),
     ] = None,
     measure: Measures = None,
-    noise: Noise = None,
+    noise: with_noise.Noise = None,
     judge: with_judge.Judge = None,
     gold: with_judge.Gold = None,
     target: with_judge.Target = "these queries",
     design: with_judge.Design = "auto",
     unjudged: with_judge.Unjudged = "zero",
     mapping: with_judge.Scale = None,
-    allow_dependent: AllowDependent = False,
+    allow_dependent: with_noise.AllowDependent = False,
     per_query: Annotated[
         Path | None,
         typer.Option(help="Also write one row per query to this .csv, .tsv, .xlsx or .parquet file."),
@@ -123,7 +108,7 @@ def evaluate(
     read = _read(data, scores, columns, topics)
     judged, (values,) = read.data, read.scores
     if noise is not None:
-        known = _load_noise(noise, judged)
+        known = with_noise.load_noise(noise, judged)
         measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
         correction = corrected(
             values, judged, measures, known, level, seed, order="data", allow_dependent=allow_dependent
@@ -131,7 +116,9 @@ def evaluate(
         if per_query is not None:
             write_frame(correction.to_frame(judged.query_ids).reset_index(), per_query)
         rows = correction.rows()
-        text = f"Corrected for {_noise_words(known)} Intervals: bootstrap over queries, seed {seed}."
+        text = (
+            f"Corrected for {with_noise.noise_words(known)} Intervals: bootstrap over queries, seed {seed}."
+        )
         if correction.n_singular:
             text += (
                 f" {correction.n_singular:,} of {correction.n_draws:,} drawn matrices cannot be inverted; "
@@ -141,7 +128,7 @@ def evaluate(
         record: dict[str, Any] = {"noise": known.matrix, "draws": correction.n_draws}
         record["assumption"] = correction.assumption
         record |= {"level": level, "seed": seed, "measures": rows}
-        screen.show(record, as_json, repr(judged), _corrected_table(rows, level, text))
+        screen.show(record, as_json, repr(judged), with_noise.corrected_table(rows, level, text))
         return
     measures = as_measures(measure or DEFAULT, read.convention)
     evaluation = evaluate_scores(values, judged, measures, order="data")
@@ -188,14 +175,14 @@ def compare(
         int, typer.Option(min=1, help="Permutations of the randomisation test.")
     ] = 100_000,
     correction: Annotated[str, typer.Option(help="holm or none.")] = "holm",
-    noise: Noise = None,
+    noise: with_noise.Noise = None,
     judge: with_judge.Judge = None,
     gold: with_judge.Gold = None,
     target: with_judge.Target = "these queries",
     design: with_judge.Design = "auto",
     unjudged: with_judge.Unjudged = "zero",
     mapping: with_judge.Scale = None,
-    allow_dependent: AllowDependent = False,
+    allow_dependent: with_noise.AllowDependent = False,
     topics: Topics = "judged",
     form: Annotated[str, typer.Option("--format", help="table, markdown, latex or json.")] = "table",
     as_json: screen.Json = False,
@@ -245,7 +232,7 @@ def compare(
     if noise is not None:
         if form not in ("table", "json"):
             raise invalid("--format", "must be table or json with --noise", form)
-        known = _load_noise(noise, judged)
+        known = with_noise.load_noise(noise, judged)
         first = next(iter(scores)) if baseline is None else baseline
         measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
         rows = compare_corrected(
@@ -263,12 +250,12 @@ def compare(
         record = {"noise": known.matrix, "assumption": assumption, "level": level, "seed": seed}
         record |= {"baseline": first, "rows": rows}
         text = (
-            f"Corrected for {_noise_words(known)} The order is that of the corrected figures, {first} "
-            "against each. "
+            f"Corrected for {with_noise.noise_words(known)} The order is that of the corrected figures, "
+            f"{first} against each. "
             f"Intervals and probabilities: bootstrap over queries, seed {seed}. {assumption}"
         )
-        screen.show(record, form == "json", repr(judged), _corrected_table(rows, level, text))
-        _write_page(html, data, _corrected_table(rows, level, text))
+        screen.show(record, form == "json", repr(judged), with_noise.corrected_table(rows, level, text))
+        _write_page(html, data, with_noise.corrected_table(rows, level, text))
         return
     comparison = compare_systems(
         scores,
@@ -310,27 +297,6 @@ def _write_page(html: Path | None, data: Path, table: Table) -> None:
         words = "Intervals: bootstrap over queries."
         page = write_sections(html, f"Systems compared: {data.name}", [Section("Systems", [table, words])])
         screen.note(f"wrote {page}")
-
-
-def _corrected_table(rows: Sequence[dict[str, Any]], level: float, text: str) -> Table:
-    """Corrected measures; of several systems with the probability that the order is right."""
-    columns: list[tuple[str, ...]] = [
-        ("measure", "measure"),
-        ("corrected", "corrected", ".4f"),
-        (f"{100 * level:g}% interval", "interval"),
-        ("as labelled", "as_labelled", ".4f"),
-    ]
-    if "system" in rows[0]:
-        sure = ("P(order is right)", "order_probability", ".4f", "", "baseline")
-        columns = [("system", "system"), *columns, sure]
-    return Table.of(
-        [
-            {"order_probability": None, **row, "interval": "[{:.4f}, {:.4f}]".format(*row["interval"])}
-            for row in rows
-        ],
-        columns,
-        notes=[text],
-    )
 
 
 @app.command("explain-ndcg")
@@ -442,22 +408,6 @@ def _named(systems: Sequence[str]) -> dict[str, Path]:
     if len(paths) < 2:
         raise invalid("systems", "must name at least two systems", len(paths))
     return paths
-
-
-def _load_noise(text: str, data: RankingData) -> "NoiseEstimate | NoiseProfile":
-    """The noise, with the draws of an estimate; one that is not trusted is said loudly where it is used."""
-    from cleanrank.noise.estimate import load_noise
-
-    return load_noise(text, max(data.n_grades, 2))
-
-
-def _noise_words(noise: "NoiseEstimate | NoiseProfile") -> str:
-    """What the correction rests on."""
-    draws = getattr(noise, "draws", None)
-    if draws is None:
-        return f"{noise!r}, taken as known."
-    rows = "; ".join(" ".join(f"{p:.3g}" for p in row) for row in noise.matrix)
-    return f"the estimate [{rows}] and its uncertainty ({len(draws):,} draws)."
 
 
 def _read(data: Path, scores: list[Path], columns: screen.Columns, topics: str = "judged") -> "Judged":

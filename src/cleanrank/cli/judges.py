@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.cli.with_judge import scale
 from cleanrank.errors import invalid
 
 app = typer.Typer()
@@ -103,11 +104,6 @@ def _mappings(texts: list[str], names: list[str]) -> dict[str, dict[float, int]]
         name, colon, pairs = text.rpartition(":")
         if colon and name not in names:
             raise invalid("--map", f"must name a judge ({', '.join(names)})", repr(name))
-        try:
-            grades = {float(v): int(g) for v, g in (pair.split("=") for pair in pairs.split(","))}
-        except ValueError:
-            raise invalid(
-                "--map", "must read VALUE=GRADE,VALUE=GRADE", repr(text), remedy="As in --map 0=0,1=2."
-            ) from None
-        mappings |= dict.fromkeys([name] if colon else [n for n in names if n not in mappings], grades)
+        mine = [name] if colon else [each for each in names if each not in mappings]
+        mappings |= dict.fromkeys(mine, scale(pairs) or {})
     return mappings or None
