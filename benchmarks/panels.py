@@ -1,6 +1,6 @@
 """Several judges together: accuracy on pairs that are no gold rows, dependence of errors, effective votes.
 
-    python benchmarks/panels.py [--seeds 20] [--only dl19,web]
+    python benchmarks/panels.py [--seeds 20] [--only "dl19;WebSearch;simulated"]
 
 TREC DL 2019 and 2020 (language models beside NIST), WebSearch and TREC RF10 (people beside experts), from
 CLEANRANK_DATA; gold rows are drawn at random. Then simulated judges whose errors are independent. The result
@@ -8,6 +8,7 @@ goes to benchmarks/results/panels.json and, as tables, between the markers of do
 """
 
 import argparse
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from timing import write_result
+from timing import RESULTS, write_result
 
 from cleanrank.judges.panel import combine_judges
 from cleanrank.noise.agreement import judgements
@@ -99,6 +100,7 @@ def measure(name: str, table: pd.DataFrame, seeds: int) -> dict[str, Any]:
         cluster=np.unique(table["qid"].to_numpy()[rows[0]], return_inverse=True)[1],
     )
     result: dict[str, Any] = {
+        "seeds": seeds,
         "pairs": len(table),
         "gold pairs": len(known),
         "judges": len(judges),
@@ -256,7 +258,7 @@ def write_page(result: dict[str, Any]) -> None:
     )
     lines = [f"| | {' | '.join(names)} |", "|---|---|---|---|---|---|---|---|"]
     for name, each in result["sets"].items():
-        for n in GOLD:
+        for n in (size for size in GOLD if f"gold {size}" in each):
             at = each[f"gold {n}"]
             gain = "{:+.3f} [{:+.3f}, {:+.3f}]".format(*at["gain over the best judge"]).replace("-", "−")
             rates = [at["best judge"][0], each["accuracy"]["majority"], each["accuracy"]["dawid-skene"]]
@@ -292,16 +294,19 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--times", type=int, default=100, help="simulations of a case")
-    parser.add_argument("--only", default="", help="names of sets, separated by semicolons")
+    parser.add_argument("--only", default="", help="sets, or simulated; others are kept as they are")
     options = parser.parse_args()
-    names = options.only.split(";") if options.only else list(SETS)
-    result = {
-        "seeds": options.seeds,
-        "simulated": simulated(options.times),
-        "sets": {name: measure(name, SETS[name](), options.seeds) for name in names},
-    }
-    write_result("panels", result)
-    if not options.only:
+    file = RESULTS / "panels.json"
+    result: dict[str, Any] = {"simulated": {}, "sets": {}}
+    if options.only and file.is_file():
+        result = {key: json.loads(file.read_text(encoding="utf-8"))[key] for key in result}
+    for name in options.only.split(";") if options.only else ("simulated", *SETS):
+        if name == "simulated":
+            result["simulated"] = simulated(options.times)
+        else:
+            result["sets"][name] = measure(name, SETS[name](), options.seeds)
+        result["sets"] = {each: result["sets"][each] for each in SETS if each in result["sets"]}
+        write_result("panels", result)
         write_page(result)
 
 

@@ -6,7 +6,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from cleanrank.judges.ordinal import cross_fit, fit_ordinal, log_loss, penalised_loss
+from cleanrank.judges.ordinal import cross_fit, fit_ordinal, fit_scaling, log_loss, penalised_loss
 
 
 def rows(n=400, seed=0):
@@ -71,3 +71,20 @@ def test_noise_is_shrunk_and_signal_is_not():
     assert log_loss(held, y).mean() < log_loss(noise, y).mean()
     first = fit_ordinal(X[fold != 0], y[fold != 0], 3, penalty)
     assert held[fold == 0] == pytest.approx(first.predict(X[fold == 0]), abs=1e-3)
+
+
+def test_scaling_undoes_what_was_done_to_probabilities():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.full(3, 0.7), 20000).clip(1e-6)
+    p /= p.sum(axis=1, keepdims=True)
+    y = (rng.random(20000)[:, None] > np.cumsum(p, axis=1)).sum(axis=1).clip(0, 2)
+    right = fit_scaling(np.log(p), y)
+    assert right.scale == pytest.approx(1, abs=0.03)
+    assert right.shifts == pytest.approx(np.zeros(3), abs=0.05)
+    sure = 2.5 * np.log(p) + [0.0, 0.7, 0.0]
+    sure = np.log(np.exp(sure) / np.exp(sure).sum(axis=1, keepdims=True))
+    model = fit_scaling(sure, y)
+    assert model.scale == pytest.approx(1 / 2.5, abs=0.02)
+    assert model.predict(sure) == pytest.approx(p, abs=0.03)
+    few = fit_scaling(sure[:3], y[:3], penalty=1e6)
+    assert few.predict(sure) == pytest.approx(np.exp(sure), abs=1e-3)

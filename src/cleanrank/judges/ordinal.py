@@ -1,4 +1,8 @@
-"""Regression for ordered grades: P(grade <= g) = 1 / (1 + exp(x b - t_g)), with a ridge penalty on b."""
+"""Regression for ordered grades: P(grade <= g) = 1 / (1 + exp(x b - t_g)), with a ridge penalty on b.
+
+And the recalibration of probabilities q that are there already: P(grade = g) ~ q_g^s exp(c_g), with a penalty
+that holds s near 1 and c near 0 (temperature and vector scaling).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -136,6 +140,58 @@ def _by_end(code: IntArray, upper: FloatArray, lower: FloatArray, T: int) -> Flo
     """(T,) sums over the rows whose grade ends at each threshold, and over those whose grade begins there."""
     ending, beginning = np.bincount(code, upper, T + 1), np.bincount(code, lower, T + 1)
     return np.asarray(ending[:T] + beginning[1:], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledModel:
+    """Probabilities recalibrated: ``scale`` below 1 makes them less sure, ``shifts`` move them by grade."""
+
+    scale: float
+    shifts: FloatArray
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """(N, C) probabilities from logarithms of such."""
+        score = self.scale * X + self.shifts
+        weight = np.exp(score - score.max(axis=1, keepdims=True))
+        scaled: FloatArray = weight / weight.sum(axis=1, keepdims=True)
+        return scaled
+
+
+def fit_scaling(
+    X: FloatArray, y: IntArray, penalty: float = 1.0, weights: FloatArray | None = None
+) -> ScaledModel:
+    """Recalibrates probabilities by Newton's method.
+
+    Args:
+        X: (N, C) logarithms of probabilities.
+        y: (N,) true grades.
+        penalty: of the squared deviations of the scale from 1 and of the shifts from 0, in rows.
+        weights: of the rows.
+
+    >>> sure = np.log(np.array([[0.99, 0.01], [0.01, 0.99]] * 10))
+    >>> bool(fit_scaling(sure, np.array([0, 1, 0, 1, 1] * 4)).scale < 0.5)
+    True
+    """
+    C = X.shape[1]
+    row_weights = np.ones(len(y)) if weights is None else weights
+    at = np.concatenate([[1.0], np.zeros(C)])
+    for _ in range(STEPS):
+        p = ScaledModel(at[0], at[1:]).predict(X)
+        rest = row_weights[:, None] * (p - np.eye(C)[y])
+        start = np.concatenate([[1.0], np.zeros(C)])
+        gradient = np.concatenate([[(rest * X).sum()], rest.sum(axis=0)]) + penalty * (at - start)
+        mean = (p * X).sum(axis=1)
+        w = row_weights[:, None] * p
+        hessian = penalty * np.eye(C + 1)
+        hessian[0, 0] += (w * X * X).sum() - (row_weights * mean * mean).sum()
+        hessian[0, 1:] += (w * (X - mean[:, None])).sum(axis=0)
+        hessian[1:, 0] = hessian[0, 1:]
+        hessian[1:, 1:] += np.diag(w.sum(axis=0)) - np.einsum("nc,nd->cd", w, p)
+        step = np.linalg.solve(hessian, gradient)
+        at = at - step * min(1.0, 1.0 / max(float(np.abs(step).max()), TINY))
+        if np.abs(step).max() < 1e-6:
+            break
+    return ScaledModel(float(at[0]), at[1:])
 
 
 def cross_fit(

@@ -71,7 +71,8 @@ class Panel:
         qid: (N,) query ids, ascending.
         docid: (N,) document ids.
         probabilities: (N, C) of the true grades.
-        probability_low: (N, C), lower ends of their intervals; NaN without gold rows.
+        probability_low: (N, C), lower ends of their intervals over other draws of gold queries, as if the
+            model were right; NaN without gold rows.
         probability_high: (N, C), upper ends.
         expected_low: (N,), lower ends of the intervals of the expected grade.
         expected_high: (N,), upper ends.
@@ -264,13 +265,11 @@ def _gold(answers: Answers, labels: Labels, seed: int) -> tuple[GoldRows, list[s
         raise invalid("gold", rule, int(kept.sum()), remedy=remedy)
     y = labels.grade[kept]
     if len(np.unique(y)) < 2:
-        raise invalid(
-            "gold", "must hold two different grades", f"{int(y[0])} alone", remedy="Judge more pairs."
-        )
+        rule = "must hold two different grades"
+        raise invalid("gold", rule, f"{int(y[0])} alone", remedy="Judge more pairs.")
     drawn = labels.probability
-    gold = gold_rows(
-        place[kept], y, np.ones(kept.sum()) if drawn is None else 1 / drawn[kept], answers.query, seed
-    )
+    weights = np.ones(len(y)) if drawn is None else 1 / drawn[kept]
+    gold = gold_rows(place[kept], y, weights, answers.query, seed)
     notes = []
     if not kept.all():
         notes.append(f"{int((~kept).sum()):,} gold pairs that no judge answered were left out")
@@ -310,7 +309,7 @@ def _gold_dependence(answers: Answers, gold: GoldRows, level: float, *, shared: 
     place[gold.rows] = np.arange(len(gold.rows))
     kept = place[answers.pair] >= 0
     tops = answers.tops
-    scale = np.full(len(tops), tops.max()) if shared else np.maximum(tops, 1e-12)
+    scale = np.maximum(np.full(len(tops), tops.max()) if shared else tops, 1e-12)
     return error_dependence(
         place[answers.pair[kept]],
         answers.judge[kept],
@@ -325,9 +324,7 @@ def _gold_dependence(answers: Answers, gold: GoldRows, level: float, *, shared: 
 def _why(best: Candidate, single: Candidate | None) -> str:
     reached = f"{best.accuracy:.3f} of the gold rows left out"
     if best.is_single:
-        return (
-            f"no combination predicts gold rows as well as {best.name} ({reached}): that judge is used alone"
-        )
+        return f"no combination predicts as well as {best.name} ({reached}): that judge is used alone"
     if single is None:
         return f"{best.name} predicts {reached}; no judge answered half of the gold rows"
     against = f"{single.name} alone, {single.kind}: {single.accuracy:.3f}"

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cleanrank.judges.answers import Answers
-from cleanrank.judges.ordinal import cross_fit, fit_ordinal, log_loss
+from cleanrank.judges.ordinal import cross_fit, fit_ordinal, fit_scaling, log_loss
 from cleanrank.noise.agreement import judgements
 from cleanrank.noise.annotators import dawid_skene
 from cleanrank.types import FloatArray, IntArray
@@ -24,6 +24,7 @@ DRAWS = 100
 COVERED = 0.5  # share of the gold rows from which on a judge has a column of its own
 ONE_JUDGE = 1.0  # penalty of a regression on one judge's answers
 DS_STEPS = 100
+UNSURE = 1e-3  # the least probability that a model of independent errors may claim
 CHUNK = 20_000
 STREAM = 1513
 
@@ -112,10 +113,11 @@ def candidates(answers: Answers, gold: GoldRows, common_scale: bool, seed: int) 
         found.append(_regression(name, "recalibrated", standardised(column), gold, penalties=(ONE_JUDGE,)))
     columns = standardised(values)
     if common_scale:
-        posterior = _dawid_skene_columns(answers, gold, seed)
-        found.append(_regression("dawid-skene", "dawid-skene", posterior, gold))
+        posterior = _dawid_skene(answers, gold, seed)
+        found.append(_scaled("dawid-skene", np.log(posterior), gold))
         if len(own) < len(answers.judges):
-            columns = np.hstack([columns, posterior])
+            at_least = np.cumsum(posterior[:, ::-1], axis=1)[:, -2::-1]
+            columns = np.hstack([columns, standardised(at_least)])
     if len(own) > 1:
         found.append(_regression("stacking", "stacking", columns, gold))
     return found
@@ -226,17 +228,32 @@ def _as_answered(name: str, column: FloatArray, gold: GoldRows) -> Candidate:
 
         return predict
 
+    return _candidate(name, "as answered", column, _held_out(X, gold, fit), gold, fit)
+
+
+def _scaled(name: str, columns: FloatArray, gold: GoldRows) -> Candidate:
+    """Probabilities that are there already, recalibrated; ``columns`` are their logarithms."""
+    X = columns[gold.rows]
+
+    def fit(weights: FloatArray) -> Predict:
+        return fit_scaling(X, gold.y, weights=weights).predict
+
+    return _candidate(name, name, columns, _held_out(X, gold, fit), gold, fit)
+
+
+def _held_out(X: FloatArray, gold: GoldRows, fit: Callable[[FloatArray], Predict]) -> FloatArray:
+    """(n, C) probabilities of the gold rows from fits in which their fold has no weight."""
     held = np.zeros((len(gold.y), gold.n_grades))
     for part in np.unique(gold.fold):
         out = gold.fold == part
         held[out] = fit(gold.weights * ~out)(X[out])
-    return _candidate(name, "as answered", column, held, gold, fit)
+    return held
 
 
-def _dawid_skene_columns(answers: Answers, gold: GoldRows, seed: int) -> FloatArray:
-    """(N, C - 1) probabilities of grade g or more by Dawid and Skene's model, in deviations.
+def _dawid_skene(answers: Answers, gold: GoldRows, seed: int) -> FloatArray:
+    """(N, C) probabilities of the true grades by Dawid and Skene's model.
 
-    A gold row counts as known except in the fit that gives its own columns.
+    A gold row counts as known except in the fit that gives its own probabilities.
     """
     C = max(int(answers.value.max()) + 1, gold.n_grades)
     table = judgements(
@@ -254,4 +271,6 @@ def _dawid_skene_columns(answers: Answers, gold: GoldRows, seed: int) -> FloatAr
         rest = known.copy()
         rest[out] = -1
         p[out] = posterior(rest)[out]
-    return standardised(np.cumsum(p[:, ::-1], axis=1)[:, -2::-1])
+    kept = np.maximum(p[:, : gold.n_grades], UNSURE)  # grades that gold rows have
+    shares: FloatArray = kept / kept.sum(axis=1, keepdims=True)
+    return shares

@@ -27,6 +27,7 @@ SOURCES = {"gold": "gold rows", "judgements": "the judgements alone"}
 LEAST = 10  # items in common from which on two judges are compared
 SHRUNK = 2.0  # answers that the average judge's mean counts for beside a judge's own
 FEW_VOTES = 0.75  # share of the judgements below which votes are few
+FEW_GROUPS = 5  # queries below which items count as drawn one by one
 ALIKE = 0.1  # correlation of two judges that is too high
 TINY = 1e-12
 
@@ -56,7 +57,8 @@ class Dependence:
         judgements: of an item, on average.
         correlation: of two judges' errors, the mean over pairs of judgements of the same item.
         correlation_interval: its interval.
-        votes: independent judgements that those of an item count for.
+        votes: independent judgements that those of an item count for; a correlation below two standard
+            errors counts as none.
         votes_interval: its interval.
         pairs: judges with at least LEAST items in common, the highest correlation first.
         level: probability that an interval is meant to hold.
@@ -175,12 +177,12 @@ def error_dependence(
     alone = float(np.sqrt((surplus**2).sum()))
     group = np.arange(len(truth)) if cluster is None else np.unique(cluster, return_inverse=True)[1]
     groups = len(np.unique(group[count > 1]))
+    if groups < FEW_GROUPS:
+        group, groups = np.arange(len(truth)), int((count > 1).sum())
     clustered = float(np.sqrt((np.bincount(group, surplus) ** 2).sum() * groups / max(groups - 1, 1)))
     error = max(alone, clustered)
     margin = error * float(stats.t.ppf((1 + level) / 2, max(groups - 1, 1)))
     low, high = max(rho - margin, -1.0), min(rho + margin, 1.0)
-    # A correlation within its own noise counts as none: positive-part shrinkage.
-    shrunk = rho * max(0.0, 1.0 - (error / rho) ** 2) if rho > 0 else 0.0
     k = count[count > 0]
     design = max((error / max(alone, TINY)) ** 2, 1.0)
     pairs = _pairs(item, judge, errors, weight, names, len(truth), design, level) if len(names) else []
@@ -190,7 +192,7 @@ def error_dependence(
         float(k.mean()),
         rho,
         (low, high),
-        effective_votes(k, shrunk),
+        effective_votes(k, rho if rho > 2 * error else 0.0),
         (effective_votes(k, high), effective_votes(k, low)),
         pairs,
         level,
