@@ -135,6 +135,29 @@ def test_several_judges_stand_side_by_side_each_with_its_scale():
     assert {**alone.to_json(), "judge": "one"} == reports.to_json()["judges"][0]
 
 
+def test_features_are_looked_at_where_there_are_some(tmp_path):
+    gold, judge, _ = collection()
+    rng = np.random.default_rng(6)
+    length = rng.normal(size=len(gold))
+    judge["grade"] = np.minimum(gold["grade"] + (rng.random(len(gold)) < np.where(length > 0, 0.6, 0.1)), 3)
+    table = gold[["qid", "docid"]].assign(text="words", noise=rng.normal(size=len(gold)), length=length)
+    shuffled = table.sample(frac=0.9, random_state=1)
+    shuffled.to_parquet(tmp_path / "features.parquet")
+    for features in (shuffled, tmp_path / "features.parquet"):
+        causes = {c.name: c for c in cr.judge_report(gold, judge, features=features).class_conditional.causes}
+        assert list(causes) == ["query", "features"]
+        assert causes["features"].p_value == 0.001
+        assert causes["features"].column == 1
+        assert causes["features"].effect > 0.3
+    for wrong, words in (
+        (table[["qid", "docid", "text"]], "must have columns of numbers"),
+        (table.assign(qid="x"), "pairs in common with the labels"),
+        (table[["qid", "length"]], "must have the columns qid and docid"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            cr.judge_report(gold, judge, features=wrong)
+
+
 def test_rows_may_stand_in_any_order():
     gold, judge, runs = collection()
     mixed = cr.judge_report(

@@ -26,6 +26,14 @@ def judge(
         Path | None,
         typer.Option(metavar="DIR", help="Systems: a folder of runs (TREC, or tables qid, docid, score)."),
     ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also test whether errors depend on these: a table with qid, docid and columns of numbers.",
+            callback=screen.piped,
+        ),
+    ] = None,
     measure: Annotated[
         list[str] | None, typer.Option("--measure", "-m", help="With --runs: a measure such as ndcg@10.")
     ] = None,
@@ -63,6 +71,7 @@ def judge(
         gold,
         paths,
         runs,
+        features=features,
         measures=measure or MEASURES,
         mapping=_mappings(mapping or [], list(paths)),
         level=level,

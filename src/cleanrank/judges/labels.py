@@ -280,7 +280,10 @@ def check_together(judge: Labels, gold: Labels) -> None:
 
 
 def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[str, str]]:
-    """The cells of a path or frame, and its headings of queries ("query"), documents ("doc") and ``role``."""
+    """The cells of a path or frame, and its headings of queries ("query"), documents ("doc") and ``role``.
+
+    Without a role the table must have queries and documents alone.
+    """
     if isinstance(source, str | os.PathLike):
         sheet = read_sheet_file(source)
     elif is_frame(source) or isinstance(source, Mapping):
@@ -288,7 +291,7 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
     else:
         rule = f"must be a path, a frame (qid, docid, {role}) or a mapping {{query: {{document: {role}}}}}"
         raise invalid(name, rule, f"a {type(source).__name__}")
-    return sheet, {each: _heading(sheet, each, name, role) for each in ("query", "doc", role)}
+    return sheet, {each: _heading(sheet, each, name, role) for each in ("query", "doc", role) if each}
 
 
 def _is_trec(path: Any, test: Any) -> bool:
@@ -354,7 +357,8 @@ def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
         usual = wanted if wanted in sheet.values else sheet.heading("true grade" if each == "grade" else each)
     if usual is None:
         columns = ", ".join(sheet.values)
-        raise invalid(name, f"must have the columns qid, docid and {role}", f"{columns} (no {wanted})")
+        needed = f"qid, docid and {role}" if role else "qid and docid"
+        raise invalid(name, f"must have the columns {needed}", f"{columns} (no {wanted})")
     return usual
 
 

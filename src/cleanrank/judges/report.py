@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.judges.against_gold import (
     AgainstGold,
     Coverage,
@@ -13,7 +14,17 @@ from cleanrank.judges.against_gold import (
     coverage_of,
     system_ranks,
 )
-from cleanrank.judges.labels import Labels, Pool, as_labels, as_runs, check_together, is_nested, pool_of
+from cleanrank.judges.labels import (
+    Labels,
+    Pool,
+    as_labels,
+    as_runs,
+    check_together,
+    is_nested,
+    numbers,
+    pool_of,
+    table_of,
+)
 from cleanrank.judges.system_order import Span, SystemOrder, system_order
 from cleanrank.judges.verdicts import Verdict, limits_of, verdicts_of
 from cleanrank.metrics.evaluation import query_values
@@ -118,6 +129,7 @@ def judge_report(
     judge: Any,
     runs: Any = None,
     *,
+    features: Any = None,
     measures: "MeasureLike | Iterable[MeasureLike]" = MEASURES,
     mapping: Mapping[Any, Any] | None = None,
     level: float = 0.95,
@@ -130,6 +142,8 @@ def judge_report(
             and probability where pairs were drawn with known ones) or a mapping {query: {document: grade}}.
         judge: the labels of the judge, likewise; or a mapping from names to the labels of several judges.
         runs: systems: a folder of runs, paths, frames (qid, docid, score), or a mapping from names to them.
+        features: what errors may depend on besides query and rank: a path or frame with qid, docid and
+            columns of numbers; those of pairs that are not in it count as average.
         measures: by which systems are compared; those that name no convention follow ``trec``.
         mapping: which grade a value of the judge's scale stands for, as in {0: 0, 1: 2}: the largest key that
             is not above the value. Of several judges, one for all, or a mapping from names to such mappings.
@@ -161,9 +175,11 @@ def judge_report(
     pool = pool_of([right, *judges], systems)
     parsed = as_measures(measures, "trec") if systems else ()
     places = system_ranks(pool)
-    exposure = rank_exposure(places) if systems else None
+    covariates = {"rank": rank_exposure(places)[:, None]} if systems else {}
+    if features is not None:
+        covariates["features"] = feature_columns(features, pool)
     reports = tuple(
-        _report(pool, line, labels, parsed, (places, exposure), level, seed)
+        _report(pool, line, labels, parsed, places, covariates, level, seed)
         for line, labels in enumerate(judges, start=1)
     )
     return JudgeReports(reports) if several else reports[0]
@@ -180,6 +196,32 @@ def rank_exposure(places: IntArray) -> FloatArray:
     discounts = np.concatenate(([0.0], 1.0 / np.log2(2.0 + np.arange(places.max(initial=0)))))
     mean: FloatArray = sum((discounts[each] for each in places), np.zeros(places.shape[1])) / len(places)
     return mean
+
+
+def feature_columns(features: Any, pool: Pool) -> FloatArray:
+    """(N, columns): the numbers of a table of features on the rows of a pool, means where there are none."""
+    sheet, headings = table_of(features, "features", "")
+    ids = [sheet.texts(headings[each]) for each in ("query", "doc")]
+    row_of = {pair: row for row, pair in enumerate(zip(*ids, strict=True))}
+    names = zip(pool.query_ids[pool.query].tolist(), pool.doc_ids.tolist(), strict=True)
+    rows = np.array([row_of.get((str(q), str(d)), -1) for q, d in names])
+    if not (rows >= 0).any():
+        remedy = "Check whether both belong to the same collection."
+        raise invalid("features", "must have pairs in common with the labels", "none", remedy=remedy)
+    columns = []
+    for heading, cells in sheet.values.items():
+        if heading in headings.values():
+            continue
+        try:
+            values = numbers(heading, cells)
+        except InvalidInputError:  # texts
+            continue
+        own = np.where(np.isfinite(values), values, np.nan)
+        if np.isfinite(own).any():
+            columns.append(np.nan_to_num(np.append(own, np.nan)[rows], nan=float(np.nanmean(own))))
+    if not columns:
+        raise invalid("features", "must have columns of numbers", ", ".join(sheet.values))
+    return np.stack(columns, axis=1)
 
 
 def system_values(pool: Pool, grades: IntArray, measures: Any, rows: Array | None = None) -> FloatArray:
@@ -204,7 +246,8 @@ def _report(
     line: int,
     labels: Labels,
     measures: Any,
-    ranked: tuple[IntArray, FloatArray | None],
+    places: IntArray,
+    covariates: Mapping[str, FloatArray],
     level: float,
     seed: int,
 ) -> JudgeReport:
@@ -212,13 +255,12 @@ def _report(
     both = (true >= 0) & (given >= 0)
     drawn = pool.probability[0][both]
     weights = None if np.isnan(drawn).any() else 1.0 / drawn
-    places, exposure = ranked
     coverage = coverage_of(pool, 0, line, places)
     compared = against_gold(
         true[both], given[both], query[both], pool.query_ids, weights=weights, level=level, seed=seed
     )
-    covariates = {} if exposure is None else {"rank": exposure[both]}
-    tested = class_conditional_test(true[both], given[both], query[both], covariates, seed=seed)
+    columns = {name: values[both] for name, values in covariates.items()}
+    tested = class_conditional_test(true[both], given[both], query[both], columns, seed=seed)
     orders: tuple[SystemOrder, ...] = ()
     if measures:
         asked = np.unique(query[both])

@@ -25,6 +25,7 @@ def estimate_tables(estimate: NoiseEstimate) -> tuple[Table, Table]:
     ]
     head = ("", f"{estimate.n:,} answers, {estimate.level:.0%} intervals")
     notes = [f"note: {reason}" for reason in estimate.reasons]
+    notes += [estimate.class_conditional.words] if estimate.class_conditional else []
     return (
         Table(("P(given | true)", *(f"given {m}" for m in grades)), matrix),
         Table(head, rows, headed=2, notes=notes),
