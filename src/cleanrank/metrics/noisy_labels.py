@@ -50,7 +50,6 @@ from cleanrank.metrics.measure import (
 )
 from cleanrank.metrics.significance import checked_count
 from cleanrank.noise.estimate import load_noise
-from cleanrank.noise.gold import rows_test
 from cleanrank.noise.profiles import MAX_CONDITION, ROUNDING, NoiseProfile
 from cleanrank.ragged import match_rows, query_of_row, rank_order, ranks, segment_sum
 from cleanrank.types import Array, FloatArray, RankingData
@@ -228,6 +227,8 @@ def check_assumption(
         return UNCHECKED
     known = getattr(noise, "known_rows", None)
     if known is not None:
+        from cleanrank.noise.gold import rows_test
+
         positions = match_rows(data.row_ids, known[:, 0])
         if (positions >= 0).all() and np.array_equal(data.y[positions], known[:, 2]):
             checked = [checked_scores(scores, data.n_docs, data) for scores in systems]
