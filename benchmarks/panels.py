@@ -8,6 +8,7 @@ goes to benchmarks/results/panels.json and, as tables, between the markers of do
 """
 
 import argparse
+import itertools
 import json
 import os
 from collections import Counter
@@ -245,6 +246,52 @@ def simulated(times: int) -> dict[str, Any]:
     return result
 
 
+def intervals(times: int) -> dict[str, Any]:
+    """How often intervals hold the expected grade given all answers, which is known in a simulation.
+
+    Four judges, 1,200 pairs of 60 queries, 200 gold rows; errors at random or the rarer the farther. On a
+    scale of its own one judge rules Dawid and Skene's model out.
+    """
+    patterns = {
+        "at random": 0.1 + 0.6 * np.eye(4),
+        "near the true grade": np.exp(-1.2 * abs(np.subtract.outer(np.arange(4), np.arange(4)))),
+    }
+    prior, result = np.array([0.4, 0.3, 0.2, 0.1]), {}
+    for (errors, pattern), one_scale in itertools.product(patterns.items(), (True, False)):
+        T = pattern / pattern.sum(axis=1, keepdims=True)
+        held: dict[str, list[float]] = {"a pair": [], "a tenth of the pairs": [], "all pairs": []}
+        methods: Counter[str] = Counter()
+        for seed in range(times):
+            rng = np.random.default_rng(seed)
+            y = rng.choice(4, 1200, p=prior)
+            pairs = pd.DataFrame({"qid": np.repeat(np.arange(60), 20), "docid": np.arange(1200)})
+            log, parts = np.tile(np.log(prior), (1200, 1)), []
+            for judge in range(4):
+                said = (rng.random(1200)[:, None] > np.cumsum(T[y], axis=1)).sum(axis=1).clip(0, 3)
+                log += np.log(T[:, said].T)
+                parts.append(pairs.assign(judge=f"j{judge}", grade=said / (1 if one_scale or judge else 7)))
+            p = np.exp(log) / np.exp(log).sum(axis=1, keepdims=True)
+            gold = pairs.assign(grade=y).sample(200, random_state=seed)
+            panel = combine_judges(pd.concat(parts), gold=gold, seed=seed)
+            exact = pd.Series(p @ np.arange(4), pairs["docid"])[panel.docid].to_numpy()
+            tenth = panel.expected.argsort(kind="stable").argsort(kind="stable") * 10 // 1200
+            for group, key in (
+                (np.arange(1200), "a pair"),
+                (tenth, "a tenth of the pairs"),
+                (tenth * 0, "all pairs"),
+            ):
+                mean = [np.bincount(group, each) for each in (panel.expected_low, exact, panel.expected_high)]
+                held[key].append(float(((mean[0] <= mean[1]) & (mean[1] <= mean[2])).mean()))
+            methods[panel.method] += 1
+        name = f"errors {errors}, {'one scale' if one_scale else 'a scale of its own'}"
+        result[name] = {key: round(float(np.mean(each)), 3) for key, each in held.items()} | {
+            "methods": dict(methods),
+            "times": times,
+        }
+        print(name, result[name], flush=True)
+    return result
+
+
 def write_page(result: dict[str, Any]) -> None:
     """Writes the tables between the markers of the page."""
     names = (
@@ -294,15 +341,17 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--times", type=int, default=100, help="simulations of a case")
-    parser.add_argument("--only", default="", help="sets, or simulated; others are kept as they are")
+    parser.add_argument("--only", default="", help="sets, simulated, intervals; others are kept")
     options = parser.parse_args()
     file = RESULTS / "panels.json"
-    result: dict[str, Any] = {"simulated": {}, "sets": {}}
+    result: dict[str, Any] = {"simulated": {}, "intervals": {}, "sets": {}}
     if options.only and file.is_file():
-        result = {key: json.loads(file.read_text(encoding="utf-8"))[key] for key in result}
-    for name in options.only.split(";") if options.only else ("simulated", *SETS):
+        result |= {k: v for k, v in json.loads(file.read_text(encoding="utf-8")).items() if k in result}
+    for name in options.only.split(";") if options.only else ("simulated", "intervals", *SETS):
         if name == "simulated":
-            result["simulated"] = simulated(options.times)
+            result[name] = simulated(options.times)
+        elif name == "intervals":
+            result[name] = intervals(options.seeds)
         else:
             result["sets"][name] = measure(name, SETS[name](), options.seeds)
         result["sets"] = {each: result["sets"][each] for each in SETS if each in result["sets"]}
