@@ -23,6 +23,7 @@ from cards.goals import HUNDRED, NOTHING, THREE, goals_table
 from cards.pictures import cost_panels, detection_panel, gains_panel, settings_panel, shares_panel
 from cards.sections import AS_JUDGED, DETECTED, LINES, RECIPES, Cards, cost_sections, make_cards, sections_of
 from cards.tables import averages_table, detection_table, gains_table, losses_table
+from pages import fill
 from timing import write_result
 
 from cleanrank.data.files import written_whole
@@ -175,19 +176,6 @@ def summaries(cards: Cards) -> dict[str, str]:
     if cards.cost:
         parts["cost"] = "\n\n".join(cost_sections(cards.cost)[1:])
     return parts
-
-
-def fill(page: Path, parts: Mapping[str, str]) -> None:
-    """Puts texts between the comments <!-- name --> and <!-- end name --> of a page."""
-    text = page.read_text(encoding="utf-8")
-    for name, words in parts.items():
-        opens, closes = f"<!-- {name} -->", f"<!-- end {name} -->"
-        before, _, rest = text.partition(opens)
-        _, is_there, after = rest.partition(closes)
-        if is_there:
-            text = f"{before}{opens}\n{words.strip()}\n{closes}{after}"
-    with written_whole(page) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 def opening(cards: Cards, quick: bool, only: Sequence[str]) -> list[str]:
