@@ -23,7 +23,7 @@ PICTURES = ROOT / "docs" / "results" / "img"
 RECIPES = ("coverage", "all", "order", "class-conditional")
 ABOUT = (
     "# Judges of dl19 as evaluators\n\n"
-    "All tables behind [Can I trust my judge?](../can-i-trust-my-judge.md). TREC Deep Learning 2019, passages: "
+    "All tables behind [Can I trust my judge?](../can-i-trust-my-judge.md). TREC Deep Learning 2019: "
     "43 queries, 9,260 pairs with NIST's grades and those of 15 language-model judges, 37 systems. Seed 1; "
     "1,000 draws of gold labels a cell, 200 for ndcg@10 and for all judges from documents, 50 for the order. "
     "Figures are means over the 37 systems; those of differences are means over all 666 pairs of systems. "

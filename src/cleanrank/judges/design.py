@@ -1,6 +1,7 @@
 """Which pairs have gold labels, how they were chosen, and what intervals from them can claim."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from scipy import stats
 from cleanrank.errors import invalid
 from cleanrank.judges.documents import Frame, check_measure, rank_weights
 from cleanrank.judges.labels import Mapped, Pool, check_together, pool_of, read_inputs
-from cleanrank.metrics.evaluation import evaluate, trec_scores
+from cleanrank.judges.systems import system_ranks, system_values
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
-from cleanrank.ragged import indptr_of, ranks
+from cleanrank.ragged import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
@@ -38,7 +39,6 @@ class Design:
         ranks: (S, N) from 1; 0 where a system did not retrieve the document.
         whole: (Q,) whether a query is judged as a whole.
         notes: what a reader must know, in words.
-        warning: why the gold labels do not look like a random sample; empty where they do.
     """
 
     kind: str
@@ -47,7 +47,6 @@ class Design:
     ranks: IntArray
     whole: Array
     notes: tuple[str, ...]
-    warning: str = ""
 
     @property
     def is_gold(self) -> Array:
@@ -59,11 +58,22 @@ class Design:
         """Gold queries, or gold documents."""
         return int(self.whole.sum() if self.kind == "queries" else self.is_gold.sum())
 
-    def query_values(self, label: int) -> FloatArray:
-        """(S, Q): the measure under the judge's labels (0) or the gold ones (1)."""
-        data, name = self.pool.data(self.pool.grades[label]), str(self.measure)
-        values = [evaluate(np.ma.masked_equal(s, -np.inf), data, name)[name] for s in self.pool.scores]
-        return np.array(values)
+    @cached_property
+    def judge_values(self) -> FloatArray:
+        """(S, Q): the measure under the judge's labels."""
+        values: FloatArray = system_values(self.pool, self.pool.grades[0], (self.measure,))[0]
+        return values
+
+    @cached_property
+    def gold_values(self) -> FloatArray:
+        """(S, Q): the measure under the gold labels."""
+        values: FloatArray = system_values(self.pool, self.pool.grades[1], (self.measure,))[0]
+        return values
+
+    @cached_property
+    def warning(self) -> str:
+        """Why the gold labels do not look like a random sample; empty where they do."""
+        return _not_random(self)
 
     def differing(self, a: int, b: int) -> Array:
         """(Q,) queries in which two systems' rankings differ within the cut-off."""
@@ -108,7 +118,7 @@ def design_of(
     wanted = _one_measure(measure, convention)
     check_together(judged, right)
     pool, notes = _judged_queries(pool_of([judged, right], systems), unjudged)
-    rank = np.array([_ranks(scores, pool, wanted) for scores in pool.scores])
+    rank = system_ranks(pool, wanted.ties)
     shown = (rank > 0) & (rank <= (wanted.cutoff or rank.max()))
     whole = _whole(pool, np.asarray(shown.any(axis=0)))
     is_gold = (pool.grades >= 0).all(axis=0)
@@ -130,8 +140,7 @@ def design_of(
         if outside:
             notes.append(f"{outside:,} gold labels of pairs without a label of the judge are left out")
         _check_enough("gold labels", int(is_gold.sum()))
-    design = Design(kind, pool, wanted, rank, whole, tuple(notes))
-    return replace(design, warning=_not_random(design))
+    return Design(kind, pool, wanted, rank, whole, tuple(notes))
 
 
 def _one_measure(measure: MeasureLike, convention: str) -> Measure:
@@ -159,13 +168,6 @@ def _judged_queries(pool: Pool, unjudged: str) -> tuple[Pool, list[str]]:
         what = "are taken out of the rankings" if unjudged == "drop" else "count as not relevant"
         notes.append(f"{int(not_judged.sum()):,} retrieved documents that nobody judged {what}")
     return pool.select(kept), notes
-
-
-def _ranks(scores: FloatArray, pool: Pool, measure: Measure) -> IntArray:
-    ordered: Array = np.ma.masked_equal(scores, -np.inf)
-    if measure.ties == "doc_id":
-        ordered = trec_scores(ordered, pool.data(pool.grades[0]))
-    return np.where(np.isneginf(scores), 0, ranks(np.ma.filled(ordered, -np.inf), pool.indptr))
 
 
 def _whole(pool: Pool, shown: Array) -> Array:
@@ -204,7 +206,7 @@ def _not_random(design: Design) -> str:
     """Why the gold labels do not look like a random sample of what they are a sample of, if they do not."""
     pool = design.pool
     if design.kind == "queries":
-        values = design.query_values(0).mean(axis=0)
+        values = design.judge_values.mean(axis=0)
         groups = values[design.whole], values[~design.whole]
         what = "gold queries and the others have different values under the judge"
     elif design.kind == "stratified":

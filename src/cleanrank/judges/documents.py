@@ -185,8 +185,9 @@ def calibrated(frame: Frame) -> tuple[FloatArray, FloatArray]:
     own = np.eye(len(sampled))[place]
     X = np.hstack((fixed[rows], own, own * slope[rows, None]))
     sizes = fixed.shape[1], len(sampled), len(sampled)
-    fits = [_ridge(X, frame.reached, np.repeat((LOOSE, *both), sizes)) for both in VARIANCES]
-    coefficients, held_out = min(fits, key=lambda fit: float(((frame.reached - fit[1]) ** 2).sum()))
+    reached = frame.reached
+    fits = [_ridge(X, reached, np.repeat((LOOSE, *both), sizes)) for both in VARIANCES]
+    coefficients, held_out = min(fits, key=lambda fit: float(((reached - fit[1]) ** 2).sum()))
     common, leniency, steepness = np.split(coefficients, np.cumsum(sizes)[:-1])
     by_query = np.zeros((2, len(frame.indptr) - 1, frame.n_grades))
     by_query[:, sampled] = leniency, steepness
@@ -200,13 +201,13 @@ def _ridge(X: FloatArray, Y: FloatArray, variance: FloatArray) -> tuple[FloatArr
     if A.shape[1] <= len(A):
         inverse = np.linalg.inv(A.T @ A + np.diag(1 / variance[used]))
         solution = inverse @ (A.T @ Y)
-        leverage = np.einsum("np,pq,nq->n", A, inverse, A)
+        leverage = ((A @ inverse) * A).sum(axis=1)
     else:
         scaled = A * variance[used]
         kernel = scaled @ A.T
         weights = np.linalg.inv(kernel + np.eye(len(A)))
         solution = scaled.T @ (weights @ Y)
-        leverage = np.einsum("nm,mn->n", kernel, weights)
+        leverage = (kernel * weights).sum(axis=1)  # both symmetric
     coefficients = np.zeros((X.shape[1], Y.shape[1]))
     coefficients[used] = solution
     return coefficients, Y - (Y - A @ solution) / (1 - leverage)[:, None]
@@ -226,13 +227,13 @@ Models = list[tuple[FloatArray, FloatArray]]
 
 def _sums(frame: Frame, measure: Measure, models: Models, seed: int) -> tuple[FloatArray, FloatArray]:
     """Measures that are sums over documents: exact."""
-    rows, values = frame.sample, grade_values(measure, frame.n_grades)
+    rows, query, values = frame.sample, frame.query, grade_values(measure, frame.n_grades)
     steps, truth = np.diff(values, prepend=0.0), values[frame.gold[frame.sample]]
     by_query, corrections = [], []
     for weight, (above, held_out) in zip(frame.weights, models, strict=True):
         expected = above @ steps
         expected[rows] = truth
-        by_query.append(np.bincount(frame.query, weight * expected, minlength=len(frame.indptr) - 1))
+        by_query.append(np.bincount(query, weight * expected, minlength=len(frame.indptr) - 1))
         corrections.append(weight[rows] * (truth - held_out @ steps))
     return np.array(by_query), np.array(corrections)
 

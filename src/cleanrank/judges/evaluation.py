@@ -7,7 +7,7 @@ freedom for n whole queries, with those of Satterthwaite (1946) for sampled docu
 """
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from cleanrank.validation import check_number, check_seed, one_of
 
 INTERVALS = ("t", "bootstrap-t")
 STREAM = 9153
+BLOCK = 500  # resamples at a time
 
 
 class NonRandomGoldWarning(UserWarning):
@@ -242,19 +243,15 @@ class _Mean:
     values: FloatArray
     unseen: float = 0.0
 
-    def estimate(self, settings: _Settings, bounds: tuple[float, float]) -> Estimate:
+    def estimate(self, reach: tuple[float, float], level: float, bounds: tuple[float, float]) -> Estimate:
+        """The interval that reaches so many standard errors below and above the mean."""
         if self.error == 0:
             # n equal values: at most this share of the others differs, at the level of one side.
-            share = self.unseen * (1 - ((1 - settings.level) / 2) ** (1 / max(len(self.values), 1)))
-            reach = (
-                ((self.mean - bounds[0]) * share, (bounds[1] - self.mean) * share) if share else (0.0, 0.0)
-            )
-            return Estimate(self.mean, self.mean - reach[0], self.mean + reach[1])
-        low = high = float(stats.t.ppf(0.5 + settings.level / 2, max(self.df, 1.0)))
-        if settings.interval == "bootstrap-t" and np.isfinite(self.error):
-            low, high = _studentised(self.values, settings)
-        ends = self.mean - low * self.error, self.mean + high * self.error
-        return Estimate(self.mean, max(ends[0], bounds[0]), min(ends[1], bounds[1]))
+            share = self.unseen * (1 - ((1 - level) / 2) ** (1 / max(len(self.values), 1)))
+            ends = ((each - self.mean) * share if share else 0.0 for each in bounds)
+            return Estimate(self.mean, *(self.mean + each for each in ends))
+        low, high = self.mean - reach[0] * self.error, self.mean + reach[1] * self.error
+        return Estimate(self.mean, max(low, bounds[0]), min(high, bounds[1]))
 
     def p_value(self) -> float:
         if self.error == 0:
@@ -270,10 +267,11 @@ def _estimates(design: Design, settings: _Settings, pairs: Mapping[str, Pair]) -
     notes = (*design.notes, *((design.warning,) if design.warning else ()))
     if design.warning:
         warnings.warn(design.warning, NonRandomGoldWarning, stacklevel=3)
+    reaches = iter(_reaches([each for both in means for each in both[:2]], settings))
     results = {}
     for (name, pair), (judged, gold, alone) in zip(pairs.items(), means, strict=True):
-        bounds = _bounds(design, pair, settings)
-        estimate, gold_only = judged.estimate(settings, bounds), gold.estimate(settings, bounds)
+        bounds, level = _bounds(design, pair, settings), settings.level
+        estimate, gold_only = (each.estimate(next(reaches), level, bounds) for each in (judged, gold))
         other = "" if pair[1] is None else f" - {design.pool.systems[pair[1]]}"
         narrower = (gold.error / judged.error) ** 2 if judged.error > 0 and np.isfinite(gold.error) else 1.0
         results[name] = JudgedEvaluation(
@@ -314,7 +312,7 @@ def _from_queries(
     design: Design, settings: _Settings, pairs: Collection[Pair]
 ) -> list[tuple[_Mean, _Mean, float]]:
     """With the judge, from gold queries alone, from the judge alone: for each pair."""
-    judge, gold, whole = design.query_values(0), design.query_values(1), design.whole
+    judge, gold, whole = design.judge_values, design.gold_values, design.whole
     results = []
     for a, b in pairs:
         f = judge[a] if b is None else judge[a] - judge[b]
@@ -348,7 +346,7 @@ def _from_documents(
     design: Design, settings: _Settings, pairs: Collection[Pair]
 ) -> list[tuple[_Mean, _Mean, float]]:
     """With the judge, from gold labels alone, from the judge alone: for each pair."""
-    frame, judge = design.frame(), design.query_values(0).mean(axis=1)
+    frame, judge = design.frame(), design.judge_values.mean(axis=1)
     estimates = [parts(frame, design.measure, use_judge=use, seed=settings.seed) for use in (True, False)]
     results = []
     for a, b in pairs:
@@ -370,18 +368,36 @@ def _sampled_mean(each: Parts, a: int, b: int | None, settings: _Settings) -> _M
     return _Mean(float(by_query.mean()), float(np.sqrt(variance)), df, shares, unseen)
 
 
-def _studentised(values: FloatArray, settings: _Settings) -> tuple[float, float]:
-    """Quantiles of Student's t of resampled values: how far below and above the mean an interval reaches."""
+def _reaches(means: Sequence[_Mean], settings: _Settings) -> list[tuple[float, float]]:
+    """How many standard errors an interval reaches below and above each mean."""
+    df = np.array([max(each.df, 1.0) for each in means])
+    reach = np.atleast_1d(stats.t.ppf(0.5 + settings.level / 2, df))
+    reaches = [(float(each), float(each)) for each in reach]
+    if settings.interval == "bootstrap-t":
+        by_size: dict[int, list[int]] = {}
+        for k, each in enumerate(means):
+            if 0 < each.error < np.inf:
+                by_size.setdefault(len(each.values), []).append(k)
+        for places in by_size.values():
+            quantiles = _studentised(np.array([means[k].values for k in places]), settings)
+            for k, (low, high) in zip(places, quantiles.T, strict=True):
+                reaches[k] = float(max(high, 0.0)), float(max(-low, 0.0))
+    return reaches
+
+
+def _studentised(values: FloatArray, settings: _Settings) -> FloatArray:
+    """(2, K): lower and upper quantiles of Student's t of resampled rows of values (K, n)."""
     rng = np.random.default_rng([settings.seed, STREAM])
-    n, tail = len(values), (1 - settings.level) / 2
-    t = []
-    for _ in range(0, settings.resamples, 1000):
-        drawn = values[rng.integers(0, n, (min(1000, settings.resamples), n))]
-        spread = drawn.std(axis=1, ddof=1)
-        centred = drawn.mean(axis=1) - values.mean()
-        t.append(np.where(spread > 0, centred / np.where(spread > 0, spread / np.sqrt(n), 1.0), np.nan))
-    quantile = np.nanquantile(np.concatenate(t), [1 - tail, tail])
-    return float(max(quantile[0], 0.0)), float(max(-quantile[1], 0.0))
+    n, tail, t = values.shape[1], (1 - settings.level) / 2, []
+    centred = values - values.mean(axis=1, keepdims=True)
+    for start in range(0, settings.resamples, BLOCK):
+        size = min(BLOCK, settings.resamples - start)
+        drawn = rng.integers(0, n, (size, n)) + np.arange(size)[:, None] * n
+        times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
+        mean, square = times @ centred.T / n, times @ (centred**2).T / n
+        spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (n - 1))
+        t.append(np.where(spread > 1e-12 * np.abs(mean), mean / np.where(spread > 0, spread, 1.0), np.nan))
+    return np.asarray(np.nanquantile(np.concatenate(t), [tail, 1 - tail], axis=0))
 
 
 def _plain(value: Any) -> Any:

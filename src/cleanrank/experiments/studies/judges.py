@@ -64,7 +64,7 @@ def coverage(task: StudyTask) -> Result:
         figures = {name: _by_system(values, len(design.pool.systems)) for name, values in figures.items()}
     means = {name: float(values.mean()) for name, values in figures.items()}
     # A system that finds something relevant in few queries has values that no such interval suits.
-    usual = (design.query_values(1) > 0).mean(axis=1) > 0.5
+    usual = (design.gold_values > 0).mean(axis=1) > 0.5
     means["least coverage"] = float(figures["coverage"][usual].min())
     means["width / gold alone"] = means["width"] / means["width of gold alone"]
     figures["least coverage"] = np.where(usual, figures["coverage"], np.nan)
@@ -152,7 +152,7 @@ def judged_design(task: StudyTask, measure: str) -> Design:
 
 def _queries(design: Design, params: Mapping[str, Any], rng: np.random.Generator) -> Iterator[_Drawn]:
     """Gold labels of whole queries; for "queries like these" all queries are redrawn with replacement."""
-    judge, gold, target, n = design.query_values(0), design.query_values(1), params["target"], params["gold"]
+    judge, gold, target, n = design.judge_values, design.gold_values, params["target"], params["gold"]
     counted = np.ones(gold.shape, dtype=np.bool_)
     if params["difference"]:
         a, b = np.triu_indices(len(judge), 1)
@@ -193,7 +193,7 @@ def _student(y: FloatArray, f: FloatArray, labelled: Array, target: str) -> tupl
 def _documents(design: Design, params: Mapping[str, Any], rng: np.random.Generator) -> Iterator[_Drawn]:
     """Gold labels of sampled documents, drawn for evaluation or evenly; the queries stay."""
     full = replace(design, kind="stratified").frame()
-    judge, gold = design.query_values(0), design.query_values(1)
+    judge, gold = design.judge_values, design.gold_values
     a, b = np.triu_indices(len(judge), 1)
 
     def side(values: FloatArray) -> FloatArray:
