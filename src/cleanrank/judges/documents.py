@@ -22,6 +22,7 @@ Symbols: F pairs in the frame, n of them sampled; Q queries; S systems; C grades
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -94,14 +95,14 @@ class Parts:
     query: IntArray
     probability: FloatArray
 
-    @property
+    @cached_property
     def corrected(self) -> FloatArray:
         """(S, Q): estimates of the queries' values; noisy one by one, unbiased in their mean."""
         added = self.corrections * (1 / self.probability - 1)
         places = [np.bincount(self.query, row, minlength=self.by_query.shape[1]) for row in added]
         return self.by_query + np.array(places).reshape(self.by_query.shape)
 
-    @property
+    @cached_property
     def spread(self) -> FloatArray:
         """(S, n): their squares sum to the variance of the sum over queries, for these queries."""
         spread: FloatArray = self.corrections * np.sqrt(1 - self.probability) / self.probability

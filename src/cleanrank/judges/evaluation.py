@@ -244,14 +244,15 @@ class _Mean:
     unseen: float = 0.0
 
     def estimate(self, reach: tuple[float, float], level: float, bounds: tuple[float, float]) -> Estimate:
-        """The interval that reaches so many standard errors below and above the mean."""
+        """The interval that reaches so many standard errors below and above the mean, within the bounds."""
+        mean = float(np.clip(self.mean, *bounds))
         if self.error == 0:
             # n equal values: at most this share of the others differs, at the level of one side.
             share = self.unseen * (1 - ((1 - level) / 2) ** (1 / max(len(self.values), 1)))
-            ends = ((each - self.mean) * share if share else 0.0 for each in bounds)
-            return Estimate(self.mean, *(self.mean + each for each in ends))
-        low, high = self.mean - reach[0] * self.error, self.mean + reach[1] * self.error
-        return Estimate(self.mean, max(low, bounds[0]), min(high, bounds[1]))
+            low, high = (mean + (each - mean) * share if share else mean for each in bounds)
+            return Estimate(mean, low, high)
+        low, high = np.clip((self.mean - reach[0] * self.error, self.mean + reach[1] * self.error), *bounds)
+        return Estimate(mean, float(low), float(high))
 
     def p_value(self) -> float:
         if self.error == 0:
