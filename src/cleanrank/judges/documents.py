@@ -39,6 +39,8 @@ STREAM = 9151
 # variance; cross-validation chooses.
 VARIANCES = ((0.0, 0.0), (0.1, 0.0), (0.25, 0.0), (0.25, 0.1), (0.5, 0.0), (0.5, 0.25), (1.0, 0.5))
 LOOSE = 1e3  # prior variance of coefficients that are hardly shrunk
+PRIOR_DF = 10.0
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +90,17 @@ class Parts:
         corrections: (S, n), of the value of the query of a sampled pair.
         query: (n,) of the sampled pairs.
         probability: (n,).
+        weights: (S, F) of the frame, where ``expected`` is known.
+        expected: (F,) what a pair adds to the variance at weight 1, according to the model; None where the
+            measure is a ratio or the probabilities of pairs that were not drawn are not known.
     """
 
     by_query: FloatArray
     corrections: FloatArray
     query: IntArray
     probability: FloatArray
+    weights: FloatArray | None = None
+    expected: FloatArray | None = None
 
     @cached_property
     def corrected(self) -> FloatArray:
@@ -107,6 +114,25 @@ class Parts:
         """(S, n): their squares sum to the variance of the sum over queries, for these queries."""
         spread: FloatArray = self.corrections * np.sqrt(1 - self.probability) / self.probability
         return spread
+
+    def variances(self, sides: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Variances of linear combinations of the systems' means, and their degrees of freedom.
+
+        Few sampled pairs may lie where a system ranks high. What the model expects of all pairs counts as
+        much as PRIOR_DF degrees of freedom beside them.
+
+        Args:
+            sides: (K, S), how each system counts in each combination.
+        """
+        n = self.by_query.shape[1]
+        squares = (sides @ self.spread / n) ** 2
+        variance = squares.sum(axis=1)
+        df = 2 * variance**2 / np.maximum((squares**2).sum(axis=1), TINY)
+        if self.weights is not None and self.expected is not None:
+            expected = (sides @ self.weights) ** 2 @ self.expected / n**2
+            variance = (df * variance + PRIOR_DF * expected) / (df + PRIOR_DF)
+            df = df + PRIOR_DF
+        return variance, np.maximum(df, 1.0)
 
 
 def check_measure(measure: Measure) -> None:
@@ -160,7 +186,26 @@ def parts(frame: Frame, measure: Measure, *, use_judge: bool = True, seed: int =
         models = [calibrated(replace(frame, judge=np.zeros_like(frame.judge)))] * len(frame.weights)
     by_query, corrections = estimate(frame, measure, models, seed)
     rows = frame.sample
-    return Parts(by_query, corrections, frame.query[rows], frame.probability[rows])
+    result = Parts(by_query, corrections, frame.query[rows], frame.probability[rows])
+    if measure.name in RATIOS or not np.isfinite(frame.probability).all():
+        return result
+    model = models[0] if use_judge else _constant(frame, frame.weights.mean(axis=0))
+    return replace(result, weights=frame.weights, expected=_expected_variance(frame, measure, *model))
+
+
+def _expected_variance(frame: Frame, measure: Measure, above: FloatArray, held_out: FloatArray) -> FloatArray:
+    """What each pair adds to the variance at weight 1, by the spread of its grades under the model.
+
+    The spread is scaled up where residuals of the sample are larger than the model says.
+    """
+    rows, values = frame.sample, grade_values(measure, frame.n_grades)
+    steps, squared_steps = (np.diff(each, prepend=0.0) for each in (values, values**2))
+    likely = _probabilities(above)
+    spread = np.maximum(likely @ squared_steps - (likely @ steps) ** 2, 0.0)
+    residuals = values[frame.gold[rows]] - held_out @ steps
+    scale = max(1.0, float((residuals**2).sum() / max(spread[rows].sum(), TINY)))
+    share: FloatArray = spread * scale * (1 - frame.probability) / frame.probability
+    return share
 
 
 def grade_values(measure: Measure, n_grades: int) -> FloatArray:

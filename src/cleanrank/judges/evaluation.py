@@ -357,16 +357,17 @@ def _from_documents(
 
 
 def _sampled_mean(each: Parts, a: int, b: int | None, settings: _Settings) -> _Mean:
-    corrected, spread = each.corrected, each.spread
-    by_query = corrected[a] if b is None else corrected[a] - corrected[b]
+    side = np.zeros(len(each.by_query))
+    side[a] = 1.0
+    if b is not None:
+        side[b] = -1.0
+    by_query = side @ each.corrected
     n = len(by_query)
     if settings.target == TARGETS[1]:
         return _Mean(float(by_query.mean()), float(by_query.std(ddof=1) / np.sqrt(n)), n - 1, by_query)
-    shares = (spread[a] if b is None else spread[a] - spread[b]) / n
-    variance = float((shares**2).sum())
-    df = 2 * variance**2 / max(float((shares**4).sum()), 1e-300)
+    variance, df = each.variances(side[None])
     unseen = float((each.probability < 1).any())
-    return _Mean(float(by_query.mean()), float(np.sqrt(variance)), df, shares, unseen)
+    return _Mean(float(by_query.mean()), float(np.sqrt(variance[0])), df[0], side @ each.spread, unseen)
 
 
 def _reaches(means: Sequence[_Mean], settings: _Settings) -> list[tuple[float, float]]:

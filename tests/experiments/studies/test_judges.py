@@ -76,3 +76,18 @@ def test_leniency_by_query_is_rejected_and_its_absence_is_not():
 def test_data_without_systems_are_refused():
     with pytest.raises(InvalidInputError, match="rr:NAME"):
         coverage(task("judge_coverage", features=False))
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("target", ["these queries", "queries like these"])
+def test_intervals_of_real_systems_hold_the_truth(data_root, target):
+    splits = cr.load_dataset("dl19", 1, root=data_root, judge="umbrella_gpt-4_zeroshot")
+    settings = {**STUDIES["judge_coverage"].params, "target": target, "draws": 300}
+    cell = StudyTask(
+        splits, splits.train, splits.validation, make_profile("uniform", 0.0, 4), settings, "", 1
+    )
+    means = coverage(cell).means
+    assert 0.92 < means["coverage"] < 0.97
+    assert means["least coverage"] > 0.88
+    assert means["coverage of the judge alone"] < 0.3
+    assert means["width / gold alone"] < 0.9

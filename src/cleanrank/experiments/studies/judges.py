@@ -18,7 +18,7 @@ from cleanrank.errors import invalid
 from cleanrank.experiments.results import Result
 from cleanrank.experiments.studies import StudyTask
 from cleanrank.judges.design import Design, design_of
-from cleanrank.judges.documents import Frame, Parts, parts
+from cleanrank.judges.documents import Frame, parts
 from cleanrank.judges.labels import Labels
 from cleanrank.judges.queries import TARGETS, gold_means, powered_means
 from cleanrank.judges.sampling_sizes import document_sizes
@@ -196,6 +196,9 @@ def _documents(design: Design, params: Mapping[str, Any], rng: np.random.Generat
     judge, gold = design.judge_values, design.gold_values
     a, b = np.triu_indices(len(judge), 1)
 
+    everyone = np.eye(len(judge))
+    sides = everyone[a] - everyone[b] if params["difference"] else everyone
+
     def side(values: FloatArray) -> FloatArray:
         return values[a] - values[b] if params["difference"] else values
 
@@ -210,10 +213,17 @@ def _documents(design: Design, params: Mapping[str, Any], rng: np.random.Generat
         order_of = np.argsort(key)
         rows = candidates[order_of[: params["gold"]]]
         limit = key[order_of[params["gold"]]]
-        probability = np.minimum(1.0, sizes * limit) if params["draw"] == "for evaluation" else None
-        frame = _sampled(full, rows, probability, len(candidates))
+        frame = _sampled(full, rows)
+        if params["draw"] == "for evaluation":
+            stated = np.full(len(sizes), np.nan)  # gold labels state the probabilities of their own pairs
+            stated[rows] = np.minimum(1.0, sizes[rows] * limit)
+            frame = replace(frame, probability=stated)
         estimates = [parts(frame, design.measure, use_judge=use, seed=k) for use in (True, False)]
-        means, reach = zip(*(_interval(each, side) for each in estimates), strict=True)
+        means = [side(each.corrected).mean(axis=1) for each in estimates]
+        reach = []
+        for each in estimates:
+            variance, df = each.variances(sides)
+            reach.append(stats.t.ppf(0.5 + LEVEL / 2, df) * np.sqrt(variance))
         judged = side(judge)
         alone = stats.t.ppf(0.5 + LEVEL / 2, judged.shape[1] - 1) * judged.std(axis=1, ddof=1)
         yield _Drawn(
@@ -226,15 +236,8 @@ def _documents(design: Design, params: Mapping[str, Any], rng: np.random.Generat
         )
 
 
-def _sampled(full: Frame, rows: Any, probability: FloatArray | None, n_candidates: int) -> Frame:
+def _sampled(full: Frame, rows: Any) -> Frame:
+    """The frame with gold labels of some rows, drawn evenly."""
     gold = np.full(len(full.gold), -1)
     gold[rows] = full.gold[rows]
-    even = np.full(len(gold), len(rows) / n_candidates)
-    return replace(full, gold=gold, probability=even if probability is None else probability)
-
-
-def _interval(each: Parts, side: Any) -> tuple[FloatArray, FloatArray]:
-    values, spread = side(each.corrected), side(each.spread) / each.by_query.shape[1]
-    variance = (spread**2).sum(axis=1)
-    df = 2 * variance**2 / np.maximum((spread**4).sum(axis=1), 1e-300)
-    return values.mean(axis=1), stats.t.ppf(0.5 + LEVEL / 2, np.maximum(df, 1.0)) * np.sqrt(variance)
+    return replace(full, gold=gold, probability=np.full(len(gold), len(rows) / len(gold)))
