@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "can-i-trust-my-judge.md"
 RESULTS = ROOT / "docs" / "results" / "judges.md"
 PICTURES = ROOT / "docs" / "results" / "img"
+COLOURS = (1, 2, 3)
 RECIPES = ("coverage", "all", "order", "class-conditional")
 ABOUT = (
     "# Judges of dl19 as evaluators\n\n"
@@ -60,16 +61,26 @@ def coverage_panel(cells: Mapping[tuple[str, str], Mapping[str, float]]) -> Pane
         "gold alone": "coverage of gold alone",
         "judge alone": "coverage of the judge alone",
     }
-    labels = [label for (_, label) in cells]
+    short = {
+        label: label.replace(" drawn", "").replace(" for evaluation", "").replace("queries like", "like")
+        for _, label in cells
+    }
     points = [
-        Point(label, source, means[name])
+        Point(short[label], source, means[name])
         for (_, label), means in cells.items()
         for source, name in sources.items()
     ]
     named = {"measure": "coverage", "x_title": "share of 95 % intervals that hold the truth"}
     rules = ((0.95, ""),)
     return Panel(
-        "dots", tuple(labels), tuple(sources), tuple(points), **named, rules=rules, x_domain=(0.0, 1.0)
+        "dots",
+        tuple(short.values()),
+        tuple(sources),
+        tuple(points),
+        **named,
+        rules=rules,
+        x_domain=(0.0, 1.0),
+        colours=COLOURS,
     )
 
 
@@ -130,7 +141,7 @@ def order_panel(order: Mapping[tuple[str, str], Mapping[str, float]]) -> Panel:
     ]
     named = {"measure": "tau", "x_title": "Kendall's tau with the order under NIST's labels"}
     judges = tuple(judge for judge, _ in order)
-    return Panel("dots", judges, tuple(sources), tuple(points), **named, x_domain=(0.0, 1.0))
+    return Panel("dots", judges, tuple(sources), tuple(points), **named, x_domain=(0.5, 1.0), colours=COLOURS)
 
 
 def main() -> None:
