@@ -181,6 +181,11 @@ def test_missing_answers_and_few_judges_per_pair():
     assert panel.best_judge is None
     assert panel.effective_votes == pytest.approx(4, rel=0.1)
     assert accuracy(panel, frame, gold) > 0.8
+    frame[judges] += 1
+    raised = cr.combine_judges(long(frame), gold=gold.assign(grade=gold["grade"] + 1))
+    assert raised.probabilities[:, 0].max() == 0
+    # Smoothing goes to one grade more.
+    assert raised.probabilities[:, 1:] == pytest.approx(panel.probabilities, abs=5e-3)
 
 
 def test_ids_keep_their_kind():

@@ -146,7 +146,8 @@ class Panel:
         lines = [f"Panel({len(self.qid):,} pairs): {METHODS[self.method]}{who}"]
         if self.gold_rows:
             low, high = self.accuracy_interval
-            rows = f"{self.gold_rows:,} gold rows of {self.gold_queries:,} queries"
+            queries = "1 query" if self.gold_queries == 1 else f"{self.gold_queries:,} queries"
+            rows = f"{self.gold_rows:,} gold rows of {queries}"
             best = "" if self.best_judge is None else f"; best single judge {self.best_judge[1]:.3f}"
             lines.append(
                 f"accuracy {self.accuracy:.3f} [{low:.3f}, {high:.3f}]{best} (cross-validated, {rows})"

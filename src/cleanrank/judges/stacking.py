@@ -114,7 +114,7 @@ def candidates(answers: Answers, gold: GoldRows, common_scale: bool, seed: int) 
     columns = standardised(values)
     if common_scale:
         posterior = _dawid_skene(answers, gold, seed)
-        found.append(_scaled("dawid-skene", np.log(posterior), gold))
+        found.append(_scaled("dawid-skene", posterior, gold))
         if len(own) < len(answers.judges):
             at_least = np.cumsum(posterior[:, ::-1], axis=1)[:, -2::-1]
             columns = np.hstack([columns, standardised(at_least)])
@@ -231,12 +231,21 @@ def _as_answered(name: str, column: FloatArray, gold: GoldRows) -> Candidate:
     return _candidate(name, "as answered", column, _held_out(X, gold, fit), gold, fit)
 
 
-def _scaled(name: str, columns: FloatArray, gold: GoldRows) -> Candidate:
-    """Probabilities that are there already, recalibrated; ``columns`` are their logarithms."""
+def _scaled(name: str, probabilities: FloatArray, gold: GoldRows) -> Candidate:
+    """Probabilities that are there already, recalibrated; grades that no gold row has get none."""
+    seen, code = np.unique(gold.y, return_inverse=True)
+    columns = np.log(probabilities[:, seen])
     X = columns[gold.rows]
 
     def fit(weights: FloatArray) -> Predict:
-        return fit_scaling(X, gold.y, weights=weights).predict
+        model = fit_scaling(X, code, weights=weights)
+
+        def predict(columns: FloatArray) -> FloatArray:
+            p = np.zeros((len(columns), gold.n_grades))
+            p[:, seen] = model.predict(columns)
+            return p
+
+        return predict
 
     return _candidate(name, name, columns, _held_out(X, gold, fit), gold, fit)
 
