@@ -17,6 +17,7 @@ from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
 from cleanrank.errors import invalid
+from cleanrank.judges.plain_runs import plain_run
 from cleanrank.metrics.measure import DEFAULT_CONVENTION
 from cleanrank.ragged import indptr_of, match_rows, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
@@ -315,6 +316,9 @@ def _as_run(source: Any, name: str) -> Run:
         return source
     if isinstance(source, str | os.PathLike) and _is_trec(source, is_run):
         return read_run(source)
+    plain = plain_run(source, name)
+    if plain is not None:
+        return plain
     qid, docid, scores, _ = _columns(source, f"run {name!r}", "score")
     _refuse_bad(f"scores of {name!r}", scores, ~np.isfinite(scores), "must be finite numbers", qid, docid)
     topics, topic = _codes(qid)
