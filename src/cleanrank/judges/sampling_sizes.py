@@ -10,6 +10,7 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.judges.documents import RATIOS, SUMS, grade_values, rank_weights
 from cleanrank.judges.labels import Pool
+from cleanrank.judges.systems import system_ranks
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import ranks, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray
@@ -27,23 +28,16 @@ def gains_of(measure: Measure, grades: IntArray) -> FloatArray:
     return grade_values(measure, int(known.max()) + 1)[known]
 
 
-def system_ranks(pool: Pool, measure: Measure) -> IntArray:
-    """(S, N) ranks from 1; 0 where a system does not retrieve the document."""
-    scores = pool.scores.astype(np.float32) if measure.ties == "doc_id" else pool.scores
-    place = np.array([ranks(each, pool.indptr) for each in scores]).reshape(scores.shape)
-    return np.where(np.isfinite(pool.scores), place, 0)
-
-
 def within_cutoff(pool: Pool, measure: Measure) -> Array:
     """(S, N) whether a system ranks the document within the cut-off."""
-    place = system_ranks(pool, measure)
+    place = system_ranks(pool, measure.ties)
     return np.asarray((place > 0) & (place <= (measure.cutoff or place.size)))
 
 
 def influence(pool: Pool, measure: Measure) -> FloatArray:
     """(S, N) what one unit more of a document's gain adds to the mean of a system, at the judge's gains."""
     query, lengths = pool.query, np.diff(pool.indptr)[pool.query]
-    weight = np.array([rank_weights(measure, each, lengths) for each in system_ranks(pool, measure)])
+    weight = np.array([rank_weights(measure, each, lengths) for each in system_ranks(pool, measure.ties)])
     if measure.name in SUMS:
         return weight / pool.n_queries
     gain = gains_of(measure, pool.grades[0])
