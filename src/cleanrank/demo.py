@@ -32,10 +32,9 @@ from cleanrank.noise.profiles import Corruption
 from cleanrank.rankers.boosted import BoostedRanker
 from cleanrank.rankers.trees import TreeParams
 from cleanrank.report.articles import write_demo
-from cleanrank.report.table import plain
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.robust.sour import SOURRanker
-from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData, plain
 
 RATE = 0.1
 GOLD = 100

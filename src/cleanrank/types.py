@@ -245,6 +245,21 @@ class RunRecord:
     started_at: str = ""
 
 
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: keys are text, tuples are lists, what is not finite is None.
+
+    >>> plain({1: (0.5, float("nan"))})
+    {'1': [0.5, None]}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
 def _frozen(values: Array) -> Array:
     """A read-only view: the caller's array stays as writeable as it was."""
     view = values.view()

@@ -1,7 +1,8 @@
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.report.table import Cell, Table, many, number, plain, templates
+from cleanrank.report.table import Cell, Table, many, number, templates
+from cleanrank.types import plain
 
 NASTY = "</td><script>alert(\"1\")</script><img src=x onerror='f()'>&"
 

@@ -31,7 +31,8 @@ from rich.table import Table as RichTable
 
 from cleanrank.data.spreadsheet import checked_delimiter
 from cleanrank.errors import invalid
-from cleanrank.report.table import Table, plain
+from cleanrank.report.table import Table
+from cleanrank.types import plain
 
 # A pipe or a file gets whole lines; only a terminal's width may fold a table.
 WIDE = 200

@@ -44,8 +44,7 @@ from cleanrank.errors import invalid
 from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.noise.signal import Signal
 from cleanrank.report import articles
-from cleanrank.report.table import plain
-from cleanrank.types import RankingData
+from cleanrank.types import RankingData, plain
 from cleanrank.validation import check_number, one_of
 
 REFERENCE_RATE = 0.1

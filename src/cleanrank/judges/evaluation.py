@@ -21,7 +21,7 @@ from cleanrank.judges.labels import Mapped
 from cleanrank.judges.queries import TARGETS, gold_means, powered_means
 from cleanrank.metrics.measure import MEASURES, MeasureLike
 from cleanrank.metrics.significance import checked_count, holm
-from cleanrank.types import FloatArray
+from cleanrank.types import FloatArray, plain
 from cleanrank.validation import check_number, check_seed, one_of
 
 INTERVALS = ("t", "bootstrap-t")
@@ -90,8 +90,8 @@ class JudgedEvaluation(Estimate):
 
     def to_json(self) -> dict[str, Any]:
         """All figures as plain values; None for those that are not finite."""
-        record = asdict(self) | {"width_ratio": self.width_ratio}
-        return {name: _plain(value) for name, value in record.items()}
+        record: dict[str, Any] = plain(asdict(self) | {"width_ratio": self.width_ratio})
+        return record
 
     def __repr__(self) -> str:
         gold, unit = self.gold_only, "queries" if self.design == "queries" else "documents"
@@ -400,11 +400,3 @@ def _studentised(values: FloatArray, settings: _Settings) -> FloatArray:
         spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (n - 1))
         t.append(np.where(spread > 1e-12 * np.abs(mean), mean / np.where(spread > 0, spread, 1.0), np.nan))
     return np.asarray(np.nanquantile(np.concatenate(t), [tail, 1 - tail], axis=0))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -27,9 +27,9 @@ from cleanrank.judges.stacking import (
 )
 from cleanrank.noise.agreement import judgements as judgement_table
 from cleanrank.noise.annotators import ENOUGH_ITEMS, dawid_skene, judged_dependence
-from cleanrank.noise.dependence import Dependence, error_dependence, plain_values
+from cleanrank.noise.dependence import Dependence, error_dependence
 from cleanrank.noise.estimate import check_level
-from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.types import Array, FloatArray, IntArray, plain
 from cleanrank.validation import check_seed, is_frame
 
 METHODS = {
@@ -160,8 +160,8 @@ class Panel:
         record: dict[str, Any] = {name: getattr(self, name) for name in (*own, "gold_queries", "level")}
         record |= {"pairs": len(self.qid), "effective_votes": self.effective_votes}
         record |= {"judges": [asdict(each) for each in self.judges], "notes": self.notes}
-        plain: dict[str, Any] = plain_values(record)
-        return plain | {"dependence": self.dependence.to_json()}
+        values: dict[str, Any] = plain(record)
+        return values | {"dependence": self.dependence.to_json()}
 
 
 def combine_judges(

@@ -12,16 +12,15 @@ truth: what is left is a lower bound of rho. Items that are hard for everybody a
 another look alike, except where two judges err alike far more than the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.types import Array, FloatArray, IntArray, plain
 
 SOURCES = {"gold": "gold rows", "judgements": "the judgements alone"}
 LEAST = 10  # items in common from which on two judges are compared
@@ -112,21 +111,8 @@ class Dependence:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; numbers that are not finite become None."""
-        record: dict[str, Any] = plain_values(asdict(self))
+        record: dict[str, Any] = plain(asdict(self))
         return record | {"is_high": self.is_high, "reasons": list(self.reasons)}
-
-
-def plain_values(value: Any) -> Any:
-    """Mappings and lists as JSON takes them: numbers that are not finite become None.
-
-    >>> plain_values({"a": (1.5, float("nan"))})
-    {'a': [1.5, None]}
-    """
-    if isinstance(value, Mapping):
-        return {key: plain_values(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(each) for each in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def error_dependence(

@@ -20,8 +20,8 @@ from cleanrank.errors import invalid
 from cleanrank.noise.profiles import proportions_of
 from cleanrank.planning.candidates import Option, Order, options_of
 from cleanrank.report import articles
-from cleanrank.report.table import plain, templates
-from cleanrank.types import RankingData
+from cleanrank.report.table import templates
+from cleanrank.types import RankingData, plain
 from cleanrank.validation import check_number, one_of
 
 WEB_SEARCH = (0.517, 0.325, 0.133, 0.017, 0.008)  # MSLR (Niu et al. 2015)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from cleanrank.errors import CleanrankError, invalid
 from cleanrank.metrics.comparison import Comparison
 from cleanrank.metrics.evaluation import Evaluation
 from cleanrank.metrics.measure import Measure
+from cleanrank.types import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -362,18 +361,3 @@ def to_json(result: Evaluation | Comparison, per_query: bool = False) -> str:
     if per_query:
         values |= {"query_ids": [str(q) for q in queries], "values": by_query}
     return json.dumps(plain(values), indent=2, allow_nan=False) + "\n"
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: keys are text, tuples are lists, what is not finite is None.
-
-    >>> plain({1: (0.5, float("nan"))})
-    {'1': [0.5, None]}
-    """
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
