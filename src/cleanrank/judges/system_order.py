@@ -4,8 +4,9 @@ Values are (S, Q): a line per system, a column per query, NaN where a measure le
 are over queries: Student's t for means; for rank correlations the jackknife on Fisher's scale (arctanh), also
 with t. These are wide and not exact, since close systems make the correlation of a sample smaller than that
 of all queries: redrawing the queries of TREC DL 2019, a nominal .95 held the correlation of all of them in
-.70 to 1.00 of cases (.91 on average over tau and tau-AP, NDCG@10 and precision@10, three judges). The
-percentile bootstrap, which adds that noise once more, held it in .02 to .98 (.68 on average).
+.69 to 1.00 of cases (.92 on average over tau and tau-AP, NDCG@10 and precision@10, three judges). The
+percentile bootstrap, which adds that noise once more, held it in .02 to .98 (.69 on average;
+benchmarks/tau_coverage.py).
 
 Kendall's tau-b counts pairs of systems in the same order less pairs in the other, over the pairs that neither
 ties. AP correlation (tau-AP, Yilmaz et al. 2008) weighs the top: over the systems in the order of the judge,
