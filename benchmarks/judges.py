@@ -11,8 +11,12 @@ from pathlib import Path
 
 from pages import fill
 
+import cleanrank as cr
+from cleanrank import JudgeReport
+from cleanrank.data.judged import JUDGE
 from cleanrank.experiments.driver import Reproduction, reproduce
 from cleanrank.report.images import save_picture
+from cleanrank.report.judge_tables import query_panel, reliability_panel
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.table import Table
 
@@ -144,6 +148,21 @@ def order_panel(order: Mapping[tuple[str, str], Mapping[str, float]]) -> Panel:
     return Panel("dots", judges, tuple(sources), tuple(points), **named, x_domain=(0.5, 1.0), colours=COLOURS)
 
 
+def strongest() -> JudgeReport:
+    """The report on UMBRELA-GPT-4 beside NIST on dl19, without systems."""
+    parts = cr.load_dataset("dl19", 1, judge="umbrella_gpt-4_zeroshot")
+    labels = [
+        {
+            str(q): dict(zip(data.doc_ids[a:b], grades[a:b].tolist(), strict=True))
+            for data in parts
+            for grades in [data.y if source == "nist" else data.extra[JUDGE]]
+            for q, a, b in zip(data.query_ids, data.indptr[:-1], data.indptr[1:], strict=True)
+        }
+        for source in ("nist", "judge")
+    ]
+    return cr.judge_report(*labels)
+
+
 def main() -> None:
     """Computes what is missing and writes pages and pictures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -160,6 +179,9 @@ def main() -> None:
     commands = "\n".join(f"    {run.command}" for run in runs.values())
     parts = [ABOUT, commands, "## Coverage", coverage.markdown(), "## All judges", judges.markdown()]
     RESULTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    report = strongest()
+    save_picture([reliability_panel([report])], PICTURES / "judges-reliability.svg")
+    save_picture([query_panel(report)], PICTURES / "judges-leniency.svg")
     save_picture([coverage_panel(cells["coverage"])], PICTURES / "judges-coverage.svg")
     save_picture([order_panel(cells["order"])], PICTURES / "judges-order.svg")
     fill(PAGE, {"coverage": coverage.markdown(), "judges": judges.markdown()})
