@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pages import fill
 from timing import write_result
 
 import cleanrank as cr
@@ -140,14 +141,6 @@ def record_of(report: JudgeReport, rejects: float) -> dict[str, Any]:
     return record
 
 
-def fill(page: Path, name: str, words: str) -> None:
-    """Puts a text between the comments <!-- name --> and <!-- end name --> of a page."""
-    opens, closes = f"<!-- {name} -->", f"<!-- end {name} -->"
-    before, _, rest = page.read_text(encoding="utf-8").partition(opens)
-    _, _, after = rest.partition(closes)
-    page.write_text(f"{before}{opens}\n{words.strip()}\n{closes}{after}", encoding="utf-8")
-
-
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -178,8 +171,8 @@ def main() -> None:
     if not options.no_write:
         write_result("judge_reports", result)
         for year in ("dl19", "dl20"):
-            fill(ROOT / "docs" / "judge-report.md", year, tables[year])
-        fill(ROOT / "docs" / "noisy-test-labels.md", "failure", tables["failure"])
+            fill(ROOT / "docs" / "judge-report.md", {year: tables[year]})
+        fill(ROOT / "docs" / "noisy-test-labels.md", {"failure": tables["failure"]})
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from cleanrank.judges.labels import Pool
 from cleanrank.judges.system_order import Span
 from cleanrank.noise.agreement import table_agreement
 from cleanrank.noise.pair_noise import pnoise
-from cleanrank.ragged import ranks
 from cleanrank.types import Array, FloatArray, IntArray
 
 DRAWS = 1000
@@ -214,14 +213,6 @@ def _by_query(
     rows = zip(names, n, differences, shrunk, shrunk - half, shrunk + half, strict=True)
     by_query = tuple(QueryLeniency(str(q), int(k), *(float(v) for v in rest)) for q, k, *rest in rows)
     return float(np.sqrt(between)), tuple(sorted(by_query, key=lambda each: -each.leniency))
-
-
-def system_ranks(pool: Pool) -> IntArray:
-    """(S, N): the rank that every system gives a document, 0 where it was not retrieved."""
-    places = np.zeros(pool.scores.shape, dtype=np.int64)
-    for line, scores in zip(places, pool.scores, strict=True):
-        line[:] = np.where(np.isneginf(scores), 0, ranks(scores, pool.indptr))
-    return places
 
 
 def coverage_of(pool: Pool, gold: int, judge: int, places: IntArray) -> Coverage:

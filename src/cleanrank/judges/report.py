@@ -12,7 +12,6 @@ from cleanrank.judges.against_gold import (
     Coverage,
     against_gold,
     coverage_of,
-    system_ranks,
 )
 from cleanrank.judges.labels import (
     Labels,
@@ -25,12 +24,12 @@ from cleanrank.judges.labels import (
     pool_of,
     table_of,
 )
-from cleanrank.judges.system_order import Span, SystemOrder, system_order
+from cleanrank.judges.system_order import SystemOrder, system_order
+from cleanrank.judges.systems import system_ranks, system_values
 from cleanrank.judges.verdicts import Verdict, limits_of, verdicts_of
-from cleanrank.metrics.evaluation import query_values
 from cleanrank.metrics.measure import MeasureLike, as_measures
 from cleanrank.noise.class_conditional import ClassConditionality, class_conditional_test
-from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.types import FloatArray, IntArray, plain
 from cleanrank.validation import check_number, is_frame
 
 MEASURES = ("ndcg@10", "map", "precision@10")
@@ -69,18 +68,18 @@ class JudgeReport:
             "judge": self.name,
             "level": self.level,
             "seed": self.seed,
-            "coverage": {name: _plain(value) for name, value in asdict(self.coverage).items()},
+            "coverage": plain(asdict(self.coverage)),
             "counts": labels.counts.tolist(),
-            "matrix": _plain(labels.matrix),
-            "matrix_low": _plain(labels.matrix_low),
-            "matrix_high": _plain(labels.matrix_high),
+            "matrix": plain(labels.matrix),
+            "matrix_low": plain(labels.matrix_low),
+            "matrix_high": plain(labels.matrix_high),
             "agreement": {name: span.to_json() for name, span in labels.agreement.items()},
             "pnoise": labels.pnoise.to_json(),
             "leniency": labels.leniency.to_json(),
             "leniency_by_grade": [span.to_json() for span in labels.by_grade],
             "gold_by_judge_grade": [span.to_json() for span in labels.by_judge_grade],
             "leniency_by_query": [asdict(each) for each in labels.by_query],
-            "leniency_spread_of_queries": _plain(labels.query_spread),
+            "leniency_spread_of_queries": plain(labels.query_spread),
             "class_conditional": self.class_conditional.to_json(),
             "systems": [order.to_json() for order in self.orders],
             "verdicts": [asdict(verdict) for verdict in self.verdicts],
@@ -224,23 +223,6 @@ def feature_columns(features: Any, pool: Pool) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def system_values(pool: Pool, grades: IntArray, measures: Any, rows: Array | None = None) -> FloatArray:
-    """Values (M, S, Q) of all systems of a pool under some grades (-1: not judged, counts 0)."""
-    data = pool.data(grades, rows)
-    kept = slice(None) if rows is None else np.flatnonzero(rows)
-    values = np.empty((len(measures), len(pool.systems), data.n_queries))
-    # Rows stand by falling document id, so that stable ties fall as in trec_eval, on scores of 32 bits.
-    by_id = [m for m, measure in enumerate(measures) if measure.ties == "doc_id"]
-    others = [m for m, measure in enumerate(measures) if measure.ties != "doc_id"]
-    for s, scores in enumerate(pool.scores):
-        for chosen, own in ((by_id, scores[kept].astype(np.float32)), (others, scores[kept])):
-            if chosen:
-                some = tuple(measures[m] for m in chosen)
-                retrieved = np.ma.masked_equal(own, -np.inf)
-                values[chosen, s] = query_values(some, data.y, retrieved, data.indptr, None, data.judged)[0]
-    return values
-
-
 def _report(
     pool: Pool,
     line: int,
@@ -296,11 +278,3 @@ def _name_of(judge: Any) -> str:
     if isinstance(judge, Labels):
         return judge.name
     return Path(judge).name.split(".")[0] if isinstance(judge, str | PathLike) else "judge"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(each) for each in value]
-    if isinstance(value, Span):
-        return value.to_json()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
