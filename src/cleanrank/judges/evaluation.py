@@ -378,7 +378,7 @@ def _reaches(means: Sequence[_Mean], settings: _Settings) -> list[tuple[float, f
     if settings.interval == "bootstrap-t":
         by_size: dict[int, list[int]] = {}
         for k, each in enumerate(means):
-            if 0 < each.error < np.inf:
+            if 0 < each.error < np.inf and np.ptp(each.values) > 0:
                 by_size.setdefault(len(each.values), []).append(k)
         for places in by_size.values():
             quantiles = _studentised(np.array([means[k].values for k in places]), settings)
