@@ -16,10 +16,10 @@ from scipy import stats
 
 from cleanrank.errors import invalid
 from cleanrank.judges.design import Design, design_of
-from cleanrank.judges.documents import Parts, parts
+from cleanrank.judges.documents import Parts, grade_values, parts
 from cleanrank.judges.labels import Mapped
 from cleanrank.judges.queries import TARGETS, gold_means, powered_means
-from cleanrank.metrics.measure import MEASURES, MeasureLike
+from cleanrank.metrics.measure import MeasureLike, discount
 from cleanrank.metrics.significance import checked_count, holm
 from cleanrank.types import FloatArray, plain
 from cleanrank.validation import check_number, check_seed, one_of
@@ -301,12 +301,17 @@ def _estimates(design: Design, settings: _Settings, pairs: Mapping[str, Pair]) -
 
 def _bounds(design: Design, pair: Pair, settings: _Settings) -> tuple[float, float]:
     """What a mean, or a difference, can be at all."""
-    if not MEASURES[design.measure.name].unit:
-        return (0.0, np.inf) if pair[1] is None else (-np.inf, np.inf)
+    measure, low, high = design.measure, 0.0, 1.0
+    if measure.name == "dcg":
+        depth = measure.cutoff or int(np.diff(design.pool.indptr).max())
+        top_gain = grade_values(measure, int(design.pool.grades.max()) + 1)[-1]
+        high = float(top_gain * discount(str(measure.discount), depth).sum())
+    elif measure.name == "tau":
+        low = -1.0
     if pair[1] is None:
-        return 0.0, 1.0
+        return low, high
     share = float(design.differing(pair[0], pair[1]).mean()) if settings.target == TARGETS[0] else 1.0
-    return -share, share
+    return share * (low - high), share * (high - low)
 
 
 def _from_queries(
