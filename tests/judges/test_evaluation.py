@@ -189,7 +189,13 @@ def test_results_are_plain_values_and_words():
     assert record["gold_only"]["mean"] == estimate.gold_only.mean
     assert record["width_ratio"] == pytest.approx(estimate.width_ratio)
     assert "15 gold queries count as" in repr(estimate)
-    assert estimate.effective_gold == pytest.approx(15 / estimate.width_ratio**2, rel=0.1)
+    wider = cr.evaluate_with_judge(
+        run("good"), judge=labels("judge"), gold=whole(15), target="queries like these"
+    )
+    assert wider.effective_gold == pytest.approx(15 / wider.width_ratio**2, rel=0.1)
+    # Of a finite number of queries, n gold ones leave 1/n - 1/N unknown.
+    left = (1 / 15 - 1 / estimate.n_queries) * estimate.width_ratio**2 + 1 / estimate.n_queries
+    assert estimate.effective_gold == pytest.approx(1 / left, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +208,23 @@ def test_results_are_plain_values_and_words():
             "mapping={0: 0, 1: 3}",
         ),
         ({"gold": pd.concat([whole(3), whole(3)])}, "once only"),
-        ({"measure": "auc"}, "must give every query a value"),
+        ({"measure": "auc"}, "auc:empty=zero"),
+        (
+            {"judge": labels("judge").assign(grade=lambda f: f.grade * 33)},
+            "mapping={0: 0, 17: 1, 50: 2, 83: 3}",
+        ),
+        ({"judge": labels("judge").assign(grade=lambda f: f.grade * 10**12)}, "must be at most 1,000"),
+        ({"mapping": [0, 1]}, "mapping of the judge must be as {"),
+        ({"runs": run("good").assign(docid=lambda f: f.docid + "x")}, "documents that have labels"),
+        (
+            {
+                "judge": labels("judge", PAIRS.qid == "q00"),
+                "gold": labels("gold", slice(0, 9)),
+                "measure": "dcg@10",
+                "target": "queries like these",
+            },
+            "queries must be at least 2",
+        ),
         ({"measure": ["ndcg@10", "map"]}, "must be one measure"),
         ({"level": 95}, "level must be a number > 0 and < 1; got 95"),
         ({"design": "documents"}, "must state the probability of every pair"),
@@ -225,3 +247,34 @@ def test_unknown_names_are_refused():
         cr.compare_with_judge(run("good"), **arguments)
     with pytest.raises(UnknownNameError, match="baseline"):
         cr.compare_with_judge({"a": run("good"), "b": run("poor")}, baseline="c", **arguments)
+
+
+def test_two_gold_queries_are_no_certainty():
+    for interval in ("t", "bootstrap-t"):
+        estimate = cr.evaluate_with_judge(
+            run("good"), judge=labels("judge"), gold=whole(2), interval=interval
+        )
+        assert estimate.high - estimate.low > 0.3
+
+
+def test_a_judge_who_was_right_so_far_may_still_be_wrong():
+    gold = labels("judge", PAIRS.qid.isin(whole(15).qid))
+    estimate = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=gold)
+    assert estimate.mean == pytest.approx(estimate.judge_only)
+    assert estimate.low < estimate.mean < estimate.high
+    assert estimate.effective_gold <= Q
+
+
+@pytest.mark.parametrize("design", ["queries", "documents"])
+def test_a_judge_who_always_says_0_adds_nothing(design):
+    gold = whole(15) if design == "queries" else labels("gold", PAIRS.index[::7])
+    judge = labels("judge").assign(grade=0)
+    estimate = cr.evaluate_with_judge(run("good"), judge=judge, gold=gold, measure="dcg@10")
+    assert estimate.judge_only == 0
+    assert estimate.mean == pytest.approx(estimate.gold_only.mean, rel=0.1)
+
+
+def test_queries_without_results_are_said():
+    system = run("good")
+    estimate = cr.evaluate_with_judge(system[system.qid < "q20"], judge=labels("judge"), gold=whole(15))
+    assert "'system' retrieved nothing for 10 of 30 queries" in estimate.notes

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from cleanrank.errors import InvalidInputError
@@ -46,3 +48,10 @@ def test_what_is_not_plain_goes_the_slow_way(change):
         with pytest.raises(InvalidInputError, match="twice"):
             as_runs({"x": frame})
     assert plain_run({"q": {"a": 1.0}}, "x") is None
+
+
+def test_frames_of_polars_and_pyarrow_are_runs():
+    frame = pd.DataFrame({"qid": [1, 1], "docid": [7, 8], "score": [2.0, 1.0]})
+    for other in (pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        run = as_runs(other)["system"]
+        assert run.doc_ids[run.doc].tolist() == ["7", "8"]

@@ -58,6 +58,11 @@ class Design:
         """Gold queries, or gold documents."""
         return int(self.whole.sum() if self.kind == "queries" else self.is_gold.sum())
 
+    @property
+    def n_all(self) -> int:
+        """All queries, or all documents that the judge labelled."""
+        return self.pool.n_queries if self.kind == "queries" else int((self.pool.grades[0] >= 0).sum())
+
     @cached_property
     def judge_values(self) -> FloatArray:
         """(S, Q): the measure under the judge's labels."""
@@ -119,6 +124,7 @@ def design_of(
     check_together(judged, right)
     pool, notes = _judged_queries(pool_of([judged, right], systems), unjudged)
     rank = system_ranks(pool, wanted.ties)
+    notes += _gaps(pool, rank > 0)
     shown = (rank > 0) & (rank <= (wanted.cutoff or rank.max()))
     whole = _whole(pool, np.asarray(shown.any(axis=0)))
     is_gold = (pool.grades >= 0).all(axis=0)
@@ -149,7 +155,8 @@ def _one_measure(measure: MeasureLike, convention: str) -> Measure:
         raise invalid("measure", "must be one measure", ", ".join(map(str, parsed)))
     if parsed[0].empty == "skip" or parsed[0].weighting in ("micro", "pooled"):
         rule = "must give every query a value, all of the same weight"
-        remedy = "Say what a query without relevant documents counts, as in empty=zero."
+        short = parsed[0].name + (f"@{parsed[0].cutoff}" if parsed[0].cutoff else "")
+        remedy = f"Say what a query without relevant documents counts: {short}:empty=zero."
         raise invalid("measure", rule, str(parsed[0]), remedy=remedy)
     return parsed[0]
 
@@ -168,6 +175,22 @@ def _judged_queries(pool: Pool, unjudged: str) -> tuple[Pool, list[str]]:
         what = "are taken out of the rankings" if unjudged == "drop" else "count as not relevant"
         notes.append(f"{int(not_judged.sum()):,} retrieved documents that nobody judged {what}")
     return pool.select(kept), notes
+
+
+def _gaps(pool: Pool, retrieved: Array) -> list[str]:
+    """Queries for which systems retrieved nothing; a system without any labelled document is refused."""
+    labelled, notes = (pool.grades >= 0).any(axis=0), []
+    for name, rows in zip(pool.systems, retrieved, strict=True):
+        if not (rows & labelled).any():
+            ids = f"{pool.doc_ids[rows][:1].tolist()} beside {pool.doc_ids[labelled][:1].tolist()} of the labels"
+            remedy = "Check whether ids of documents are written alike."
+            raise invalid(
+                f"run {name!r}", "must retrieve some documents that have labels", ids, remedy=remedy
+            )
+        without = int((np.bincount(pool.query, rows, minlength=pool.n_queries) == 0).sum())
+        if without:
+            notes.append(f"{name!r} retrieved nothing for {without:,} of {pool.n_queries:,} queries")
+    return notes
 
 
 def _whole(pool: Pool, shown: Array) -> Array:

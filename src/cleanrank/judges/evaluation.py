@@ -27,6 +27,8 @@ from cleanrank.validation import check_number, check_seed, one_of
 INTERVALS = ("t", "bootstrap-t")
 STREAM = 9153
 BLOCK = 500  # resamples at a time
+FEWEST_RESAMPLED = 5  # values; of fewer, resamples say next to nothing, and intervals are Student's
+ROUNDING = 1e-12  # errors below this share of the values are none
 
 
 class NonRandomGoldWarning(UserWarning):
@@ -95,7 +97,7 @@ class JudgedEvaluation(Estimate):
 
     def __repr__(self) -> str:
         gold, unit = self.gold_only, "queries" if self.design == "queries" else "documents"
-        p = "" if self.p_value is None else f"; p = {self.p_value:.4f}"
+        p = "" if self.p_value is None else f"; p = {self.p_value:.2g}"
         return (
             f"{self.system}: {self.measure} {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}] for "
             f"{self.target}; "
@@ -134,7 +136,7 @@ def evaluate_with_judge(
         design: how gold labels were chosen: "queries" (whole queries at random), "documents" (pairs with the
             probabilities stated), "stratified" (pairs at random, among all or within the judge's grades); or
             "auto".
-        interval: "t" (Student), or "bootstrap-t", which allows for skewed values.
+        interval: "t" (Student), or "bootstrap-t", which allows for skewed values where there are at least 5.
         unjudged: documents that nobody labelled count 0 ("zero") or are taken out of the rankings ("drop").
         mapping: grades of the judge's values where its scale is another one: a value gets the grade of the
             largest key that is not above it.
@@ -243,6 +245,10 @@ class _Mean:
     values: FloatArray
     unseen: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.error <= ROUNDING * np.abs(self.values).max(initial=abs(self.mean)):
+            object.__setattr__(self, "error", 0.0)
+
     def estimate(self, reach: tuple[float, float], level: float, bounds: tuple[float, float]) -> Estimate:
         """The interval that reaches so many standard errors below and above the mean, within the bounds."""
         mean = float(np.clip(self.mean, *bounds))
@@ -269,12 +275,14 @@ def _estimates(design: Design, settings: _Settings, pairs: Mapping[str, Pair]) -
     if design.warning:
         warnings.warn(design.warning, NonRandomGoldWarning, stacklevel=3)
     reaches = iter(_reaches([each for both in means for each in both[:2]], settings))
+    of_all = 1 / design.n_all if settings.target == TARGETS[0] else 0.0  # with all of them nothing is unknown
     results = {}
     for (name, pair), (judged, gold, alone) in zip(pairs.items(), means, strict=True):
         bounds, level = _bounds(design, pair, settings), settings.level
         estimate, gold_only = (each.estimate(next(reaches), level, bounds) for each in (judged, gold))
         other = "" if pair[1] is None else f" - {design.pool.systems[pair[1]]}"
-        narrower = (gold.error / judged.error) ** 2 if judged.error > 0 and np.isfinite(gold.error) else 1.0
+        known = 0 < judged.error < np.inf and 0 < gold.error < np.inf
+        narrower = (gold.error / judged.error) ** 2 if known else 1.0
         results[name] = JudgedEvaluation(
             mean=estimate.mean,
             low=estimate.low,
@@ -288,7 +296,7 @@ def _estimates(design: Design, settings: _Settings, pairs: Mapping[str, Pair]) -
             design=design.kind,
             n_queries=design.pool.n_queries,
             n_gold=design.n_gold,
-            effective_gold=design.n_gold * narrower,
+            effective_gold=1 / (of_all + (1 / design.n_gold - of_all) / narrower),
             p_value=None if pair[1] is None else judged.p_value(),
             notes=notes,
         )
@@ -369,6 +377,9 @@ def _sampled_mean(each: Parts, a: int, b: int | None, settings: _Settings) -> _M
     by_query = side @ each.corrected
     n = len(by_query)
     if settings.target == TARGETS[1]:
+        if n < 2:
+            remedy = f"Estimate the mean over {TARGETS[0]}: target={TARGETS[0]!r}."
+            raise invalid("queries", f"must be at least 2 to speak of {TARGETS[1]}", n, remedy=remedy)
         return _Mean(float(by_query.mean()), float(by_query.std(ddof=1) / np.sqrt(n)), n - 1, by_query)
     variance, df = each.variances(side[None])
     unseen = float((each.probability < 1).any())
@@ -383,7 +394,8 @@ def _reaches(means: Sequence[_Mean], settings: _Settings) -> list[tuple[float, f
     if settings.interval == "bootstrap-t":
         by_size: dict[int, list[int]] = {}
         for k, each in enumerate(means):
-            if 0 < each.error < np.inf and np.ptp(each.values) > 0:
+            enough = len(each.values) >= FEWEST_RESAMPLED and np.ptp(each.values) > 0
+            if enough and 0 < each.error < np.inf:
                 by_size.setdefault(len(each.values), []).append(k)
         for places in by_size.values():
             quantiles = _studentised(np.array([means[k].values for k in places]), settings)

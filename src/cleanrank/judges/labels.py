@@ -25,6 +25,7 @@ from cleanrank.validation import is_frame
 
 NOT_JUDGED = -1
 ENOUGH = 30
+MOST = 1000  # a grade
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq")
 RUN_SUFFIXES = (".txt", ".run", ".trec", ".gz", *SUFFIXES)
 Mapped: TypeAlias = "Mapping[float, int] | None"
@@ -272,11 +273,13 @@ def check_together(judge: Labels, gold: Labels) -> None:
         remedy = "Check whether both belong to the same collection."
         raise invalid(f"{judge.name} and {gold.name}", "must have pairs in common", ids, remedy=remedy)
     tops = int(judge.grade.max()), int(gold.grade.max())
-    differ = abs(tops[0] - tops[1]) >= 2 or (min(tops) <= 1 < max(tops))
+    differ = min(tops) > 0 and (abs(tops[0] - tops[1]) >= 2 or (min(tops) <= 1 < max(tops)))
     if differ and (tops[0] < tops[1] or len(gold) >= ENOUGH):  # a few gold labels need not show their scale
         rule = f"must answer on the scale of {gold.name} (0 to {tops[1]})"
-        keys = ", ".join(f"{v}: {round(v * tops[1] / max(tops[0], 1))}" for v in range(tops[0] + 1))
-        remedy = f"Say which grade each of its values stands for, as in mapping={{{keys}}}."
+        grades = sorted({round(tops[1] * step / 9) for step in range(10)})
+        lowest = {-(-max(2 * g - 1, 0) * tops[0] // (2 * tops[1])): g for g in grades}  # of a grade's values
+        keys = ", ".join(f"{value}: {g}" for value, g in lowest.items())
+        remedy = f"Say which grade its values stand for from which on, as in mapping={{{keys}}}."
         raise invalid(judge.name, rule, f"0 to {tops[0]}", remedy=remedy)
 
 
@@ -398,6 +401,8 @@ def _checked(
     remedy = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
     wrong = ((values != np.floor(values)) & whole) | np.isinf(values)
     rule = "must be whole numbers" if whole else "must be finite numbers"
+    if whole and not wrong.any():
+        wrong, rule = values > MOST, f"must be at most {MOST:,}"
     _refuse_bad(f"grades of {name}", values, wrong, rule, qid, docid, remedy)
     codes = np.unique(qid, return_inverse=True)[1], np.unique(docid, return_inverse=True)[1]
     _refuse_twice(name, qid, docid, codes[0] * (int(codes[1].max()) + 1) + codes[1])
@@ -411,6 +416,8 @@ def _checked(
 
 
 def _mapped(name: str, values: FloatArray, mapping: Mapping[float, int]) -> FloatArray:
+    if not isinstance(mapping, Mapping) or not mapping:
+        raise invalid(f"mapping of {name}", "must be as {lowest value of a grade: grade, ...}", mapping)
     keys = np.array(sorted(float(key) for key in mapping))
     grades = np.array([mapping[key] for key in sorted(mapping, key=float)], dtype=np.float64)
     place = np.searchsorted(keys, values, side="right") - 1

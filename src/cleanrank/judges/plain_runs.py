@@ -17,8 +17,7 @@ def plain_run(frame: Any, name: str) -> Run | None:
     """
     import pyarrow as pa
 
-    columns = set(getattr(frame, "columns", ()))
-    if not type(frame).__module__.startswith("pandas") or not {"qid", "docid", "score"} <= columns:
+    if not type(frame).__module__.startswith("pandas") or not {"qid", "docid", "score"} <= {*frame.columns}:
         return None
     scores = np.asarray(frame["score"])
     if scores.dtype.kind not in "fiu" or not len(scores) or not np.isfinite(scores).all():
