@@ -182,7 +182,7 @@ def _gaps(pool: Pool, retrieved: Array) -> list[str]:
     labelled, notes = (pool.grades >= 0).any(axis=0), []
     for name, rows in zip(pool.systems, retrieved, strict=True):
         if not (rows & labelled).any():
-            ids = f"{pool.doc_ids[rows][:1].tolist()} beside {pool.doc_ids[labelled][:1].tolist()} of the labels"
+            ids = f"{pool.doc_ids[rows][:1]} of the run and {pool.doc_ids[labelled][:1]} of the labels"
             remedy = "Check whether ids of documents are written alike."
             raise invalid(
                 f"run {name!r}", "must retrieve some documents that have labels", ids, remedy=remedy
