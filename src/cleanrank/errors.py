@@ -47,6 +47,10 @@ class UntrustedNoiseWarning(UserWarning):
     """A noise estimate is used that did not pass its own checks."""
 
 
+class NonRandomGoldWarning(UserWarning):
+    """Gold labels do not look like a random sample, which intervals rest on."""
+
+
 def error_text(subject: str, rule: str, value: Any = _NO_VALUE, *, at: str = "", remedy: str = "") -> str:
     """Words an error: subject, rule, value, place, remedy.
 

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.errors import InvalidInputError, UnknownNameError
-from cleanrank.judges.evaluation import NonRandomGoldWarning
+from cleanrank.errors import InvalidInputError, NonRandomGoldWarning, UnknownNameError
 
 Q, LENGTH = 30, 20
 
@@ -213,7 +212,7 @@ def test_results_are_plain_values_and_words():
             {"judge": labels("judge").assign(grade=lambda f: f.grade * 33)},
             "mapping={0: 0, 17: 1, 50: 2, 83: 3}",
         ),
-        ({"judge": labels("judge").assign(grade=lambda f: f.grade * 10**12)}, "must be at most 1,000"),
+        ({"judge": labels("judge").assign(grade=lambda f: f.grade * 10**12)}, "and at most 1,000"),
         ({"mapping": [0, 1]}, "mapping of the judge must be as {"),
         ({"runs": run("good").assign(docid=lambda f: f.docid + "x")}, "documents that have labels"),
         (
@@ -278,3 +277,16 @@ def test_queries_without_results_are_said():
     system = run("good")
     estimate = cr.evaluate_with_judge(system[system.qid < "q20"], judge=labels("judge"), gold=whole(15))
     assert "'system' retrieved nothing for 10 of 30 queries" in estimate.notes
+
+
+def test_rows_of_a_sheet_without_an_answer_do_not_narrow_the_interval():
+    runs = {"good": run("good"), "poor": run("poor")}
+    sheet = cr.sample_for_evaluation(runs, labels("judge"), budget=120, measure="dcg@10").frame
+    grade = dict(zip(zip(PAIRS.qid, PAIRS.docid, strict=True), PAIRS.gold, strict=True))
+    sheet["true_grade"] = [float(grade[pair]) for pair in zip(sheet.qid, sheet.docid, strict=True)]
+    full = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=sheet, measure="dcg@10")
+    sheet.loc[np.random.default_rng(0).permutation(120)[:60], "true_grade"] = np.nan
+    with pytest.warns(NonRandomGoldWarning, match="60 of 120 drawn pairs have no answer"):
+        half = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=sheet, measure="dcg@10")
+    assert half.width > full.width
+    assert half.low < truth("good", "dcg@10") < half.high

@@ -258,3 +258,18 @@ def test_real_judges_of_a_collection(data_root):
     rank = next(cause for cause in report.class_conditional.causes if cause.name == "rank")
     assert rank.effect > 0.1  # more lenient where systems rank a document high
     assert [verdict.answer for verdict in report.verdicts] == ["with care", "with care", "no"]
+
+
+def test_a_judge_who_never_varies_is_nothing_to_train_on():
+    gold = {f"q{q}": {f"d{d}": (q + d) % 3 for d in range(5)} for q in range(4)}
+    judge = {q: dict.fromkeys(each, 2) for q, each in gold.items()}
+    verdict = cr.judge_report(gold, judge).verdicts[0]
+    assert (verdict.question, verdict.answer) == ("train on", "no")
+    assert "same grade" in verdict.evidence
+
+
+def test_a_run_without_labelled_documents_is_refused():
+    gold = {f"q{q}": {f"d{d}": (q + d) % 3 for d in range(5)} for q in range(4)}
+    run = {q: {f"{d}x": 1.0 for d in each} for q, each in gold.items()}
+    with pytest.raises(InvalidInputError, match="must retrieve some documents that have labels"):
+        cr.judge_report(gold, gold, runs=run)

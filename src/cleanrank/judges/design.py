@@ -10,7 +10,7 @@ from scipy import stats
 from cleanrank.errors import invalid
 from cleanrank.judges.documents import Frame, check_measure, rank_weights
 from cleanrank.judges.labels import Mapped, Pool, check_together, pool_of, read_inputs
-from cleanrank.judges.systems import system_ranks, system_values
+from cleanrank.judges.systems import check_retrieved, system_ranks, system_values
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.ragged import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray
@@ -123,6 +123,7 @@ def design_of(
     wanted = _one_measure(measure, convention)
     check_together(judged, right)
     pool, notes = _judged_queries(pool_of([judged, right], systems), unjudged)
+    check_retrieved(pool)
     rank = system_ranks(pool, wanted.ties)
     notes += _gaps(pool, rank > 0)
     shown = (rank > 0) & (rank <= (wanted.cutoff or rank.max()))
@@ -178,15 +179,9 @@ def _judged_queries(pool: Pool, unjudged: str) -> tuple[Pool, list[str]]:
 
 
 def _gaps(pool: Pool, retrieved: Array) -> list[str]:
-    """Queries for which systems retrieved nothing; a system without any labelled document is refused."""
-    labelled, notes = (pool.grades >= 0).any(axis=0), []
+    """Queries for which systems retrieved nothing."""
+    notes = []
     for name, rows in zip(pool.systems, retrieved, strict=True):
-        if not (rows & labelled).any():
-            ids = f"{pool.doc_ids[rows][:1]} of the run and {pool.doc_ids[labelled][:1]} of the labels"
-            remedy = "Check whether ids of documents are written alike."
-            raise invalid(
-                f"run {name!r}", "must retrieve some documents that have labels", ids, remedy=remedy
-            )
         without = int((np.bincount(pool.query, rows, minlength=pool.n_queries) == 0).sum())
         if without:
             notes.append(f"{name!r} retrieved nothing for {without:,} of {pool.n_queries:,} queries")

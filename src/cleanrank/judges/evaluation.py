@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from cleanrank.errors import invalid
+from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.design import Design, design_of
 from cleanrank.judges.documents import Parts, grade_values, parts
 from cleanrank.judges.labels import Mapped
@@ -29,10 +29,6 @@ STREAM = 9153
 BLOCK = 500  # resamples at a time
 FEWEST_RESAMPLED = 5  # values; of fewer, resamples say next to nothing, and intervals are Student's
 ROUNDING = 1e-12  # errors below this share of the values are none
-
-
-class NonRandomGoldWarning(UserWarning):
-    """Gold labels do not look like a random sample, which intervals rest on."""
 
 
 @dataclass(frozen=True)

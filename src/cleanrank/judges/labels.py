@@ -6,6 +6,7 @@ the pairs. All may come as files, frames or mappings; ``Pool`` holds them row by
 
 import os
 import reprlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
-from cleanrank.errors import invalid
+from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.plain_runs import plain_run
 from cleanrank.metrics.measure import DEFAULT_CONVENTION
 from cleanrank.ragged import indptr_of, match_rows, query_of_row
@@ -201,8 +202,9 @@ def read_inputs(
 def _run_of_scores(scores: Any, data: RankingData, name: str) -> Run:
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (data.n_docs,) or not np.isfinite(values).all():
-        rule = f"must be {data.n_docs:,} finite numbers, one per row"
-        raise invalid("scores", rule, f"shape {values.shape}")
+        raise invalid(
+            "scores", f"must be {data.n_docs:,} finite numbers, one per row", f"shape {values.shape}"
+        )
     documents, document = np.unique(_documents(data), return_inverse=True)
     return Run(data.query_ids.astype(str), documents, query_of_row(data.indptr), document, values, name)
 
@@ -353,7 +355,15 @@ def _columns(source: Any, name: str, role: str) -> tuple[Array, Array, FloatArra
     plain = {heading.casefold(): heading for heading in sheet.values}
     drawn = sheet.values[plain["probability"]] if "probability" in plain else None
     values = numbers(name, sheet.values[headings[role]])
-    return qid, docid, values, None if drawn is None else numbers(f"probability of {name}", drawn, comma=True)
+    probability = None if drawn is None else numbers(f"probability of {name}", drawn, comma=True)
+    answered = values >= 0
+    if probability is not None and "draw" in plain and 0 < answered.mean() < 1:
+        probability *= answered.mean()  # every row of such a sheet was drawn
+        text = f"{(~answered).sum():,} of {len(values):,} drawn pairs have no answer: intervals hold only if"
+        warnings.warn(
+            f"{text} it does not depend on the document whether it has one", NonRandomGoldWarning, 6
+        )
+    return qid, docid, values, probability
 
 
 def _heading(sheet: Sheet, each: str, name: str, role: str) -> str:
@@ -399,17 +409,14 @@ def _checked(
         raise invalid(name, "must hold at least one grade >= 0", f"{len(values)} rows without")
     qid, docid, values = qid[kept], docid[kept], values[kept]
     remedy = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
-    wrong = ((values != np.floor(values)) & whole) | np.isinf(values)
-    rule = "must be whole numbers" if whole else "must be finite numbers"
-    if whole and not wrong.any():
-        wrong, rule = values > MOST, f"must be at most {MOST:,}"
+    wrong = ((values != np.floor(values)) | (values > MOST)) & whole | np.isinf(values)
+    rule = f"must be whole numbers and at most {MOST:,}" if whole else "must be finite numbers"
     _refuse_bad(f"grades of {name}", values, wrong, rule, qid, docid, remedy)
     codes = np.unique(qid, return_inverse=True)[1], np.unique(docid, return_inverse=True)[1]
     _refuse_twice(name, qid, docid, codes[0] * (int(codes[1].max()) + 1) + codes[1])
     if probability is not None:
         probability = probability[kept]
-        wrong = ~((probability > 0) & (probability <= 1))
-        rule = "must be > 0 and <= 1"
+        wrong, rule = ~((probability > 0) & (probability <= 1)), "must be > 0 and <= 1"
         _refuse_bad(f"probabilities of {name}", probability, wrong, rule, qid, docid)
     grade: Array = values.astype(np.int64) if whole else values
     return Labels(name, qid, docid, grade, probability)
@@ -443,6 +450,5 @@ def _refuse_twice(name: str, qid: Array, docid: Array, keys: IntArray) -> None:
     if len(again):
         at = int(order[again + 1].min())
         pair = f"query {str(qid[at])!r}, document {str(docid[at])!r} twice"
-        raise invalid(
-            name, "must hold a pair of query and document once only", pair, remedy="Keep one of them."
-        )
+        rule = "must hold a pair of query and document once only"
+        raise invalid(name, rule, pair, remedy="Keep one of them.")

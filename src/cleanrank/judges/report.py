@@ -25,7 +25,7 @@ from cleanrank.judges.labels import (
     table_of,
 )
 from cleanrank.judges.system_order import SystemOrder, system_order
-from cleanrank.judges.systems import system_ranks, system_values
+from cleanrank.judges.systems import check_retrieved, system_ranks, system_values
 from cleanrank.judges.verdicts import Verdict, limits_of, verdicts_of
 from cleanrank.metrics.measure import MeasureLike, as_measures
 from cleanrank.noise.class_conditional import ClassConditionality, class_conditional_test
@@ -172,6 +172,7 @@ def judge_report(
         check_together(labels, right)
     systems = None if runs is None else as_runs(runs)
     pool = pool_of([right, *judges], systems)
+    check_retrieved(pool)
     parsed = as_measures(measures, "trec") if systems else ()
     places = system_ranks(pool)
     covariates = {"rank": rank_exposure(places)[:, None]} if systems else {}

@@ -4,11 +4,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cleanrank.errors import invalid
 from cleanrank.judges.labels import Pool
 from cleanrank.metrics.evaluation import query_values
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import ranks
 from cleanrank.types import Array, FloatArray, IntArray
+
+
+def check_retrieved(pool: Pool) -> None:
+    """Raises where a system retrieved no document that anybody labelled."""
+    labelled = (pool.grades >= 0).any(axis=0)
+    for name, retrieved in zip(pool.systems, ~np.isneginf(pool.scores), strict=True):
+        if not (retrieved & labelled).any():
+            ids = f"{pool.doc_ids[retrieved][:1]} of the run and {pool.doc_ids[labelled][:1]} of the labels"
+            remedy = "Check whether ids of documents are written alike."
+            raise invalid(
+                f"run {name!r}", "must retrieve some documents that have labels", ids, remedy=remedy
+            )
 
 
 def compared_scores(pool: Pool, ties: str | None) -> Array:

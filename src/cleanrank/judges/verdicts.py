@@ -60,6 +60,8 @@ def verdicts_of(
 
 def _train(labels: AgainstGold) -> Verdict:
     wrong = labels.pnoise
+    if labels.counts.sum() >= FEWEST_QUERIES and np.count_nonzero(labels.counts.sum(axis=0)) == 1:
+        return Verdict("train on", "no", "The judge gives all documents the same grade: no pair teaches.")
     if not np.isfinite(wrong.value):
         return Verdict("train on", "not checked", "No pair of documents of a query has different grades.")
     high = wrong.high if np.isfinite(wrong.high) else wrong.value
