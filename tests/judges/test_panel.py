@@ -168,6 +168,8 @@ def test_scales_of_their_own_need_gold_or_a_mapping():
     assert cr.combine_judges(long(frame), mapping=mapping).method in ("dawid-skene", "majority")
     with pytest.raises(UnknownNameError, match="j9"):
         cr.combine_judges(long(frame), mapping={"j9": {0: 0}})
+    with pytest.raises(InvalidInputError, match="must hold at least one answer"):
+        cr.combine_judges(long(frame)[:0])
 
 
 def test_missing_answers_and_few_judges_per_pair():

@@ -159,6 +159,8 @@ def _by_judge(source: Any) -> dict[str, Any]:
         listed = f"{', '.join(sheet.values) or 'none'} (no {', '.join(missing)})"
         raise invalid(sheet.name, f"must have the columns {', '.join(COLUMNS)}", listed)
     cells = {name: np.array(sheet.values[str(heading)], dtype=object) for name, heading in headings.items()}
+    if not len(cells["judge"]):
+        raise invalid(sheet.name, "must hold at least one answer", "none")
     names, judge = np.unique(np.array(sheet.texts(str(headings["judge"]))), return_inverse=True)
     if "" in names:
         at = f"{sheet.unit} {sheet.lines[int(np.argmax(judge == 0))]}"
