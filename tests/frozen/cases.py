@@ -142,9 +142,6 @@ def method(name):
     return run
 
 
-WITH_A_JUDGE = ("judge_coverage", "judge_order", "class_conditionality")  # data that the splits do not have
-
-
 def study(name):
     def run():
         data = splits()
@@ -263,7 +260,11 @@ CASES = {
     "neural peer": neural(robust="peer", alpha=0.1, pairs="all_ordered"),
     **{f"detector {name}": detector(name) for name in DETECTORS},
     **{f"method {name}": method(name) for name in METHODS},
-    **{f"study {name}": study(name) for name in STUDIES if name not in ("order", *WITH_A_JUDGE)},
+    **{
+        f"study {name}": study(name)
+        for name in STUDIES
+        if name != "order" and not STUDIES[name].function.startswith("studies.judges")  # data without a judge
+    },
     **{f"noise {name}": labels(name) for name in INJECTED},
     **{
         f"profile {name}": lambda n=name: cr.corrupt(splits().train, n, 0.3, seed=2).data.y.astype(float)

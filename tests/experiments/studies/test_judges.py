@@ -73,6 +73,14 @@ def test_leniency_by_query_is_rejected_and_its_absence_is_not():
     assert class_conditionality(task("class_conditionality", draws=10)).means["rejected"] > 0.8
 
 
+@pytest.mark.parametrize("study", ["judge_coverage", "judge_order", "class_conditionality"])
+def test_the_same_seed_gives_the_same_figures(study):
+    once, again = (STUDIES[study].run(task(study, gold=12, draws=5)) for _ in range(2))
+    assert set(once.values) == set(once.means) == set(STUDIES[study].measures)
+    np.testing.assert_equal(once.means, again.means)
+    assert all(values.shape == (len(once.query_ids),) for values in once.values.values())
+
+
 def test_data_without_systems_are_refused():
     with pytest.raises(InvalidInputError, match="rr:NAME"):
         coverage(task("judge_coverage", features=False))
