@@ -290,3 +290,12 @@ def test_rows_of_a_sheet_without_an_answer_do_not_narrow_the_interval():
         half = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=sheet, measure="dcg@10")
     assert half.width > full.width
     assert half.low < truth("good", "dcg@10") < half.high
+
+
+def test_probabilities_of_1_beside_documents_that_were_not_drawn_are_said():
+    gold = labels("gold", PAIRS.index[::7]).assign(probability=1.0)
+    with pytest.warns(NonRandomGoldWarning, match="though probabilities of 1"):
+        cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=gold, measure="dcg@10")
+    everything = labels("gold").assign(probability=1.0)
+    estimate = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=everything, measure="dcg@10")
+    assert estimate.mean == pytest.approx(truth("good", "dcg@10"))

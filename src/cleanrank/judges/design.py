@@ -236,6 +236,13 @@ def _not_random(design: Design) -> str:
         groups = height[judged & design.is_gold], height[judged & ~design.is_gold]
         what = "gold labels lie at other ranks than the rest of the judge's pairs"
     else:
+        shown = (design.ranks > 0) & (design.ranks <= (design.measure.cutoff or design.ranks.max()))
+        without = shown.any(axis=0) & (pool.grades[0] >= 0) & ~design.is_gold
+        if without.any() and (pool.probability[1][design.is_gold] == 1).all():
+            return (
+                f"{int(without.sum()):,} documents that count have no gold labels, though probabilities of 1 "
+                "say that all were drawn: the estimate and its interval claim nothing about them"
+            )
         return ""
     if min(map(len, groups)) < 3 or all(np.ptp(g) == 0 for g in groups):
         return ""
