@@ -182,6 +182,26 @@ def test_gold_that_was_not_drawn_at_random_is_said():
         cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=whole(15))
 
 
+def test_a_sheet_drawn_for_another_system_is_not_taken_without_a_warning():
+    reverse = run("good").assign(score=lambda frame: -frame.score)
+    sheet = cr.sample_for_evaluation(
+        {"good": run("good")}, labels("judge"), budget=120, measure="dcg@5"
+    ).frame
+    sheet["true_grade"] = PAIRS.set_index("docid").gold.loc[sheet.docid].to_numpy()
+    arguments = {"judge": labels("judge"), "gold": sheet, "measure": "dcg@5"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cr.evaluate_with_judge(run("good"), **arguments)
+    with pytest.warns(NonRandomGoldWarning, match="do not fit the ranking"):
+        cr.evaluate_with_judge(reverse, **arguments)
+
+
+def test_gold_of_ranking_data_must_have_a_grade_for_every_row():
+    data = cr.from_arrays(np.zeros((len(PAIRS), 1)), PAIRS.judge, qid=PAIRS.qid)
+    with pytest.raises(InvalidInputError, match="as many row ids as grades; got 30 and 20"):
+        cr.evaluate_with_judge(PAIRS.good.to_numpy(), judge=data, gold=(np.arange(30), np.ones(20)))
+
+
 def test_results_are_plain_values_and_words():
     estimate = cr.evaluate_with_judge(run("good"), judge=labels("judge"), gold=whole(15))
     record = json.loads(json.dumps(estimate.to_json()))

@@ -9,7 +9,8 @@ from scipy import stats
 
 from cleanrank.errors import invalid
 from cleanrank.judges.documents import Frame, check_measure, rank_weights
-from cleanrank.judges.labels import Mapped, Pool, check_together, pool_of, read_inputs
+from cleanrank.judges.inputs import read_inputs
+from cleanrank.judges.labels import Mapped, Pool, check_together, pool_of
 from cleanrank.judges.systems import check_retrieved, system_ranks, system_values
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.ragged import indptr_of
@@ -25,6 +26,7 @@ UNJUDGED = ("zero", "drop")
 WHOLE = 0.95  # of a query's pairs must have gold labels for the query to count as judged as a whole
 MOSTLY = 0.9  # of the gold labels must lie in such queries for the design to be "queries"
 FEWEST = 5  # gold labels of a stratum; smaller ones are joined with the grade next to them
+MOST_ERRORS = 4.0  # standard errors by which drawn weights may miss their sum
 SUSPICIOUS = 0.001  # p-value below which gold labels do not look like a random sample
 
 
@@ -243,7 +245,7 @@ def _not_random(design: Design) -> str:
                 f"{int(without.sum()):,} documents that count have no gold labels, though probabilities of 1 "
                 "say that all were drawn: the estimate and its interval claim nothing about them"
             )
-        return ""
+        return _drawn_for_others(design)
     if min(map(len, groups)) < 3 or all(np.ptp(g) == 0 for g in groups):
         return ""
     p = float(stats.mannwhitneyu(*groups).pvalue)
@@ -252,4 +254,28 @@ def _not_random(design: Design) -> str:
     return (
         f"{what} (p = {p:.1g}): if they were not drawn at random, the estimate and its interval claim "
         "nothing about the rest"
+    )
+
+
+def _drawn_for_others(design: Design) -> str:
+    """Why the probabilities do not fit the documents that a system shows, if they do not.
+
+    Weights of drawn pairs over their probabilities must sum to the weights of all pairs, up to chance. They
+    do not where a sheet was drawn for other systems, whose documents it holds, or probabilities are wrong.
+    """
+    frame = design.frame()
+    rows = frame.sample
+    drawn, probability = frame.weights[:, rows], frame.probability[rows]
+    off = np.abs((drawn / probability).sum(axis=1) - frame.weights.sum(axis=1))
+    # Few drawn pairs may show too little spread: the largest weight counts once more.
+    largest = frame.weights.max(axis=1) / probability.min()
+    error = np.sqrt((drawn**2 * (1 - probability) / probability**2).sum(axis=1) + largest**2)
+    wrong = off > MOST_ERRORS * error
+    if not wrong.any():
+        return ""
+    name = design.pool.systems[int(np.argmax(off / error))]
+    return (
+        f"the drawn documents and their probabilities do not fit the ranking of {name!r}: if they were drawn "
+        "for other systems, and not at random from its documents, the estimate and its interval claim "
+        "nothing about it (draw for this system too: cleanrank gold sample --for evaluation)"
     )

@@ -19,8 +19,7 @@ from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
 from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.plain_runs import plain_run
-from cleanrank.metrics.measure import DEFAULT_CONVENTION
-from cleanrank.ragged import indptr_of, match_rows, query_of_row
+from cleanrank.ragged import indptr_of, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import is_frame
 
@@ -135,7 +134,7 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None, *, whol
     if isinstance(source, Labels):
         qid, docid, values, probability = source.qid, source.docid, source.grade, source.probability
     elif isinstance(source, RankingData):
-        docid = _documents(source)
+        docid = document_names(source)
         values = np.where(source.judged, source.y, NOT_JUDGED) if source.judged is not None else source.y
         qid, probability = source.qid, None
     elif isinstance(source, str | os.PathLike) and _is_trec(source, is_qrels):
@@ -143,7 +142,7 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None, *, whol
     else:
         qid, docid, values, probability = _columns(source, name, "grade")
     ids = np.asarray(qid).astype(str), np.asarray(docid).astype(str)
-    return _checked(name, *ids, values, probability, mapping, whole)
+    return checked_labels(name, *ids, values, probability, mapping, whole)
 
 
 def as_runs(source: Any) -> dict[str, Run]:
@@ -179,45 +178,7 @@ def as_runs(source: Any) -> dict[str, Run]:
     return {name: _as_run(each, name) for name, each in named.items()}
 
 
-def read_inputs(
-    runs: Any, judge: Any, gold: Any, mapping: Mapped = None
-) -> tuple[dict[str, Run], Labels, Labels, str]:
-    """Systems, the judge's labels, gold labels, and the convention of measures that name none.
-
-    Beside a RankingData as ``judge``, ``runs`` may be scores of its rows (or a mapping from names to scores),
-    and ``gold`` (row ids, grades); measures are then those of ranking data.
-    """
-    labels = as_labels(judge, "the judge", mapping)
-    convention = "trec"
-    if isinstance(judge, RankingData):
-        scores = runs if isinstance(runs, Mapping) else {"system": runs}
-        if all(np.ndim(each) == 1 and not is_frame(each) for each in scores.values()):
-            runs = {name: _run_of_scores(each, judge, str(name)) for name, each in scores.items()}
-            convention = DEFAULT_CONVENTION
-        if isinstance(gold, tuple):
-            gold = _gold_rows(gold, judge)
-    return as_runs(runs), labels, as_labels(gold, "gold labels"), convention
-
-
-def _run_of_scores(scores: Any, data: RankingData, name: str) -> Run:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.shape != (data.n_docs,) or not np.isfinite(values).all():
-        raise invalid(
-            "scores", f"must be {data.n_docs:,} finite numbers, one per row", f"shape {values.shape}"
-        )
-    documents, document = np.unique(_documents(data), return_inverse=True)
-    return Run(data.query_ids.astype(str), documents, query_of_row(data.indptr), document, values, name)
-
-
-def _gold_rows(gold: tuple[Any, Any], data: RankingData) -> Labels:
-    rows = match_rows(data.row_ids, np.asarray(gold[0]))
-    if (rows < 0).any():
-        raise invalid("gold row ids", "must be row ids of the data", int(np.asarray(gold[0])[rows < 0][0]))
-    docid = _documents(data)[rows]
-    return _checked("gold labels", data.qid[rows].astype(str), docid, np.asarray(gold[1]), None, None)
-
-
-def _documents(data: RankingData) -> Array:
+def document_names(data: RankingData) -> Array:
     """Document ids; row ids stand in for them."""
     return (data.row_ids if data.doc_ids is None else np.asarray(data.doc_ids)).astype(str)
 
@@ -392,7 +353,7 @@ def numbers(name: str, values: Any, *, comma: bool = False) -> FloatArray:
         raise invalid(name, "must hold numbers", reprlib.repr(cells)) from None
 
 
-def _checked(
+def checked_labels(
     name: str,
     qid: Array,
     docid: Array,
@@ -401,6 +362,7 @@ def _checked(
     mapping: Mapped,
     whole: bool = True,
 ) -> Labels:
+    """Labels without blank and negative grades, mapped to a scale; raises where something is wrong."""
     values = np.asarray(values, dtype=np.float64)
     if mapping is not None:
         values = _mapped(name, values, mapping)
