@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.errors import CleanrankError, UnknownNameError
-from cleanrank.metrics.measure import ALIASES, CHOICES, CONVENTIONS, MEASURES, PARTS, Measure, as_measures
+from cleanrank.metrics.measure import (
+    _ZERO_WHERE_EMPTY,
+    ALIASES,
+    CHOICES,
+    CONVENTIONS,
+    MEASURES,
+    PARTS,
+    Measure,
+    as_measures,
+)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,7 @@ def any_measure(draw):
     for part in kind.parts:
         values = st.integers(1, 40) if part not in CHOICES else st.sampled_from(CHOICES[part])
         value = draw(st.none() | values)
-        if part == "empty" and name in ("dcg", "mrr", "err", "precision") and value == "one":
+        if part == "empty" and name in _ZERO_WHERE_EMPTY and value == "one":
             value = "zero"
         parts[part] = value
     if parts.get("weighting") in ("micro", "pooled"):
