@@ -36,10 +36,10 @@ browser:
 docs: install
 	$(BIN)/mkdocs build --strict --quiet
 
-# The report card, the strategies and the PeerRank grid take minutes to hours and are run by hand.
+# The report card, the strategies, the PeerRank grid and the studies of judges take minutes to hours and are run by hand.
 bench: install
 	@for script in benchmarks/*.py; do \
-	  case $$script in */timing.py|*/checkouts.py|*/recovery.py|*/strategies.py|*/peerrank*.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
+	  case $$script in */timing.py|*/checkouts.py|*/recovery.py|*/strategies.py|*/peerrank*.py|*/pages.py|*/judges.py|*/judge_reports.py|*/panels.py|*/tau_coverage.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
