@@ -51,6 +51,8 @@ def test_compare_shows_differences_and_writes_a_page(cli, folder):
     assert "new - old" in (folder / "page.html").read_text()
     (row,) = json.loads(cli(*words, "--json", "--target", "queries like these").out)
     assert row["target"] == "queries like these"
+    (skewed,) = json.loads(cli(*words, "--json", "--interval", "bootstrap-t").out)
+    assert (skewed["mean"], skewed["low"]) != (row["mean"], row["low"])
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ Target = Annotated[
 Design = Annotated[
     str, typer.Option(help="With --judge: how gold labels were chosen: auto, queries, documents, stratified.")
 ]
+Interval = Annotated[
+    str, typer.Option(help="With --judge: t (Student) or bootstrap-t, which allows for skewed values.")
+]
 Unjudged = Annotated[
     str, typer.Option(help="With --judge: documents that nobody judged: zero (not relevant) or drop.")
 ]

@@ -356,7 +356,8 @@ def _by_votes(answers: Answers, level: float, seed: int) -> Panel:
     """Without gold rows: Dawid and Skene's posterior, or shares of the votes."""
     if answers.odd:
         raise _no_scale(answers.odd)
-    judged = judgement_table(item=answers.pair, annotator=answers.judge, grade=answers.value.astype(np.int64))
+    names = np.array(answers.judges)[answers.judge]
+    judged = judgement_table(item=answers.pair, annotator=names, grade=answers.value.astype(np.int64))
     named = len(answers.judges) >= 3 and (judged.per_item.sum(axis=1) >= 3).sum() >= ENOUGH_ITEMS
     fit = dawid_skene(judged, seed=seed)
     dependence = judged_dependence(judged, fit, level)
