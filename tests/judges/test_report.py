@@ -9,10 +9,9 @@ from sklearn.metrics import cohen_kappa_score
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError
-from cleanrank.judges.against_gold import against_gold
 from cleanrank.judges.report import JudgeReports
 from cleanrank.metrics.evaluation import evaluate
-from cleanrank.noise.agreement import krippendorff_alpha, table_agreement
+from cleanrank.noise.agreement import krippendorff_alpha
 
 MATRIX = np.array(
     [[0.8, 0.12, 0.05, 0.03], [0.2, 0.6, 0.15, 0.05], [0.05, 0.2, 0.6, 0.15], [0.0, 0.1, 0.3, 0.6]]
@@ -55,15 +54,6 @@ def test_agreement_is_that_of_scikit_learn():
         assert report.labels.by_grade[grade].value == pytest.approx((b - a)[a == grade].mean())
         assert report.labels.by_judge_grade[grade].value == pytest.approx(a[b == grade].mean())
     np.testing.assert_allclose(report.labels.matrix, pd.crosstab(a, b, normalize="index"))
-
-
-def test_many_tables_agree_as_each_of_them_does():
-    tables = np.random.default_rng(1).integers(0, 9, (5, 3, 3))
-    together = table_agreement(tables)
-    for i, table in enumerate(tables):
-        for name, value in table_agreement(table).items():
-            assert together[name][i] == pytest.approx(float(value))
-    assert np.isnan(list(table_agreement(np.zeros((2, 2))).values())).all()
 
 
 def test_intervals_hold_the_matrix_and_widen_with_queries_that_differ():
@@ -223,15 +213,6 @@ def test_bad_input_is_refused_with_a_remedy(change, words):
     gold, judge, _ = collection()
     with pytest.raises(InvalidInputError, match=words):
         cr.judge_report(gold, change(judge))
-
-
-def test_weights_of_one_change_nothing():
-    rng = np.random.default_rng(4)
-    columns = rng.integers(0, 3, 50), rng.integers(0, 3, 50), rng.integers(0, 5, 50)
-    plain = against_gold(*columns, np.arange(5))
-    weighed = against_gold(*columns, np.arange(5), weights=np.full(50, 2.5))
-    np.testing.assert_allclose(plain.matrix, weighed.matrix)
-    assert plain.leniency.low == pytest.approx(weighed.leniency.low)
 
 
 @pytest.mark.data

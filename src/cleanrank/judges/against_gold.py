@@ -134,9 +134,11 @@ def against_gold(
     total = weighed.sum(axis=0)
     tables = None if drawn is None else (drawn @ weighed.reshape(Q, -1)).reshape(-1, C, C)
 
-    def span(figure: Callable[[FloatArray], FloatArray]) -> Span:
-        low, high = (np.nan, np.nan) if tables is None else interval(figure(tables), level)
-        return Span(float(figure(total[None])[0]), float(low), float(high))
+    def spans(figures: Callable[[FloatArray], FloatArray]) -> tuple[Span, ...]:
+        """Figures (T, K) of tables (T, C, C), with their intervals."""
+        values = figures(total[None])[0]
+        low, high = np.full((2, len(values)), np.nan) if tables is None else interval(figures(tables), level)
+        return tuple(map(Span, values.tolist(), low.tolist(), high.tolist()))
 
     matrix = _rows(total)
     low, high = (np.full((2, C, C), np.nan)) if tables is None else interval(_rows(tables), level)
@@ -146,10 +148,8 @@ def against_gold(
     wrong, every = pairs.counts[1] + pairs.new_weight * pairs.counts[2], pairs.counts.sum(axis=0)
     ends = (np.nan, np.nan) if drawn is None else interval(_ratio(drawn @ wrong, drawn @ every), level)
     spread, by_query = _by_query(true, given, place, query_ids[present], total, level)
-    agreement = {
-        name: span(lambda n, name=name: table_agreement(n)[name])  # type: ignore[misc]
-        for name in table_agreement(total)
-    }
+    measures = spans(lambda n: np.stack(list(table_agreement(n).values()), axis=1))
+    agreement = dict(zip(table_agreement(total), measures, strict=True))
     return AgainstGold(
         counts.sum(axis=0),
         matrix,
@@ -157,9 +157,9 @@ def against_gold(
         high,
         agreement,
         Span(pairs.value, float(ends[0]), float(ends[1])),
-        span(lambda n: (n * change).sum(axis=(1, 2)) / n.sum(axis=(1, 2))),
-        tuple(span(lambda n, g=g: _ratio(n[:, g] @ change[g], n[:, g].sum(axis=1))) for g in range(C)),  # type: ignore[misc]
-        tuple(span(lambda n, g=g: _ratio(n[:, :, g] @ grades, n[:, :, g].sum(axis=1))) for g in range(C)),  # type: ignore[misc]
+        spans(lambda n: ((n * change).sum(axis=(1, 2)) / n.sum(axis=(1, 2)))[:, None])[0],
+        spans(lambda n: _ratio((n * change).sum(axis=2), n.sum(axis=2))),
+        spans(lambda n: _ratio((n * grades[:, None]).sum(axis=1), n.sum(axis=1))),
         by_query,
         spread,
     )

@@ -11,7 +11,13 @@ from cleanrank.errors import invalid
 from cleanrank.judges.documents import Frame, check_measure, rank_weights
 from cleanrank.judges.inputs import read_inputs
 from cleanrank.judges.labels import Mapped, Pool, check_together, pool_of
-from cleanrank.judges.systems import check_retrieved, system_ranks, system_values
+from cleanrank.judges.systems import (
+    check_retrieved,
+    prominence,
+    system_ranks,
+    system_values,
+    within_cutoff,
+)
 from cleanrank.metrics.measure import Measure, MeasureLike, as_measures
 from cleanrank.ragged import indptr_of
 from cleanrank.types import Array, FloatArray, IntArray
@@ -96,14 +102,13 @@ class Design:
         lengths = np.diff(pool.indptr)[pool.query[rows]]
         judge, gold = pool.grades[:, rows]
         drawn = pool.probability[1][rows] if self.kind == "documents" else _shares(judge, gold)
-        reciprocal = np.where(self.ranks > 0, 1.0 / np.maximum(self.ranks, 1), 0.0)[:, rows]
         return Frame(
             indptr=indptr_of(np.bincount(pool.query[rows], minlength=pool.n_queries)),
             judge=judge,
             gold=gold,
             probability=drawn,
             weights=np.array([rank_weights(self.measure, rank[rows], lengths) for rank in self.ranks]),
-            prominence=reciprocal.mean(axis=0),
+            prominence=prominence(self.ranks)[rows],
             n_grades=int(max(judge.max(), gold.max())) + 1,
         )
 
@@ -128,8 +133,7 @@ def design_of(
     check_retrieved(pool)
     rank = system_ranks(pool, wanted.ties)
     notes += _gaps(pool, rank > 0)
-    shown = (rank > 0) & (rank <= (wanted.cutoff or rank.max()))
-    whole = _whole(pool, np.asarray(shown.any(axis=0)))
+    whole = _whole(pool, np.asarray(within_cutoff(rank, wanted).any(axis=0)))
     is_gold = (pool.grades >= 0).all(axis=0)
     stated = np.isfinite(pool.probability[1])
     if kind == "auto":
@@ -231,15 +235,15 @@ def _not_random(design: Design) -> str:
         what = "gold queries and the others have different values under the judge"
     elif design.kind == "stratified":
         judged = pool.grades[0] >= 0
-        height = np.where(design.ranks > 0, 1.0 / np.maximum(design.ranks, 1), 0.0).mean(axis=0)
+        height = prominence(design.ranks)
         for grade in np.unique(pool.grades[0][judged]):
             rows = pool.grades[0] == grade
             height[rows] -= height[rows].mean()
         groups = height[judged & design.is_gold], height[judged & ~design.is_gold]
         what = "gold labels lie at other ranks than the rest of the judge's pairs"
     else:
-        shown = (design.ranks > 0) & (design.ranks <= (design.measure.cutoff or design.ranks.max()))
-        without = shown.any(axis=0) & (pool.grades[0] >= 0) & ~design.is_gold
+        shown = within_cutoff(design.ranks, design.measure).any(axis=0)
+        without = shown & (pool.grades[0] >= 0) & ~design.is_gold
         if without.any() and (pool.probability[1][design.is_gold] == 1).all():
             return (
                 f"{int(without.sum()):,} documents that count have no gold labels, though probabilities of 1 "

@@ -10,7 +10,7 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.judges.documents import RATIOS, SUMS, grade_values, rank_weights
 from cleanrank.judges.labels import Pool
-from cleanrank.judges.systems import system_ranks
+from cleanrank.judges.systems import system_ranks, within_cutoff
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import ranks, segment_sum
 from cleanrank.types import Array, FloatArray, IntArray
@@ -26,12 +26,6 @@ def gains_of(measure: Measure, grades: IntArray) -> FloatArray:
     """The gain of every document under a measure; that of grade 0 for those that nobody judged (-1)."""
     known = np.maximum(grades, 0)
     return grade_values(measure, int(known.max()) + 1)[known]
-
-
-def within_cutoff(pool: Pool, measure: Measure) -> Array:
-    """(S, N) whether a system ranks the document within the cut-off."""
-    place = system_ranks(pool, measure.ties)
-    return np.asarray((place > 0) & (place <= (measure.cutoff or place.size)))
 
 
 def influence(pool: Pool, measure: Measure) -> FloatArray:
@@ -102,7 +96,7 @@ def document_sizes(
 def counted_documents(pool: Pool, measure: Measure) -> Array:
     """(N,) the documents to judge of a query that is judged as a whole."""
     judge, query = pool.grades[0], pool.query
-    counted: Array = np.any(within_cutoff(pool, measure), axis=0)
+    counted: Array = np.any(within_cutoff(system_ranks(pool, measure.ties), measure), axis=0)
     _check_counted(pool, measure, counted)
     if measure.name not in TOP_ONLY:
         counted |= judge > 0

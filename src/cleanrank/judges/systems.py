@@ -40,6 +40,17 @@ def system_ranks(pool: Pool, ties: str | None = "doc_id") -> IntArray:
     return places
 
 
+def within_cutoff(places: IntArray, measure: Measure) -> Array:
+    """(S, N) whether a system ranks the document within the cut-off of a measure."""
+    return np.asarray((places > 0) & (places <= (measure.cutoff or places.max(initial=0))))
+
+
+def prominence(places: IntArray) -> FloatArray:
+    """(N,) the mean over systems of 1 / rank, 0 where a document was not retrieved."""
+    mean: FloatArray = np.where(places > 0, 1.0 / np.maximum(places, 1), 0.0).mean(axis=0)
+    return mean
+
+
 def system_values(
     pool: Pool, grades: IntArray, measures: Sequence[Measure], rows: Array | None = None
 ) -> FloatArray:

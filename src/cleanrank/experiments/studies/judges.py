@@ -23,6 +23,7 @@ from cleanrank.judges.labels import Labels
 from cleanrank.judges.queries import TARGETS, gold_means, powered_means
 from cleanrank.judges.sampling_sizes import document_sizes
 from cleanrank.judges.system_order import kendall_tau
+from cleanrank.judges.systems import prominence
 from cleanrank.noise.class_conditional import class_conditional_test
 from cleanrank.types import Array, FloatArray, Run
 
@@ -105,13 +106,13 @@ def class_conditionality(task: StudyTask) -> Result:
     design = judged_design(task, "dcg@10")
     judge, gold = design.pool.grades
     rows = np.flatnonzero(design.is_gold)
-    reciprocal = np.where(design.ranks > 0, 1.0 / np.maximum(design.ranks, 1), 0.0).mean(axis=0)
+    height = prominence(design.ranks)
     rng = np.random.default_rng([task.seed, 9163])
     rejected = []
     for k in range(params["draws"]):
         some = rng.choice(rows, params["gold"], replace=False)
         test = class_conditional_test(
-            gold[some], judge[some], design.pool.query[some], {"rank": reciprocal[some]}, seed=k
+            gold[some], judge[some], design.pool.query[some], {"rank": height[some]}, seed=k
         )
         rejected.append(float(test.rejected()))
     return Result(
