@@ -61,7 +61,7 @@ def annotators(
     as_json: screen.Json = False,
 ) -> None:
     """Look at several people's judgements: who is reliable, the consensus, what to judge again."""
-    from cleanrank.data.files import FRAMES, PAGES, check_outputs
+    from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.spreadsheet import checked_delimiter, write_frame
     from cleanrank.judges.answers import item_labels, read_answers
     from cleanrank.judges.panel import combine_judges
@@ -80,8 +80,7 @@ def annotators(
     )
 
     check_outputs(out, again, inputs=(judgements, gold), force=force, suffixes=FRAMES)
-    page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=(judgements, gold, out, again), force=page_force, suffixes=PAGES)
+    screen.check_page(html, (judgements, gold, out, again), force)
     judged = read_judgements(
         judgements,
         columns=screen.parse_columns("--columns", columns),

@@ -90,16 +90,10 @@ def evaluate(
         from cleanrank.judges.evaluation import evaluate_with_judge
 
         runs = [data, *(scores or ())] if scores else data
-        settings: dict[str, Any] = {
-            "judge": judge,
-            "gold": gold,
-            "target": target,
-            "design": design,
-            "unjudged": unjudged,
-        }
-        settings |= {"mapping": with_judge.scale(mapping), "level": level, "seed": seed}
-        wanted = measure or with_judge.DEFAULT
-        with_judge.show_judged([evaluate_with_judge(runs, measure=m, **settings) for m in wanted], as_json)
+        settings: dict[str, Any] = {"judge": judge, "gold": gold, "target": target, "design": design}
+        settings |= {"interval": interval, "unjudged": unjudged, "mapping": with_judge.scale(mapping)}
+        settings |= {"level": level, "seed": seed}
+        with_judge.show_judged(evaluate_with_judge, runs, measure, settings, as_json)
         return
     if scores is None or len(scores) != 1:
         count = 0 if scores is None else len(scores)
@@ -214,20 +208,14 @@ def compare(
         if form not in ("table", "json"):
             raise invalid("--format", "must be table or json with --judge", form)
         runs = _named([str(data), *systems])
-        _check_page(html, (judge, *runs.values()), force)
-        settings: dict[str, Any] = {
-            "judge": judge,
-            "gold": gold,
-            "target": target,
-            "design": design,
-            "unjudged": unjudged,
-        }
-        settings |= {"mapping": with_judge.scale(mapping), "level": level, "seed": seed, "baseline": baseline}
-        wanted = measure or with_judge.DEFAULT
-        estimates = [compare_with_judge(runs, measure=m, **settings) for m in wanted]
-        _write_page(html, judge, with_judge.show_judged(estimates, form == "json"))
+        screen.check_page(html, (judge, *runs.values()), force)
+        settings: dict[str, Any] = {"judge": judge, "gold": gold, "target": target, "design": design}
+        settings |= {"interval": interval, "unjudged": unjudged, "mapping": with_judge.scale(mapping)}
+        settings |= {"level": level, "seed": seed, "baseline": baseline}
+        table = with_judge.show_judged(compare_with_judge, runs, measure, settings, form == "json")
+        _write_page(html, judge, table)
         return
-    _check_page(html, (data, *_named(systems).values()), force)
+    screen.check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
     read = _read(data, list(paths.values()), columns, topics)
     judged, scores = read.data, dict(zip(paths, read.scores, strict=True))
@@ -282,13 +270,6 @@ def compare(
             {"markdown": table.markdown(), "latex": table.latex(), "json": tables.to_json(comparison)}[form]
         )
     _write_page(html, data, tables.comparison_table(comparison, long=True))
-
-
-def _check_page(html: Path | None, inputs: Sequence[Path], force: bool) -> None:
-    from cleanrank.data.files import PAGES, check_outputs
-
-    page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=inputs, force=page_force, suffixes=PAGES)
 
 
 def _write_page(html: Path | None, data: Path, table: Table) -> None:

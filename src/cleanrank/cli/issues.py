@@ -97,7 +97,7 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
-    from cleanrank.data.files import FRAMES, PAGES, check_outputs
+    from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
     from cleanrank.issues.rejudging import doubts_of_judged, plan_rejudging
@@ -117,8 +117,7 @@ def find_issues(
     inputs = (data, noise, gold, clicks, model, truth)
     check_outputs(out, inputs=inputs, force=force, suffixes=FRAMES)
     check_outputs(picture, inputs=inputs, force=force, suffixes=(".png", ".svg"))
-    page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=(*inputs, out), force=page_force, suffixes=PAGES)
+    screen.check_page(html, (*inputs, out), force)
     if judge_cost is not None and (method not in WITH_PROBABILITIES or (noise is None and gold is None)):
         rule = "goes with doubts that are probabilities: --method auto or posterior, with --gold or --noise"
         raise invalid("--judge-cost", rule, f"--method {method}")

@@ -52,7 +52,6 @@ def judge(
     as_json: screen.Json = False,
 ) -> None:
     """How good is a judge? Its labels beside gold labels, and what systems are worth under both."""
-    from cleanrank.data.files import PAGES, check_outputs
     from cleanrank.judges.report import MEASURES, JudgeReports, judge_report
     from cleanrank.report.judge_tables import (
         judges_table,
@@ -62,8 +61,7 @@ def judge(
         write_judges_page,
     )
 
-    page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=(gold, *judges), force=page_force, suffixes=PAGES)
+    screen.check_page(html, (gold, *judges), force)
     if measure and runs is None:
         raise invalid("--measure", "goes with --runs", ", ".join(measure))
     paths = _named(judges)

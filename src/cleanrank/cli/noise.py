@@ -381,13 +381,12 @@ def read(
     columns: screen.Columns,
 ) -> None:
     """Turn the answers into the noise matrix P(given | true) with intervals; say if they were too few."""
-    from cleanrank.data.files import PAGES, check_outputs
+    from cleanrank.data.files import check_outputs
     from cleanrank.noise.gold_sheet import read_sheet
     from cleanrank.report.estimate_tables import enough_words, estimate_tables, write_estimate_page
 
     check_outputs(out, inputs=[sheet, data], force=force, suffixes=(".json",))
-    page_force = force or (html is not None and screen.own_page(html))
-    check_outputs(html, inputs=[sheet, data], force=page_force, suffixes=PAGES)
+    screen.check_page(html, [sheet, data], force)
     judged = _judged_rows(data, columns)
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = read_sheet(sheet, judged, n_grades=grades, allow_unanswered=allow_unanswered, columns=headings)

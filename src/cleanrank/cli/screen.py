@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,6 +69,14 @@ def piped(value: Any) -> Any:
 def own_page(page: Path) -> bool:
     """Whether a file is a page that cleanrank wrote, which a later run may replace."""
     return page.is_file() and b'name="generator" content="cleanrank' in page.read_bytes()[:4096]
+
+
+def check_page(html: Path | None, inputs: Sequence[Any], force: bool) -> None:
+    """Raises unless a page may be written there: a new file, one of our own pages, or with --force."""
+    from cleanrank.data.files import PAGES, check_outputs
+
+    may_replace = force or (html is not None and own_page(html))
+    check_outputs(html, inputs=inputs, force=may_replace, suffixes=PAGES)
 
 
 def in_option(metavar: str, description: str) -> Any:

@@ -1,6 +1,6 @@
 """``evaluate`` and ``compare`` with ``--judge`` and ``--gold``: options that both take, and their table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,11 +73,16 @@ def scale(text: str | None) -> dict[float, int] | None:
 
 
 def show_judged(
-    estimates: "Sequence[JudgedEvaluation | Mapping[str, JudgedEvaluation]]", as_json: bool
+    estimate: Callable[..., Any],
+    runs: Any,
+    measures: Sequence[str] | None,
+    settings: Mapping[str, Any],
+    as_json: bool,
 ) -> Table:
-    """Shows the estimates of one or several systems by each of some measures; returns their table."""
+    """Estimates one or several systems by each of some measures and shows them; returns their table."""
     rows: list[JudgedEvaluation] = []
-    for each in estimates:
+    for measure in measures or DEFAULT:
+        each = estimate(runs, measure=measure, **settings)
         rows += each.values() if isinstance(each, Mapping) else [each]
     table = judged_table(rows)
     screen.show([each.to_json() for each in rows], as_json, table)
