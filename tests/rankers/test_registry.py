@@ -49,7 +49,7 @@ def test_files_that_are_no_model_are_named(tmp_path):
     for content in (b"1 qid:1 1:0.5\n", b"", b"\x00\x01"):
         wrong.write_bytes(content)
         with pytest.raises(
-            BadFileError, match="must be LightGBM's text, which begins with 'tree', or a network"
+            BadFileError, match="must be LightGBM's text, which begins with 'tree', a network"
         ):
             load_ranker(wrong)
     wrong.write_text("tree\nversion=v4\n")

@@ -65,13 +65,13 @@ def make_ranker(name: str, **params: Any) -> Any:
 
 
 def load_ranker(path: str | PathLike[str]) -> Any:
-    """A fitted ranker from a file that ``save`` wrote: LightGBM's text, or a network as safetensors.
+    """A fitted ranker from a file that ``save`` wrote: LightGBM's text, safetensors or JSON.
 
     Args:
         path: the file.
 
     Returns:
-        A BoostedRanker or a NeuralRanker; its parameters are the usual ones.
+        A BoostedRanker or a NeuralRanker with the usual parameters, or a classic ranker with its own.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -85,13 +85,26 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     file = existing_file(path)
     with file.open("rb") as opened:
         start = opened.read(16)
+    if start == b'{"cleanrank": "r':
+        return _classic_ranker(path)
     if start[8:9] == b"{":
         return RANKERS["neural"].load().load(path)
     if not start.startswith(b"tree"):
-        rule = "must be LightGBM's text, which begins with 'tree', or a network as safetensors"
+        rule = "must be LightGBM's text, which begins with 'tree', a network as safetensors, or JSON"
         raise BadFileError(error_text(f"model file {str(file)!r}", rule, repr(start)), str(file))
     from cleanrank.rankers.trees import TreeModel
 
     ranker = make_ranker("lambdarank")
     ranker.model_ = TreeModel.load(path)
+    return ranker
+
+
+def _classic_ranker(path: str | PathLike[str]) -> Any:
+    from cleanrank.rankers.classic.models import load_model
+
+    model = load_model(path)
+    classes = {entry.target.partition(":")[2]: entry for entry in RANKERS.values()}
+    ranker = classes[one_of("class of a saved ranker", model.ranker, classes)].load()()
+    ranker.set_params(**model.params)
+    ranker.model_ = model
     return ranker

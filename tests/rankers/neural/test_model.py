@@ -8,9 +8,9 @@ import safetensors
 
 from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
-from cleanrank.rankers.neural.inputs import fit_scaling
 from cleanrank.rankers.neural.model import NeuralModel, load_network
 from cleanrank.rankers.neural.networks import NETWORKS, build_network
+from cleanrank.rankers.scaling import fit_scaling
 
 OPTIONS = {"mlp": {"hidden": [6]}, "attention": {"width": 6}, "linear": {}, "direct": {"hidden": [5]}}
 

@@ -17,9 +17,10 @@ from cleanrank.ragged import row_order
 from cleanrank.rankers.columns import Columns, frame_qid
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
-from cleanrank.rankers.neural.inputs import SCALINGS, Batch, Scaling, batch_of, chunks, fit_scaling
+from cleanrank.rankers.neural.inputs import Batch, batch_of, chunks
 from cleanrank.rankers.neural.loop import Forward, cast
 from cleanrank.rankers.neural.networks import Network, build_network
+from cleanrank.rankers.scaling import SCALINGS, Scaling, fit_scaling
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
