@@ -80,16 +80,16 @@ def test_coefficients_are_those_of_the_features_as_given(data):
 def test_what_it_cannot_learn_from_is_refused(data):
     with pytest.raises(InvalidInputError, match="Planned reads grades; got rows with expected gains"):
         Planned().fit_data(replace(data, gains=data.y.astype(float)))
+    whole = np.round(np.abs(data.X))
     with pytest.raises(InvalidInputError, match="Planned reads numbers alone; got categories in 'Column_0'"):
-        whole = np.round(np.abs(data.X))
         Planned().fit(whole, data.y, qid=data.qid, categorical_feature=[0])
     with pytest.raises(InvalidInputError, match="early_stopping_rounds must be an integer >= 0; got -1"):
         Planned(early_stopping_rounds=-1).fit_data(data)
     with pytest.raises(InvalidInputError, match="must have two documents of different labels"):
         Planned().fit(data.X, data.y, qid=np.arange(data.n_docs))
+    X = np.array(data.X)
+    X[7, 2] = np.inf
     with pytest.raises(InvalidInputError, match=r"X must be finite.* got inf at row 7, column 2"):
-        X = np.array(data.X)
-        X[7, 2] = np.inf
         Planned().fit(X, data.y, qid=data.qid)
 
 
@@ -175,6 +175,7 @@ def test_linear_models_score_rows_alike_in_any_company():
         scaling=scaling,
         best_iteration=1,
         weights=rng.normal(size=50),
+        thresholds=np.zeros(0),
     )
     alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))])
     np.testing.assert_array_equal(model.predict(X), alone)

@@ -1,1 +1,1 @@
-"""Classic rankers: PRank, RankSVM, RankBoost, ListNet and AdaRank, on NumPy, SciPy and compiled loops alone."""
+"""Classic rankers: PRank, RankSVM, RankBoost, ListNet and AdaRank, on NumPy, SciPy and compiled loops."""

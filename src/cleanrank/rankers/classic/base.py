@@ -116,8 +116,8 @@ class ClassicRanker(BaseRanker):
         self, weights: FloatArray, watch: Watch, *, thresholds: FloatArray | None = None
     ) -> LinearModel:
         """The model of weights of the scaled features, those of the best step."""
-        own = {} if thresholds is None else {"thresholds": thresholds}
-        return LinearModel(weights=weights, **own, **self._shared(watch))
+        thresholds = np.zeros(0) if thresholds is None else thresholds
+        return LinearModel(weights=weights, thresholds=thresholds, **self._shared(watch))
 
     def _stumps(
         self, features: IntArray, thresholds: FloatArray, weights: FloatArray, watch: Watch

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -74,8 +74,7 @@ class LinearModel(ClassicModel):
     """A weight for every scaled feature."""
 
     weights: FloatArray  # (F,), of the scaled features
-    # (C - 1,), where the score passes from one grade to the next; none of most rankers.
-    thresholds: FloatArray = field(default_factory=lambda: np.zeros(0))
+    thresholds: FloatArray  # (C - 1,), where scores pass from one grade to the next; most rankers have none
 
     def scores(self, scaled: FloatArray) -> FloatArray:
         """The weighted sum of the features."""
