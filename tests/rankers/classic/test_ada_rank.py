@@ -57,7 +57,7 @@ def naive(
     X: Any, y: Any, qid: Any, rounds: int, update: str, repeats: str, directions: str,
     tolerance: float | None, value: Any = precision_at_relevant,
 ) -> tuple[Any, list[int], list[tuple[float, Any]]]:  # fmt: skip
-    """Weights, what each round took, (mean of E, weights) after each; phases as in RankLib."""
+    """Weights in the end, picks of all rounds, (mean of E, weights) after each; phases as in RankLib."""
     queries = [np.flatnonzero(qid == q) for q in np.unique(qid) if y[qid == q].any()]
 
     def worth(scores: Any) -> Any:
@@ -118,7 +118,7 @@ def naive(
     while aside:
         aside.pop()
         learn(False)
-    return combined(), picks, trail
+    return trail[-1][1], picks, trail
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(map(str, form.values())))
@@ -181,6 +181,15 @@ def test_a_feature_that_ranks_all_queries_ends_training() -> None:
     reversed_ = AdaRank(directions="both").fit(X, y, qid=qid)
     assert np.flatnonzero(reversed_.coef_).tolist() == [3]
     assert -10 < reversed_.coef_[3] < 0
+
+
+def test_features_that_are_worth_nothing_leave_scores_equal() -> None:
+    X, y, qid = small(1, 3)
+    train, held = cr.from_arrays(-y[:, None], y, qid=qid), cr.from_arrays(X[:, :1], y, qid=qid)
+    ranker = AdaRank(target="tau").fit_data(train, held)
+    assert ranker.coef_.tolist() == [0.0]
+    assert ranker.best_iteration_ == 0
+    assert 0 < ranker.model_.validation_value < 1
 
 
 @pytest.mark.parametrize("target", ["tau", "err", "auc", "mrr", "precision@3", "map:ties=worst"])

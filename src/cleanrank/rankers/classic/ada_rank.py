@@ -126,8 +126,10 @@ class AdaRank(LinearRanker):
                 progress(step + 1, self.n_estimators)
             if watch.done or state.perfect:
                 break
+        if not steps:
+            watch.see(state.held)  # no feature is worth anything: all scores are equal
         watch.best_step = best_step
-        return self._linear(state.coef if self.early_stopping_rounds is None else best.coef, watch)
+        return self._linear(best.coef, watch)
 
     def _falls(self, before: "_State", after: "_State") -> bool:
         return self.tolerance is not None and after.mean + self.tolerance <= before.mean
