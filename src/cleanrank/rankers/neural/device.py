@@ -14,7 +14,7 @@ import torch.distributed as distributed
 
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray
-from cleanrank.validation import check_n_jobs
+from cleanrank.validation import check_n_jobs, check_seed
 
 PRECISIONS: dict[str, str] = {
     "float32": "single precision throughout",
@@ -106,6 +106,16 @@ def seed_streams(seed: int, device: torch.device) -> None:
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.default_generators[device.index].manual_seed(seed)
+
+
+@contextlib.contextmanager
+def first_weights(seed: int) -> Iterator[None]:
+    """Weights made inside are drawn from ``seed``; torch's own stream is untouched."""
+    check_seed(seed)
+    with torch.random.fork_rng(devices=[]):
+        # torch.manual_seed would seed GPUs as well, whose streams are not put back here.
+        torch.default_generator.manual_seed(seed % 2**63)
+        yield
 
 
 @contextlib.contextmanager

@@ -11,12 +11,14 @@ from inspect import signature
 from typing import Any, TypeAlias
 
 from cleanrank.errors import invalid
-from cleanrank.validation import check_integer, check_number, check_seed, one_of, require
+from cleanrank.validation import check_integer, check_number, one_of, require
 
 try:
     import torch
     from torch import Tensor, nn
     from torch.nn import functional
+
+    from cleanrank.rankers.neural.device import first_weights
 except ImportError:  # the message carries the pip command
     require("nn")
     raise
@@ -179,7 +181,6 @@ def network_options(name: str) -> list[str]:
 def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) -> Network:
     """A network of NETWORKS with its first weights drawn from ``seed``; torch's own stream is untouched."""
     build = NETWORKS[one_of("network", name, NETWORKS)]
-    check_seed(seed)
     if n_features < 1:
         raise invalid("X", "must have features", "no columns")
     takes = network_options(name)
@@ -187,9 +188,7 @@ def build_network(name: str, n_features: int, *, seed: int = 0, **options: Any) 
         if option not in takes:
             rule = f"takes {', '.join(takes)}" if takes else "takes no options"
             raise invalid(f"network {name!r}", rule, repr(option))
-    with torch.random.fork_rng(devices=[]):
-        # torch.manual_seed would seed GPUs as well, whose streams are not put back here.
-        torch.default_generator.manual_seed(seed % 2**63)
+    with first_weights(seed):
         return build(n_features, **options)
 
 
