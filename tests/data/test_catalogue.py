@@ -3,7 +3,6 @@ import pytest
 
 from cleanrank.data.catalogue import (
     CATALOGUE,
-    LOADED,
     PARTS,
     data_root,
     dataset_path,
@@ -142,12 +141,6 @@ def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monk
     (made / "Istella-X/vali.txt").unlink()
     with pytest.raises(MissingDataError, match=r"istella-x lacks its validation part: there is no vali.txt"):
         load_dataset("istella-x", cache=False)
-
-
-@pytest.mark.parametrize("name", [n for n, e in CATALOGUE.items() if e.kind not in LOADED])
-def test_sets_without_features_are_refused_with_what_they_are(name, tmp_path):
-    with pytest.raises(InvalidInputError, match="needs a set of query-document features; got a "):
-        load_dataset(name, root=tmp_path)
 
 
 def test_the_table_lists_every_set_and_knows_what_is_here(made):

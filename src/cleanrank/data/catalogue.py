@@ -14,6 +14,7 @@ from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, overload
 
+from cleanrank.data.behaviours import ClickRows, ClickSplits
 from cleanrank.data.split import Splits, split
 from cleanrank.errors import MissingDataError, UnknownNameError, invalid
 from cleanrank.types import RankingData
@@ -22,10 +23,7 @@ from cleanrank.validation import check_path, one_of
 VARIABLE = "CLEANRANK_DATA"
 PARTS = ("train", "validation", "test")
 LOADED = ("letor", "text", "judged")
-OTHER_KINDS = {
-    "ratings": "a table of users' ratings of items",
-    "behaviours": "a log of users' behaviour towards items",
-}
+OF_CLICKS = ("ratings", "behaviours")
 Root: TypeAlias = str | os.PathLike[str] | None
 
 
@@ -102,8 +100,7 @@ class DatasetInfo:
     Attributes:
         name: its key.
         title: its full name.
-        kind: "letor", "text" and "judged" can be loaded; "ratings" and "behaviours" have no features to rank
-            by.
+        kind: "letor", "text" and "judged" load as ranking data; "ratings" and "behaviours" as rows of clicks.
         folds: how many folds it ships.
         queries: as published, over all parts; None where it is not published.
         documents: as published.
@@ -209,6 +206,19 @@ def find(name: str, root: Root = None) -> Location:
 
 @overload
 def load_dataset(
+    name: Literal["movielens-100k", "ml-100k", "taobao", "tmall", "alipay"],
+    fold: int = ...,
+    part: None = ...,
+    root: Root = ...,
+    *,
+    seed: int = ...,
+    validation: float = ...,
+    **options: Any,
+) -> ClickSplits: ...
+
+
+@overload
+def load_dataset(
     name: str,
     fold: int = ...,
     part: None = ...,
@@ -242,7 +252,7 @@ def load_dataset(
     seed: int = 0,
     validation: float = 0.2,
     **options: Any,
-) -> Splits | RankingData:
+) -> Splits | RankingData | ClickSplits | ClickRows:
     """Training, validation and test data of a data set on this machine.
 
     Args:
@@ -251,24 +261,28 @@ def load_dataset(
         part: "train", "validation" or "test" for that part alone.
         root: the folder of the data sets; CLEANRANK_DATA when not given.
         seed: draws the validation queries (of texts, documents) of a set that ships none, such as Istella.
-        validation: the share of training queries used for validation then (of texts, documents).
+        validation: the share of training queries used for validation then (of texts, documents; of sessions
+            of clicks, sessions).
         options: what ``read_letor`` takes, such as ``dense`` and ``cache``; for texts, what
             ``cleanrank.data.newsgroups.make_splits`` takes, such as ``terms`` and ``weighting``; for dl19 and
-            dl20, ``judge``: whose grades stand beside NIST's, as ``extra["judge"]``.
+            dl20, ``judge``: whose grades stand beside NIST's, as ``extra["judge"]``; for logs of clicks, what
+            ``load_clicks`` takes, such as ``protocol``.
 
     Returns:
-        The three parts as Splits, or the one part that ``part`` names.
+        The three parts as Splits, or the one part that ``part`` names; of a log of clicks (movielens-100k,
+        taobao, tmall, alipay) ClickSplits, or its ClickRows.
     """
     entry = entry_of(name)
-    if entry.kind not in LOADED:
-        subject, rule = f"load_dataset({entry.name!r})", "needs a set of query-document features"
-        remedy = "It has no features of its own to rank by."
-        raise invalid(subject, rule, OTHER_KINDS[entry.kind], remedy=remedy)
     if fold not in entry.folds:
         rule = f"must be one of {', '.join(map(str, entry.folds))} for {entry.name}"
         raise invalid("fold", rule, repr(fold))
     if part is not None:
         one_of("part", part, PARTS)
+    if entry.kind in OF_CLICKS:
+        from cleanrank.data.click_sets import load_clicks
+
+        clicks = load_clicks(name, root, seed=seed, validation=validation, **options)
+        return clicks if part is None else dict(zip(PARTS, clicks, strict=True))[part]
     at = find(name, root)
     if entry.kind == "text":
         from cleanrank.data.newsgroups import make_splits, read_newsgroups

@@ -1,8 +1,7 @@
 """Counts a data set on this machine and compares it with its published figures."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.data.catalogue import PARTS, Fact, Location, Root, find, part_files, part_name, read_part
+from cleanrank.data.click_sets import item_lines
 from cleanrank.data.judged import judges_of, read_judged
 from cleanrank.data.newsgroups import read_newsgroups
 from cleanrank.data.spreadsheet import read_frame
@@ -168,8 +168,8 @@ def _count_behaviours(at: Location, _cache: bool) -> Counts:
 
 
 def _count_sessions(train: Path, test: Path) -> Counts:
-    sessions = list(_sessions(train, lambda line: line))
-    tests = list(_sessions(test, lambda line: [*line[0], line[1]]))
+    sessions = list(item_lines(train, lambda line: line))
+    tests = list(item_lines(test, lambda line: [*line[0], line[1]]))
     clicks = sum(map(len, sessions))
     counts = {
         "training samples": clicks - len(sessions),
@@ -178,20 +178,6 @@ def _count_sessions(train: Path, test: Path) -> Counts:
         "clicks": clicks,
     }
     return {("all", None): counts, ("train", None): {"sessions": len(sessions)}}
-
-
-def _sessions(file: Path, items_of: Callable[[Any], Any]) -> Iterator[list[int]]:
-    """The item ids of every line of JSON."""
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            where = f"{str(file)!r}, line {number},"
-            try:
-                session = items_of(json.loads(line))
-            except (ValueError, TypeError, IndexError, KeyError) as error:
-                raise BadFileError(f"{where} is no JSON of sessions: {error}.", str(file), number) from None
-            if not isinstance(session, list) or not all(isinstance(item, int) for item in session):
-                raise BadFileError(f"{where} must list item ids.", str(file), number)
-            yield session
 
 
 def _count_table(

@@ -77,7 +77,7 @@ def from_frame(
         twice = next(name for name in names if names.count(name) > 1)
         raise invalid("columns", "must have different names", f"{twice!r} twice")
     for role, name in roles.items():
-        _existing_column(names, name, f"{role}=")
+        existing_column(names, name, f"{role}=")
 
     def numbers(role: str) -> Array | None:
         return _numbers(table, roles[role]) if role in roles else None
@@ -106,7 +106,7 @@ def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str,
             warnings.warn(f"{words}. Name it in features=[...] to use it.", stacklevel=3)
         used = [name for name in names if _is_feature(table.column(name), name)]
     else:
-        used = [_existing_column(names, str(name), "features=") for name in features]
+        used = [existing_column(names, str(name), "features=") for name in features]
     X, categories = _matrix(table, used)
     extra = {name: _objects(table.column(name)) for name in names if name not in used}
     return {"X": X, "feature_names": tuple(used), "extra": extra, "categories": categories}
@@ -209,7 +209,8 @@ def arrow_table(df: Any, names: Sequence[str] = ()) -> Any:
     raise invalid("a frame", rule, type(df).__name__, remedy=remedy)
 
 
-def _existing_column(names: Sequence[str], name: str, argument: str) -> str:
+def existing_column(names: Sequence[str], name: str, argument: str) -> str:
+    """Returns ``name`` if there is such a column; else raises with the closest and the columns there are."""
     if name in names:
         return name
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

@@ -1,0 +1,339 @@
+"""Logs of what users did: one event a row, from CSV, Parquet or a frame, as numbers.
+
+Files are read in pieces, and of each piece only the columns that are named and the behaviours that count are
+kept, so that 100 million events need a few gigabytes. Ids may be whole numbers or texts.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.data.behaviours import Codes
+from cleanrank.data.files import existing_file
+from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, UnknownNameError, invalid
+from cleanrank.types import Array, IntArray
+
+# A table from id to number is quicker than sorting where ids are not much sparser than this many per event.
+SPARSEST = 8
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Events:
+    """Events of users with items, in the order of the file; users and items are numbered from 0.
+
+    Attributes:
+        users: (E,) the number of the user.
+        items: (E,) the number of the item.
+        user_ids: (U,) the ids as they were given.
+        item_ids: (I,) the same of items.
+        times: (E,) seconds; None where the order of the file is the order of time.
+        clicked: (E,) False where an item was shown but not clicked; None: all were clicked.
+        parts: (E,) 0 for training, 1 for validation, 2 for test events where files say so; else None.
+        user_fields: name -> (U,) codes, 0 for unknown: age, gender, ...
+        item_fields: name -> (I,) codes, 0 for unknown: category, brand, ...
+        anonymous: whether users are no persons who return (sessions): their ids get no codes then.
+        report: counts of what was read, kept and dropped, by reason.
+    """
+
+    users: Codes
+    items: Codes
+    user_ids: Array
+    item_ids: Array
+    times: IntArray | None = None
+    clicked: npt.NDArray[np.bool_] | None = None
+    parts: npt.NDArray[np.int8] | None = None
+    user_fields: Mapping[str, Codes] = field(default_factory=dict)
+    item_fields: Mapping[str, Codes] = field(default_factory=dict)
+    anonymous: bool = False
+    report: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("users", "items", "times", "clicked", "parts"):
+            column = getattr(self, name)
+            if column is not None and np.shape(column) != (len(self.users),):
+                rule = f"must have one entry per event ({len(self.users)})"
+                raise invalid(name, rule, f"shape {np.shape(column)}")
+        for name, ids in (("users", self.user_ids), ("items", self.item_ids)):
+            _check_numbers_of_ids(name, getattr(self, name), len(ids))
+        for kind, ids in (("user", self.user_ids), ("item", self.item_ids)):
+            for name, codes in getattr(self, f"{kind}_fields").items():
+                if np.shape(codes) != (len(ids),) or (len(codes) and np.min(codes) < 0):
+                    rule = f"must have one code >= 0 per {kind} ({len(ids)})"
+                    raise invalid(f"{kind} field {name!r}", rule, f"shape {np.shape(codes)}")
+        if not len(self.users):
+            raise invalid("events", "must not be empty", remedy="Check the file and the names of the clicks.")
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self):,} events, {len(self.user_ids):,} users, {len(self.item_ids):,} items"
+        return f"Events({counts}, {'without' if self.times is None else 'with'} times)"
+
+
+def read_events(
+    source: Any,
+    *,
+    user: str = "user",
+    item: str = "item",
+    time: str | None = "time",
+    behaviour: str | None = None,
+    clicks: Sequence[str] | None = None,
+    shown: Sequence[str] = (),
+    known: Sequence[str] | None = None,
+    user_fields: Sequence[str] = (),
+    item_fields: Sequence[str] = (),
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+) -> Events:
+    """Reads a log of events.
+
+    An event without a user, an item or a time is dropped and counted in ``report``; so is one of a behaviour
+    that is neither among ``clicks`` nor among ``shown``. Of a field of items (users) whose value changes, the
+    first value in the file holds, and the events that say otherwise are counted.
+
+    Args:
+        source: a CSV or Parquet file, or a pandas, polars or pyarrow table.
+        user: the column of user ids.
+        item: the column of item ids.
+        time: the column of times: whole seconds or timestamps; None if the file is in the order of time.
+        behaviour: the column of what the user did ("pv", "buy", ...); None if every event is a click.
+        clicks: the behaviours that count as a click; needed with ``behaviour``.
+        shown: the behaviours that say an item was shown and not clicked.
+        known: all behaviours there are, where that is known: another one in the log is an error then.
+        user_fields: columns that describe the user.
+        item_fields: columns that describe the item.
+        names: the columns of a text file without a header.
+        delimiter: between the columns of a text file.
+
+    Returns:
+        The events.
+
+    >>> import pyarrow as pa
+    >>> log = {"user": [7, 7, 9], "item": ["a", "b", "a"], "time": [3, 5, 4], "did": ["pv", "buy", "pv"]}
+    >>> events = read_events(pa.table(log), behaviour="did", clicks=["pv"])
+    >>> events
+    Events(2 events, 2 users, 1 items, with times)
+    >>> events.report["events of other behaviours"]
+    1
+    """
+    if (behaviour is None) != (clicks is None):
+        rule = "must be given together"
+        raise invalid("behaviour= and clicks=", rule, remedy="clicks= names the behaviours that count.")
+    columns = {"user": user, "item": item, "time": time, "behaviour": behaviour}
+    roles = {role: name for role, name in columns.items() if name is not None}
+    wanted = [*roles.values(), *user_fields, *item_fields]
+    counts: Counter[str] = Counter()
+    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, "clicked"]}
+    try:
+        for piece in _pieces(source, wanted, names, delimiter):
+            for name, column in _kept(piece, roles, clicks, shown, counts).items():
+                kept[name].append(column)
+    except (InvalidInputError, UnknownNameError) as error:
+        if not isinstance(source, str | os.PathLike) or isinstance(error, BadFileError):
+            raise
+        raise BadFileError(f"{str(source)!r}: {error}", str(source)) from error
+    if clicks is not None:
+        _check_behaviours({name[1:] for name in counts if name[0] == "="}, clicks, shown, known)
+    if not any(len(column) for column in kept[user]):
+        remedy = "Check the file and the names of the clicks."
+        raise invalid("the log", "must hold at least one event that counts", remedy=remedy)
+    users, user_ids = _numbered(kept.pop(user))
+    items, item_ids = _numbered(kept.pop(item))
+    sides: dict[str, dict[str, Codes]] = {"user": {}, "item": {}}
+    for kind, fields in (("user", user_fields), ("item", item_fields)):
+        owners, n = (users, len(user_ids)) if kind == "user" else (items, len(item_ids))
+        for name in fields:
+            sides[kind][name], differ = _first_values(owners, _numbered(kept.pop(name))[0], n)
+            counts[f"events that change the {name} of their {kind}"] += differ
+    return Events(
+        users,
+        items,
+        user_ids,
+        item_ids,
+        times=None if time is None else np.concatenate(kept.pop(time)),
+        clicked=np.concatenate(kept["clicked"]) if shown else None,
+        user_fields=sides["user"],
+        item_fields=sides["item"],
+        report={name: count for name, count in counts.items() if not name.startswith("=")},
+    )
+
+
+def _pieces(source: Any, wanted: list[str], names: Sequence[str] | None, delimiter: str) -> Iterator[Any]:
+    """Record batches of the columns that are wanted."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from cleanrank.data.frames import arrow_table, existing_column, short_text
+
+    if not isinstance(source, str | os.PathLike):
+        table = arrow_table(source, wanted)
+        for name in wanted:
+            existing_column(table.column_names, name, "a column of the log")
+        yield from table.select(wanted).to_batches(max_chunksize=PIECE)
+        return
+    file = existing_file(source)
+    try:
+        if {".parquet", ".pq"} & {suffix.lower() for suffix in file.suffixes}:
+            parquet = pyarrow.parquet.ParquetFile(file)
+            for name in wanted:
+                existing_column(parquet.schema_arrow.names, name, "a column of the log")
+            yield from parquet.iter_batches(PIECE, columns=wanted)
+            return
+        given = {"column_names": list(names)} if names is not None else {}
+        stream = pyarrow.csv.open_csv(
+            file,
+            pyarrow.csv.ReadOptions(block_size=16 << 20, **given),
+            pyarrow.csv.ParseOptions(delimiter=delimiter),
+        )
+        for name in wanted:
+            existing_column(stream.schema.names, name, "a column of the log")
+        for batch in stream:
+            yield batch.select(wanted)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, CleanrankError):
+            raise
+        message = f"{str(file)!r} cannot be read as a log of events: {short_text(error)}."
+        raise BadFileError(message, str(file)) from error
+
+
+def _kept(
+    piece: Any,
+    roles: Mapping[str, str],
+    clicks: Sequence[str] | None,
+    shown: Sequence[str],
+    counts: Counter[str],
+) -> dict[str, Any]:
+    """The columns of the events that count, as Arrow or NumPy arrays; the other events are counted."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counts["events read"] += piece.num_rows
+    clicked = None
+    if clicks is not None:
+        did = piece.column(roles["behaviour"]).cast(pa.string())
+        for each in pc.value_counts(did).to_pylist():
+            counts[f"={each['values']}"] += each["counts"]
+        clicked = pc.is_in(did, pa.array(list(clicks), pa.string()))
+        counted = pc.or_(clicked, pc.is_in(did, pa.array(list(shown), pa.string())))
+        counts["events of other behaviours"] += piece.num_rows - (pc.sum(counted).as_py() or 0)
+        piece, clicked = piece.filter(counted), clicked.filter(counted)
+    needed = [piece.column(roles[role]) for role in ("user", "item", "time") if role in roles]
+    if any(column.null_count for column in needed):
+        there = needed[0].is_valid()
+        for column in needed[1:]:
+            there = pc.and_(there, column.is_valid())
+        counts["events without a user, an item or a time"] += len(there) - pc.sum(there).as_py()
+        piece = piece.filter(there)
+        clicked = None if clicked is None else clicked.filter(there)
+    columns = {name: piece.column(name) for name in piece.schema.names if name != roles.get("behaviour")}
+    columns = {name: _plain_column(column) for name, column in columns.items()}
+    if "time" in roles:
+        columns[roles["time"]] = _seconds(roles["time"], piece.column(roles["time"]))
+    if clicked is not None:
+        columns["clicked"] = clicked.to_numpy(zero_copy_only=False)
+    return columns
+
+
+def _plain_column(column: Any) -> Any:
+    """Whole numbers as NumPy, in 32 bits where they fit; anything else as an Arrow array of texts."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and not column.null_count:
+        numbers = column.to_numpy()
+        small = not len(numbers) or (numbers.min() >= 0 and numbers.max() < 2**31)
+        return numbers.astype(np.int32 if small else np.int64)
+    return column.cast(pa.string())
+
+
+def _seconds(name: str, column: Any) -> IntArray:
+    """Times in whole seconds."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+    if not pa.types.is_integer(column.type):
+        value = f"{column[0].as_py()!r} (type {column.type})" if len(column) else f"type {column.type}"
+        remedy = "Convert the column first; time=None takes the order of the file."
+        raise invalid(
+            f"times in column {name!r}", "must be whole seconds or timestamps", value, remedy=remedy
+        )
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def _check_behaviours(
+    there: set[str], clicks: Sequence[str], shown: Sequence[str], known: Sequence[str] | None
+) -> None:
+    if known is not None and (others := sorted(there - set(known))):
+        rule = f"must be one of {', '.join(known)}"
+        raise invalid("behaviours of the log", rule, repr(others[0]), remedy="Remove or rename such events.")
+    allowed = there if known is None else known
+    for argument, wanted in (("clicks=", clicks), ("shown=", shown)):
+        for name in wanted:
+            if str(name) not in allowed:
+                rule, remedy = (
+                    "must name behaviours of the log",
+                    f"It has: {', '.join(sorted(allowed)[:20])}.",
+                )
+                raise invalid(argument, rule, repr(name), remedy=remedy)
+
+
+def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:
+    """The number of every id, from 0 in rising order of ids, and the ids."""
+    if all(isinstance(piece, np.ndarray) for piece in pieces):
+        ids = np.concatenate(pieces)
+        lowest, highest = int(ids.min()), int(ids.max())
+        if highest - lowest >= SPARSEST * len(ids) + PIECE:
+            values, numbers = np.unique(ids, return_inverse=True)
+            return numbers.astype(np.int32), values
+        used = np.zeros(highest - lowest + 1, dtype=np.bool_)
+        used[ids - lowest] = True
+        table = np.cumsum(used, dtype=np.int32) - np.int32(1)
+        return table[ids - lowest], np.flatnonzero(used) + lowest
+    import pyarrow as pa
+
+    texts = [pa.array(p).cast(pa.string()) if isinstance(p, np.ndarray) else p for p in pieces]
+    coded = pa.chunked_array(texts).fill_null("").combine_chunks().dictionary_encode()
+    values = np.asarray(coded.dictionary.to_pylist(), dtype=str)
+    order = np.argsort(values)
+    number = np.empty(len(values), dtype=np.int32)
+    number[order] = np.arange(len(values), dtype=np.int32)
+    return number[coded.indices.to_numpy()], values[order]
+
+
+def _first_values(owners: Codes, values: Codes, n: int) -> tuple[Codes, int]:
+    """The first value of each owner plus one (0 is for unknown), and how many events say otherwise."""
+    table = np.zeros(n, dtype=np.int32)
+    table[owners[::-1]] = values[::-1] + np.int32(1)
+    return table, int(np.count_nonzero(table[owners] != values + 1))
+
+
+def _check_numbers_of_ids(name: str, numbers: Array, n: int) -> None:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= n):
+        event = int(np.argmax((numbers < 0) | (numbers >= n)))
+        rule, remedy = (
+            f"must be from 0 to {n - 1}, the places of the ids",
+            "Ids beyond the table have no number.",
+        )
+        raise invalid(name, rule, int(numbers[event]), at=f"event {event}", remedy=remedy)
+
+
+def codes_of(ids: Array, table_ids: Array, values: Array) -> tuple[Codes, int]:
+    """Codes (from 1) of the values that a side table has for ids, and for how many ids it has none (code 0).
+
+    >>> codes, missing = codes_of(np.array([3, 5, 8]), np.array([8, 3]), np.array(["f", "m"]))
+    >>> codes.tolist(), missing
+    ([2, 0, 1], 1)
+    """
+    order = np.argsort(table_ids, kind="stable")
+    place = np.minimum(np.searchsorted(table_ids[order], ids), len(order) - 1)
+    there = table_ids[order][place] == ids
+    codes = np.unique(values, return_inverse=True)[1].astype(np.int32)[order][place] + np.int32(1)
+    return np.where(there, codes, np.int32(0)), int(np.count_nonzero(~there))

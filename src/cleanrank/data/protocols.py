@@ -1,0 +1,411 @@
+"""From a log of events to rows to learn from: which clicks are targets, what stands against them, which part.
+
+Two protocols.
+
+``sound`` (default). Every click with enough clicks before it is a target, and its history is what the user
+clicked before, no more. Where times are given, two moments cut the whole log: what happens before the first
+is training, then validation, then test, so that nothing is learnt from what comes later; where files say what
+is training and what is test, they decide; else the last click of a user tests, the one before it validates.
+Negatives are items that were in the log before the target's time (of the training part where there are no
+times), that the user had not clicked before, and that are not the target. Clicks on an item that the user had
+clicked before are no targets: since no negative is such an item, "clicked before" would give the label away.
+Ids with fewer than ``rare`` training clicks share code 0, so that this code is learnt and new ids can be
+scored.
+
+``ubr``: what the code of UBR4CTR does, and with it the figures of PeerRank's Table 1. Its quirks:
+
+* all three parts have one history, all but the user's last three clicks: training targets of one user are
+  later than test targets of another, and the validation click is missing from the test history;
+* a negative is, with probability ``own`` (1/2; Alipay's 4/5), an item of the user's own history: half of the
+  labels "not clicked" are about items that were clicked (erratum B7);
+* no check that a negative differs from the target or was not clicked, and random ones are drawn from all
+  items, those of the future too;
+* clicked and not clicked are exactly as frequent, whatever the real rate is;
+* codes cover the ids of all parts, so items that only occur in tests have a code that is never learnt.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cleanrank.data.behaviours import ClickRows, ClickSplits, Codes, Layout
+from cleanrank.data.events import Events
+from cleanrank.errors import invalid
+from cleanrank.types import Array, IntArray
+from cleanrank.validation import check_integer, check_memory, check_number, check_numbers, check_seed, one_of
+
+PARTS = ("train", "validation", "test")
+SHARES = (0.8, 0.1, 0.1)
+DRAWS = ("uniform", "popular")
+DAY = 86_400
+
+
+def prepare_clicks(
+    events: Events,
+    *,
+    protocol: str = "sound",
+    history: int = 20,
+    least: int = 1,
+    negatives: int | None = None,
+    context: Sequence[str] = (),
+    shares: Sequence[float] = SHARES,
+    targets: int | None = None,
+    draw: str = "uniform",
+    rare: int = 2,
+    repeats: bool = False,
+    own: float = 0.5,
+    seed: int = 0,
+) -> ClickSplits:
+    """Rows of clicks and negatives with histories, in three parts.
+
+    What is left out is counted, by reason, in the ``report`` of the result.
+
+    Args:
+        events: the log, as ``read_events`` gives it; a user's events need not be sorted by time.
+        protocol: "sound" or "ubr"; the module's text says what they do, and what is wrong with the second.
+        history: how many of the last clicks before a target are kept.
+        least: a target needs this many earlier clicks of the user, else it is dropped.
+        negatives: how many items stand against each click; 1 by default, and 0 where the log itself says what
+            was shown and not clicked.
+        context: fields of the moment, out of "weekday", "weekend", "hour", "season", "half_month".
+        shares: of clicks in training, validation and test data, by time.
+        targets: at most this many last targets of a user in each part; None for all.
+        draw: "uniform" over items, or "popular": as often as they were clicked so far.
+        rare: ids with fewer training clicks share code 0.
+        repeats: whether clicks on items that the user had clicked before are targets too.
+        own: for "ubr", the probability that a negative comes from the user's own history.
+        seed: of the negatives.
+
+    ``shares``, ``targets``, ``draw``, ``rare`` and ``repeats`` belong to "sound", ``own`` to "ubr".
+
+    Returns:
+        The rows to train on, to validate and to test with.
+
+    >>> import pandas as pd
+    >>> from cleanrank.data.events import read_events
+    >>> random = np.random.default_rng(0)
+    >>> log = pd.DataFrame({"user": random.integers(9, size=200), "item": random.integers(50, size=200)})
+    >>> splits = prepare_clicks(read_events(log.assign(time=range(200))))
+    >>> splits.test
+    ClickRows(26 rows, 13 clicked, 7 users, 13 histories of at most 20 behaviours)
+    >>> splits.report["events on items the user had clicked before, no targets"]
+    33
+    """
+    one_of("protocol", protocol, PROTOCOLS)
+    check_integer("history", history, least=1)
+    check_integer("least", least, least=1)
+    check_seed(seed)
+    for name in context:
+        one_of("context", name, CONTEXTS)
+    if context and events.times is None:
+        raise invalid("context", "needs times in the log", ", ".join(context), remedy="Leave it out.")
+    usual = {"shares": SHARES, "targets": None, "draw": "uniform", "rare": 2, "repeats": False, "own": 0.5}
+    asked = (tuple(shares), targets, draw, rare, repeats, own)
+    for (name, default), value in zip(usual.items(), asked, strict=True):
+        if value != default and (name == "own") != (protocol == "ubr"):
+            raise invalid(f"{name}=", f"must be left out with protocol={protocol!r}", repr(value))
+    ordered = _in_order(events)
+    if protocol == "ubr":
+        return _ubr(ordered, history, least, negatives, tuple(context), own, seed)
+    options = _Sound(tuple(shares), targets, draw, rare, repeats, least)
+    return _sound(ordered, history, negatives, tuple(context), options, seed)
+
+
+@dataclass(frozen=True)
+class _Sound:
+    """What belongs to the sound protocol alone, checked."""
+
+    shares: tuple[float, ...]
+    targets: int | None
+    draw: str
+    rare: int
+    repeats: bool
+    least: int
+
+    def __post_init__(self) -> None:
+        fractions = check_numbers("shares", self.shares)
+        if fractions.shape != (3,) or not (fractions > 0).all() or abs(fractions.sum() - 1) > 1e-9:
+            raise invalid("shares", "must be three numbers above 0 that add up to 1", list(self.shares))
+        if self.targets is not None:
+            check_integer("targets", self.targets, least=1)
+        check_integer("rare", self.rare, least=1)
+        one_of("draw", self.draw, DRAWS)
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """Events in order of users and times; ``clicks`` are the items of the clicks alone.
+
+    ``before`` counts the clicks that stand before an event, so a user's clicks before event e are
+    ``clicks[begin[e's user]:before[e]]``.
+    """
+
+    events: Events
+    indptr: IntArray
+    users: Codes
+    items: Codes
+    times: IntArray | None
+    clicked: npt.NDArray[np.bool_]
+    parts: npt.NDArray[np.int8] | None
+    clicks: Codes
+    before: IntArray
+    begin: IntArray
+    report: Counter[str]
+
+
+def _in_order(events: Events) -> _Ordered:
+    from cleanrank.data._event_kernels import by_user, sort_by_time
+
+    report = Counter({"events": len(events), "users": len(events.user_ids), "items": len(events.item_ids)})
+    report.update(events.report)
+    indptr, order = by_user(events.users, len(events.user_ids))
+    if events.times is not None:
+        report["events that were out of order and were sorted by time"] = sort_by_time(
+            events.times, indptr, order
+        )
+    clicked = np.ones(len(order), dtype=np.bool_) if events.clicked is None else events.clicked[order]
+    items = events.items[order]
+    before = np.cumsum(clicked, dtype=np.int64) - clicked
+    total = np.append(before, np.count_nonzero(clicked))
+    return _Ordered(
+        events=events,
+        indptr=indptr,
+        users=events.users[order],
+        items=items,
+        times=None if events.times is None else events.times[order],
+        clicked=clicked,
+        parts=None if events.parts is None else events.parts[order],
+        clicks=items if events.clicked is None else items[clicked],
+        before=before,
+        begin=total[indptr],
+        report=report,
+    )
+
+
+def _sound(
+    log: _Ordered, history: int, negatives: int | None, context: tuple[str, ...], options: _Sound, seed: int
+) -> ClickSplits:
+    from cleanrank.data._event_kernels import draw_negatives
+
+    n_negatives = (1 if log.events.clicked is None else 0) if negatives is None else negatives
+    check_integer("negatives", n_negatives, least=1 if log.events.clicked is None else 0)
+    part = _parts(log, options.shares)
+    chosen = _targets(log, part, options)
+    is_click = log.clicked[chosen]
+    drawn = np.empty((len(chosen), n_negatives), dtype=np.int32)
+    if n_negatives:
+        asked = chosen[is_click]
+        pool, sizes = _pool(log, part, asked, options.draw)
+        n_items = len(log.events.item_ids)
+        drawn[is_click] = draw_negatives(
+            log.items, log.clicked, log.indptr, asked, pool, sizes, n_items, n_negatives, seed
+        )
+        kept = ~is_click | (drawn >= 0).all(axis=1)
+        log.report["targets without an item that could be a negative"] = int(np.count_nonzero(~kept))
+        chosen, is_click, drawn = chosen[kept], is_click[kept], drawn[kept]
+    codes = _vocabulary(log, log.clicked & (part == 0), options.rare)
+    rows = []
+    for number, name in enumerate(PARTS):
+        mine = part[chosen] == number
+        if not mine.any():
+            rule, remedy = (
+                "must have targets in each part",
+                "Give other shares=, a smaller least=, or more events.",
+            )
+            raise invalid("the log", rule, f"none in the {name} part", remedy=remedy)
+        rows.append(_rows(log, codes, chosen[mine], is_click[mine], drawn[mine], history, context))
+        for kind in ("item", "user"):
+            unknown = int(np.count_nonzero(getattr(rows[-1], kind)[:, 0] == 0))
+            log.report[f"{name} rows of {kind}s that are rare or new"] = unknown
+    train, validation, test = rows
+    return ClickSplits(train, validation, test, dict(log.report))
+
+
+def _parts(log: _Ordered, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
+    """The part of each event: 0 training, 1 validation, 2 test."""
+    if log.parts is not None:
+        return log.parts
+    if log.times is not None:
+        times = log.times[log.clicked]
+        ends = [min(int(share * len(times)), len(times) - 1) for share in np.cumsum(shares)[:2]]
+        cuts = np.partition(times, ends)[ends]
+        return np.asarray((log.times >= cuts[0]).astype(np.int8) + (log.times >= cuts[1]), dtype=np.int8)
+    left = log.begin[log.users + 1] - log.before  # clicks of the user from this event on
+    return np.asarray(np.clip(3 - left, 0, 2), dtype=np.int8)
+
+
+def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntArray:
+    """The events that become rows."""
+    from cleanrank.data._event_kernels import clicked_before
+
+    earlier = log.before - log.begin[log.users]
+    enough = earlier >= options.least
+    report = log.report
+    report[f"events with fewer than {options.least} earlier clicks, no targets"] = int(np.sum(~enough))
+    most = np.diff(log.begin)
+    report["users with too few clicks for a target"] = int(np.sum(most <= options.least))
+    if not options.repeats:
+        seen = clicked_before(log.items, log.clicked, log.indptr, len(log.events.item_ids))
+        report["events on items the user had clicked before, no targets"] = int(np.sum(enough & seen))
+        enough &= ~seen
+    chosen = np.flatnonzero(enough)
+    if options.targets is not None:
+        run = log.users[chosen].astype(np.int64) * len(PARTS) + part[chosen]
+        last = np.append(np.flatnonzero(np.diff(run)), len(run) - 1)
+        behind = last[np.searchsorted(last, np.arange(len(run)))] - np.arange(len(run))
+        report[f"targets beyond the last {options.targets} of a user"] = int(
+            np.sum(behind >= options.targets)
+        )
+        chosen = chosen[behind < options.targets]
+    return chosen
+
+
+def _pool(log: _Ordered, part: npt.NDArray[np.int8], targets: IntArray, draw: str) -> tuple[Array, IntArray]:
+    """Items in order of time, and how many of them come before each target."""
+    from cleanrank.data._event_kernels import first_times
+
+    if log.times is None:
+        items = log.items[(part == 0) & log.clicked] if draw == "popular" else np.unique(log.items[part == 0])
+        return items, np.full(len(targets), len(items), dtype=np.int64)
+    if draw == "popular":
+        times, pool = log.times[log.clicked], log.clicks
+    else:
+        times = first_times(log.items, log.times, len(log.events.item_ids))
+        pool = np.arange(len(times), dtype=np.int32)
+    order = np.argsort(times, kind="stable")
+    return pool[order], np.searchsorted(times[order], log.times[targets]).astype(np.int64)
+
+
+def _ubr(
+    log: _Ordered,
+    history: int,
+    least: int,
+    negatives: int | None,
+    context: tuple[str, ...],
+    own: float,
+    seed: int,
+) -> ClickSplits:
+    if negatives not in (None, 1) or log.events.clicked is not None:
+        remedy = 'Use protocol="sound" for more, or for what was shown and not clicked.'
+        raise invalid("negatives", "must be 1 sampled item with protocol='ubr'", negatives, remedy=remedy)
+    check_number("own", own, least=0, most=1)
+    enough = np.flatnonzero(np.diff(log.indptr) >= least + 3)
+    short = f"users with fewer than {least + 3} clicks, dropped"
+    log.report[short] = len(log.indptr) - 1 - len(enough)
+    if not len(enough):
+        raise invalid("the log", f"must have users with at least {least + 3} clicks", "none")
+    begin, end = log.indptr[enough], log.indptr[enough + 1] - 3
+    codes = _vocabulary(log, np.ones(len(log.items), dtype=np.bool_), 1)
+    random = np.random.default_rng(seed)
+    rows = []
+    for number in range(3):
+        mine = begin + np.floor(random.random(len(enough)) * (end - begin)).astype(np.int64)
+        anything = random.integers(len(log.events.item_ids), size=len(enough))
+        negative = np.where(random.random(len(enough)) < own, log.items[mine], anything)
+        yes = np.ones(len(enough), dtype=np.bool_)
+        rows.append(_rows(log, codes, end + number, yes, negative[:, None], history, context, number))
+    train, validation, test = rows
+    return ClickSplits(train, validation, test, dict(log.report))
+
+
+@dataclass(frozen=True)
+class _Vocabulary:
+    """Codes of users and items, (U, Fu) and (I, Fi), and the sizes of the fields."""
+
+    user: Codes
+    item: Codes
+    user_sizes: Mapping[str, int]
+    item_sizes: Mapping[str, int]
+
+
+def _vocabulary(log: _Ordered, counted: npt.NDArray[np.bool_], rare: int) -> _Vocabulary:
+    """Codes for what occurs in at least ``rare`` of the counted clicks; 0 for the rest."""
+    events, tables = log.events, []
+    for kind, numbers, ids, fields in (
+        ("user", log.users, events.user_ids, events.user_fields),
+        ("item", log.items, events.item_ids, events.item_fields),
+    ):
+        clicks = np.bincount(numbers[counted], minlength=len(ids))
+        named = not (kind == "user" and events.anonymous)
+        known = np.flatnonzero((clicks >= rare) & named)
+        columns, sizes = [np.zeros(len(ids), dtype=np.int32)], {kind: len(known) + 1}
+        columns[0][known] = np.arange(1, len(known) + 1, dtype=np.int32)
+        for name, values in fields.items():
+            of_value = np.bincount(values, weights=clicks, minlength=1)
+            of_value[0] = 0
+            known = np.flatnonzero(of_value >= rare)
+            codes = np.zeros(len(of_value), dtype=np.int32)
+            codes[known] = np.arange(1, len(known) + 1, dtype=np.int32)
+            columns.append(codes[values])
+            sizes[name] = len(known) + 1
+        tables.append((np.stack(columns, axis=1), sizes))
+    (user, user_sizes), (item, item_sizes) = tables
+    return _Vocabulary(user, item, user_sizes, item_sizes)
+
+
+def _rows(
+    log: _Ordered,
+    codes: _Vocabulary,
+    targets: IntArray,
+    clicked: npt.NDArray[np.bool_],
+    negatives: Codes,
+    history: int,
+    context: tuple[str, ...],
+    skipped: int = 0,
+) -> ClickRows:
+    """Each target, then its negatives; the history leaves out the last ``skipped`` clicks before a target."""
+    from cleanrank.data._event_kernels import fill_histories
+
+    fields = len(codes.item_sizes)
+    size = 4 * len(targets) * (history * fields + (1 + negatives.shape[1]) * (fields + 8))
+    check_memory("targets=", 3 * size)
+    per_target = 1 + clicked * negatives.shape[1]
+    target_of = np.repeat(np.arange(len(targets)), per_target)
+    first = np.append(True, np.diff(target_of) > 0)
+    item = np.empty(len(target_of), dtype=np.int32)
+    item[first], item[~first] = log.items[targets], negatives[clicked].ravel()
+    end = log.before[targets] - skipped
+    begin = np.maximum(log.begin[log.users[targets]], end - history)
+    event = targets[target_of]
+    times = None if log.times is None else log.times[event]
+    moments = [CONTEXTS[name][1](times) + 1 for name in context if times is not None]
+    return ClickRows(
+        user=codes.user[log.users[event]],
+        item=codes.item[item],
+        context=np.stack(moments, axis=1) if moments else np.zeros((len(event), 0), dtype=np.int32),
+        y=(first & clicked[target_of]).astype(np.int32),
+        history_of=target_of,
+        histories=fill_histories(log.clicks, codes.item, begin, end, history),
+        lengths=(end - begin).astype(np.int32),
+        layout=Layout(codes.user_sizes, codes.item_sizes, {name: CONTEXTS[name][0] + 1 for name in context}),
+        users=log.users[event].astype(np.int64),
+        times=times,
+    )
+
+
+def _month(times: IntArray) -> IntArray:
+    return times.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64) % 12
+
+
+def _day_of_month(times: IntArray) -> IntArray:
+    days = times.astype("datetime64[s]").astype("datetime64[D]")
+    return np.asarray(days - days.astype("datetime64[M]"), dtype=np.int64)
+
+
+def _weekday(times: IntArray) -> IntArray:
+    """From Monday, 0; 1 January 1970 was a Thursday."""
+    return (times // DAY + 3) % 7
+
+
+# Field of the moment -> how many values it has, and the value of a time, from 0.
+CONTEXTS: Mapping[str, tuple[int, Callable[[IntArray], IntArray]]] = {
+    "weekday": (7, _weekday),
+    "weekend": (2, lambda times: (_weekday(times) >= 5).astype(np.int64)),
+    "hour": (24, lambda times: times // 3600 % 24),
+    "season": (4, lambda times: _month(times) // 3),
+    "half_month": (2, lambda times: (_day_of_month(times) >= 15).astype(np.int64)),
+}
+PROTOCOLS = ("sound", "ubr")
