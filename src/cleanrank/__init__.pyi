@@ -4,11 +4,15 @@ from cleanrank.cleaning import Cleaned as Cleaned
 from cleanrank.cleaning import clean as clean
 from cleanrank.clicks.logs import ClickLog as ClickLog
 from cleanrank.clicks.simulate import simulate_clicks as simulate_clicks
+from cleanrank.data.behaviours import ClickRows as ClickRows
+from cleanrank.data.behaviours import ClickSplits as ClickSplits
 from cleanrank.data.catalogue import list_datasets as list_datasets
 from cleanrank.data.catalogue import load_dataset as load_dataset
+from cleanrank.data.events import read_events as read_events
 from cleanrank.data.frames import from_frame as from_frame
 from cleanrank.data.letor import read_letor as read_letor
 from cleanrank.data.letor import write_letor as write_letor
+from cleanrank.data.protocols import prepare_clicks as prepare_clicks
 from cleanrank.data.split import folds as folds
 from cleanrank.data.split import split as split
 from cleanrank.data.synthetic import make_ranking as make_ranking

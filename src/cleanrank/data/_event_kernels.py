@@ -54,20 +54,11 @@ def clicked_before(items: Array, clicked: Array, indptr: IntArray, n_items: int)
 
 
 @kernel()
-def first_times(items: Array, times: IntArray, n_items: int) -> IntArray:
-    """The time of the first event of each item."""
-    first = np.full(n_items, np.iinfo(np.int64).max)
-    for e in range(len(items)):
-        first[items[e]] = min(first[items[e]], times[e])
-    return first
-
-
-@kernel()
 def draw_negatives(
-    items: Array, clicked: Array, indptr: IntArray, targets: Array, pool: Array, sizes: IntArray,
+    items: Array, clicked: Array, indptr: IntArray, targets: Array, pool: Array,
     n_items: int, per_target: int, seed: int,
 ) -> Array:  # fmt: skip
-    """Items for each target, out of the first ``sizes`` of the pool, that the user has not clicked before.
+    """Items out of the pool for each target that are not the target and that the user has not clicked before.
 
     ``targets`` are clicks, in rising order of events. Every draw is a function of the seed, the target's
     event and the number of the try; after ``TRIES`` misses the items that are left are listed and one of them
@@ -75,8 +66,8 @@ def draw_negatives(
     """
     drawn = np.empty((len(targets), per_target), dtype=np.int32)
     last = np.full(n_items, -1, dtype=np.int32)
-    listed = np.full(n_items, -1, dtype=np.int64)
     key = mixed(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
+    size = np.uint64(len(pool))
     t = 0
     for u in range(len(indptr) - 1):
         for e in range(indptr[u], indptr[u + 1]):
@@ -84,25 +75,20 @@ def draw_negatives(
                 stream = mixed(key ^ np.uint64(e))
                 for k in range(per_target):
                     negative = -1
-                    for attempt in range(TRIES if sizes[t] > 0 else 0):
+                    for attempt in range(TRIES):
                         word = mixed(stream + np.uint64(k * (TRIES + 1) + attempt))
-                        candidate = pool[np.int64(word % np.uint64(sizes[t]))]
+                        candidate = pool[np.int64(word % size)]
                         if last[candidate] != u and candidate != items[e]:
                             negative = candidate
                             break
                     if negative < 0:
-                        left = 0
-                        rest = np.empty(min(sizes[t], n_items), dtype=np.int32)
-                        for p in range(sizes[t]):
-                            candidate = pool[p]
-                            fresh = last[candidate] != u and candidate != items[e]
-                            if fresh and listed[candidate] != t * per_target + k:
-                                listed[candidate] = t * per_target + k
-                                rest[left] = candidate
-                                left += 1
-                        if left:
+                        fresh = np.zeros(n_items, dtype=np.bool_)
+                        for p in range(len(pool)):
+                            fresh[pool[p]] = last[pool[p]] != u and pool[p] != items[e]
+                        left = np.flatnonzero(fresh)
+                        if len(left):
                             word = mixed(stream + np.uint64(k * (TRIES + 1) + TRIES))
-                            negative = rest[np.int64(word % np.uint64(left))]
+                            negative = left[np.int64(word % np.uint64(len(left)))]
                     drawn[t, k] = negative
                 t += 1
             if clicked[e]:

@@ -135,15 +135,15 @@ def read_events(
         for piece in _pieces(source, wanted, names, delimiter):
             for name, column in _kept(piece, roles, clicks, shown, counts).items():
                 kept[name].append(column)
+        if clicks is not None:
+            _check_behaviours({name[1:] for name in counts if name[0] == "="}, clicks, shown, known)
+        if not any(len(column) for column in kept[user]):
+            remedy = "Check the file and the names of the clicks."
+            raise invalid("the log", "must hold at least one event that counts", remedy=remedy)
     except (InvalidInputError, UnknownNameError) as error:
         if not isinstance(source, str | os.PathLike) or isinstance(error, BadFileError):
             raise
         raise BadFileError(f"{str(source)!r}: {error}", str(source)) from error
-    if clicks is not None:
-        _check_behaviours({name[1:] for name in counts if name[0] == "="}, clicks, shown, known)
-    if not any(len(column) for column in kept[user]):
-        remedy = "Check the file and the names of the clicks."
-        raise invalid("the log", "must hold at least one event that counts", remedy=remedy)
     users, user_ids = _numbered(kept.pop(user))
     items, item_ids = _numbered(kept.pop(item))
     sides: dict[str, dict[str, Codes]] = {"user": {}, "item": {}}
@@ -177,7 +177,9 @@ def _pieces(source: Any, wanted: list[str], names: Sequence[str] | None, delimit
         table = arrow_table(source, wanted)
         for name in wanted:
             existing_column(table.column_names, name, "a column of the log")
-        yield from table.select(wanted).to_batches(max_chunksize=PIECE)
+        columns = {name: table.column(name) for name in wanted}
+        views = {name: c.cast(pa.string()) for name, c in columns.items() if str(c.type) == "string_view"}
+        yield from pa.table({**columns, **views}).to_batches(max_chunksize=PIECE)
         return
     file = existing_file(source)
     try:

@@ -6,9 +6,11 @@ Two protocols.
 clicked before, no more. Where times are given, two moments cut the whole log: what happens before the first
 is training, then validation, then test, so that nothing is learnt from what comes later; where files say what
 is training and what is test, they decide; else the last click of a user tests, the one before it validates.
-Negatives are items that were in the log before the target's time (of the training part where there are no
-times), that the user had not clicked before, and that are not the target. Clicks on an item that the user had
-clicked before are no targets: since no negative is such an item, "clicked before" would give the label away.
+Negatives are items of the log that the user had not clicked before and that are not the target. All items of
+the log count, those that are first clicked later too: an item is there before its first click, and if only
+items with earlier clicks could be negatives, "never seen before" would give the label of new items away.
+Clicks on an item that the user had clicked before are no targets: since no negative is such an item, "clicked
+before" would give their label away.
 Ids with fewer than ``rare`` training clicks share code 0, so that this code is learnt and new ids can be
 scored.
 
@@ -34,7 +36,7 @@ import numpy.typing as npt
 from cleanrank.data.behaviours import ClickRows, ClickSplits, Codes, Layout
 from cleanrank.data.events import Events
 from cleanrank.errors import invalid
-from cleanrank.types import Array, IntArray
+from cleanrank.types import IntArray
 from cleanrank.validation import check_integer, check_memory, check_number, check_numbers, check_seed, one_of
 
 PARTS = ("train", "validation", "test")
@@ -73,7 +75,7 @@ def prepare_clicks(
         context: fields of the moment, out of "weekday", "weekend", "hour", "season", "half_month".
         shares: of clicks in training, validation and test data, by time.
         targets: at most this many last targets of a user in each part; None for all.
-        draw: "uniform" over items, or "popular": as often as they were clicked so far.
+        draw: "uniform" over items, or "popular": as often as they are clicked in the log.
         rare: ids with fewer training clicks share code 0.
         repeats: whether clicks on items that the user had clicked before are targets too.
         own: for "ubr", the probability that a negative comes from the user's own history.
@@ -92,7 +94,7 @@ def prepare_clicks(
     >>> splits.test
     ClickRows(26 rows, 13 clicked, 7 users, 13 histories of at most 20 behaviours)
     >>> splits.report["events on items the user had clicked before, no targets"]
-    33
+    36
     """
     one_of("protocol", protocol, PROTOCOLS)
     check_integer("history", history, least=1)
@@ -197,11 +199,10 @@ def _sound(
     is_click = log.clicked[chosen]
     drawn = np.empty((len(chosen), n_negatives), dtype=np.int32)
     if n_negatives:
-        asked = chosen[is_click]
-        pool, sizes = _pool(log, part, asked, options.draw)
         n_items = len(log.events.item_ids)
+        pool = log.clicks if options.draw == "popular" else np.arange(n_items, dtype=np.int32)
         drawn[is_click] = draw_negatives(
-            log.items, log.clicked, log.indptr, asked, pool, sizes, n_items, n_negatives, seed
+            log.items, log.clicked, log.indptr, chosen[is_click], pool, n_items, n_negatives, seed
         )
         kept = ~is_click | (drawn >= 0).all(axis=1)
         log.report["targets without an item that could be a negative"] = int(np.count_nonzero(~kept))
@@ -211,10 +212,8 @@ def _sound(
     for number, name in enumerate(PARTS):
         mine = part[chosen] == number
         if not mine.any():
-            rule, remedy = (
-                "must have targets in each part",
-                "Give other shares=, a smaller least=, or more events.",
-            )
+            rule = "must have targets in each part"
+            remedy = "Give other shares=, a smaller least=, or more events."
             raise invalid("the log", rule, f"none in the {name} part", remedy=remedy)
         rows.append(_rows(log, codes, chosen[mine], is_click[mine], drawn[mine], history, context))
         for kind in ("item", "user"):
@@ -229,12 +228,21 @@ def _parts(log: _Ordered, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
     if log.parts is not None:
         return log.parts
     if log.times is not None:
-        times = log.times[log.clicked]
-        ends = [min(int(share * len(times)), len(times) - 1) for share in np.cumsum(shares)[:2]]
-        cuts = np.partition(times, ends)[ends]
-        return np.asarray((log.times >= cuts[0]).astype(np.int8) + (log.times >= cuts[1]), dtype=np.int8)
+        first, second = _cuts(log.times[log.clicked], shares)
+        return np.asarray((log.times >= first).astype(np.int8) + (log.times >= second), dtype=np.int8)
     left = log.begin[log.users + 1] - log.before  # clicks of the user from this event on
     return np.asarray(np.clip(3 - left, 0, 2), dtype=np.int8)
+
+
+def _cuts(times: IntArray, shares: tuple[float, ...]) -> tuple[int, int]:
+    """When validation and test begin; two different times, as near to the shares as whole times allow."""
+    ends = [min(int(share * len(times)), len(times) - 1) for share in np.cumsum(shares)[:2]]
+    first, second = np.partition(times, ends)[ends].tolist()
+    if first == second and (later := times[times > first]).size:
+        second = int(later.min())
+    elif first == second and (earlier := times[times < first]).size:
+        first = int(earlier.max())
+    return first, second
 
 
 def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntArray:
@@ -261,22 +269,6 @@ def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntA
         )
         chosen = chosen[behind < options.targets]
     return chosen
-
-
-def _pool(log: _Ordered, part: npt.NDArray[np.int8], targets: IntArray, draw: str) -> tuple[Array, IntArray]:
-    """Items in order of time, and how many of them come before each target."""
-    from cleanrank.data._event_kernels import first_times
-
-    if log.times is None:
-        items = log.items[(part == 0) & log.clicked] if draw == "popular" else np.unique(log.items[part == 0])
-        return items, np.full(len(targets), len(items), dtype=np.int64)
-    if draw == "popular":
-        times, pool = log.times[log.clicked], log.clicks
-    else:
-        times = first_times(log.items, log.times, len(log.events.item_ids))
-        pool = np.arange(len(times), dtype=np.int32)
-    order = np.argsort(times, kind="stable")
-    return pool[order], np.searchsorted(times[order], log.times[targets]).astype(np.int64)
 
 
 def _ubr(

@@ -1,5 +1,8 @@
 """Measures, significance, comparison, and both under noisy test labels; most names are in ``cleanrank``."""
 
+from cleanrank.metrics.calibration import fit_calibration as fit_calibration
+from cleanrank.metrics.clicks import compare_auc as compare_auc
+from cleanrank.metrics.clicks import evaluate_clicks as evaluate_clicks
 from cleanrank.metrics.evaluation import evaluate_arrays as evaluate_arrays
 from cleanrank.metrics.measure import CONVENTIONS as CONVENTIONS
 from cleanrank.metrics.measure import MEASURES as MEASURES

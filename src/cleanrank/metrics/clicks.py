@@ -83,10 +83,10 @@ def evaluate_clicks(
     >>> figures.auc, figures.gauc, round(figures.log_loss, 3)
     (0.75, 0.5, 0.511)
     """
-    labels, p = _rows(y, probabilities, "probabilities")
-    _check_probabilities(p)
+    labels, p = checked_rows(y, probabilities, "probabilities")
+    checked_probabilities(p)
     groups = _users(users, len(labels))
-    value, error = _auc_and_error(labels, p[None, :], groups)
+    value, error = auc(labels, p), _auc_and_error(labels, p[None, :], groups)[1]
     return ClickEvaluation(
         auc=value,
         auc_interval=_interval(value, error, level, within=(0, 1)),
@@ -122,8 +122,8 @@ def compare_auc(
     >>> compare_auc([1, 0, 1, 0], [3, 1, 4, 2], [3, 1, 2, 4]).value
     0.5
     """
-    labels, first = _rows(y, one, "one")
-    second = _rows(y, other, "other")[1]
+    labels, first = checked_rows(y, one, "one")
+    second = checked_rows(y, other, "other")[1]
     value, error = _auc_and_error(labels, np.stack([first, second]), _users(users, len(labels)))
     return AUCDifference(value, _interval(value, error, level, within=(-1, 1)), error, level)
 
@@ -134,7 +134,7 @@ def auc(y: npt.ArrayLike, scores: npt.ArrayLike) -> float:
     >>> auc([1, 0, 0], [2.0, 2.0, 1.0])
     0.75
     """
-    labels, values = _rows(y, scores, "scores")
+    labels, values = checked_rows(y, scores, "scores")
     positive = _both_labels(labels)
     ranks = _mid_ranks(values)
     n = int(positive.sum())
@@ -147,7 +147,7 @@ def gauc(y: npt.ArrayLike, scores: npt.ArrayLike, users: npt.ArrayLike) -> float
     >>> gauc([1, 0, 1, 0, 1], [0.9, 0.2, 0.6, 0.7, 0.1], [1, 1, 2, 2, 3])
     0.5
     """
-    labels, values = _rows(y, scores, "scores")
+    labels, values = checked_rows(y, scores, "scores")
     group = np.unique(_users(users, len(labels)), return_inverse=True)[1]
     order = np.lexsort((values, group))
     ranks = np.empty(len(values))
@@ -170,8 +170,8 @@ def log_loss(y: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
     >>> round(log_loss([1, 0], [0.8, 0.4]), 4)
     0.367
     """
-    labels, p = _rows(y, probabilities, "probabilities")
-    _check_probabilities(p)
+    labels, p = checked_rows(y, probabilities, "probabilities")
+    checked_probabilities(p)
     p = np.clip(p, LEAST, 1 - LEAST)
     return float(-np.mean(np.where(labels == 1, np.log(p), np.log1p(-p))))
 
@@ -190,8 +190,8 @@ def ece(y: npt.ArrayLike, probabilities: npt.ArrayLike, *, bins: int = BINS) -> 
     >>> round(ece([1, 1, 0, 1], [0.2, 0.2, 0.6, 0.6], bins=2), 3)
     0.45
     """
-    labels, p = _rows(y, probabilities, "probabilities")
-    _check_probabilities(p)
+    labels, p = checked_rows(y, probabilities, "probabilities")
+    checked_probabilities(p)
     check_integer("bins", bins, least=1)
     rank = np.searchsorted(np.sort(p), p)  # rows with a lower probability: equal for equal ones
     bin_of = rank * bins // len(p)
@@ -251,7 +251,7 @@ def _mid_ranks_sorted(values: FloatArray, group: Array) -> FloatArray:
     return np.repeat((first + last + 1) / 2, last - first)
 
 
-def _rows(y: npt.ArrayLike, scores: npt.ArrayLike, name: str) -> tuple[FloatArray, FloatArray]:
+def checked_rows(y: npt.ArrayLike, scores: npt.ArrayLike, name: str) -> tuple[FloatArray, FloatArray]:
     """Labels 0 and 1 and finite scores, one each per row."""
     labels, values = check_numbers("y", y), check_numbers(name, scores)
     if labels.ndim != 1 or not len(labels):
@@ -283,9 +283,12 @@ def _both_labels(labels: FloatArray) -> npt.NDArray[np.bool_]:
     return positive
 
 
-def _check_probabilities(p: FloatArray) -> None:
-    wrong = (p < 0) | (p > 1)
+def checked_probabilities(values: npt.ArrayLike) -> FloatArray:
+    """Numbers from 0 to 1; else raises."""
+    p = check_numbers("probabilities", values)
+    wrong = ~((p >= 0) & (p <= 1))
     if wrong.any():
-        row, value = int(np.argmax(wrong)), p[np.argmax(wrong)]
+        row = int(np.argmax(wrong))
         remedy = "Scores of another kind go into auc and gauc."
-        raise invalid("probabilities", "must lie between 0 and 1", value, at=f"row {row}", remedy=remedy)
+        raise invalid("probabilities", "must lie between 0 and 1", p[row], at=f"row {row}", remedy=remedy)
+    return p
