@@ -83,7 +83,7 @@ class AdaRank(LinearRanker):
     directions: str = "up"
     repeats: str = "set_aside"
     tolerance: float | None = 0.002
-    early_stopping_rounds: int | None = 0
+    early_stopping_rounds: int | None = 100
     measure: str = "map:ties=average"
     scaling: str = "none"
     random_state: int = 0
