@@ -75,6 +75,32 @@ def test_noisy_peer_loss_of_points_is_affine_in_the_clean_loss(loss):
     np.testing.assert_allclose(np.diff(noisy), (1 - e_plus - e_minus) * np.diff(clean), atol=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "exponential"])
+@pytest.mark.parametrize(
+    ("prevalence", "e_plus", "e_minus", "exact"),
+    [(0.25, 0.3, 0.1, True), (0.5, 0.2, 0.2, True), (0.4, 0.3, 0.1, False), (0.5, 0.2, 0.0, False)],
+)
+def test_noisy_peer_loss_of_points_is_the_clean_loss_but_for_a_shift(
+    loss, prevalence, e_plus, e_minus, exact
+):
+    rng = np.random.default_rng(2)
+    y = rng.permutation(np.arange(4000) < prevalence * 4000).astype(float)
+    given = np.where(y == 1, 1 - e_plus, e_minus)
+    alpha = optimal_alpha(e_plus, e_minus, pairs="points", prevalence=prevalence, loss=loss)
+    assert float(alpha) == pytest.approx(e_plus + e_minus)
+    share = given.mean()
+    one, zero = (LOSSES[loss].value(rng.normal(size=len(y)) + y, t) for t in (1, 0))
+    clean = (y * one + (1 - y) * zero).mean()
+    noisy = (given * one + (1 - given) * zero).mean() - float(alpha) * (
+        share * one + (1 - share) * zero
+    ).mean()
+    shift = (e_minus - float(alpha) * share) * (one - zero).mean()
+    assert noisy == pytest.approx((1 - e_plus - e_minus) * clean + shift, abs=1e-12)
+    # Exact where false clicks are as frequent among flips as clicks among given labels.
+    assert exact == (abs(shift) < 1e-9)
+    assert alpha.approximate != exact
+
+
 def test_bound():
     found = peer_excess_risk_bound(400, 0.1, 0.2, delta=0.1)
     assert float(found) == pytest.approx(1.3 / 0.7 * math.sqrt(2 * math.log(20) / 400))
@@ -94,7 +120,7 @@ def test_bound():
         (lambda: optimal_alpha(0.1, 0.1, pairs="all_order"), "Did you mean 'all_ordered'"),
         (lambda: optimal_alpha(0.1, 0.1, pairs="points"), "prevalence must be given"),
         (
-            lambda: optimal_alpha(0.3, 0.1, pairs="points", prevalence=2 / 3),
+            lambda: optimal_alpha(0.3, 0.1, pairs="points", prevalence=2 / 3, loss="sigmoid"),
             "must not balance the given labels",
         ),
         (lambda: peer_excess_risk_bound(0, 0.1, 0.1), "n_pairs must be"),

@@ -4,6 +4,10 @@ Labels are 0 or 1; e_plus = P(given 0 | true 1), e_minus = P(given 1 | true 0). 
 the features of one and the label of another, drawn at random; its loss is subtracted with the weight alpha.
 
     points, symmetric loss          alpha* = (e_plus - e_minus) / (1 - 2 P(given 1))
+    points, any other loss          alpha = e_plus + e_minus, and then with P = P(given 1)
+                                    E noisy[peer loss] = (1 - alpha) E clean[loss]
+                                                         + (e_minus - alpha P) E[l(., 1) - l(., 0)],
+                                    exact where e_minus = alpha P, and else off by a shift of all scores
     all ordered pairs, any loss     alpha* = e_plus + e_minus, and then
                                     E noisy[peer loss] = (1 - e_plus - e_minus) E clean[loss]
 """
@@ -29,6 +33,10 @@ READINGS: dict[str, str] = {
     "strict_both": "pairs of different labels, in both orientations",
     "strict_positive": "pairs of different labels, the better document first",
 }
+
+
+MORE_GRADES = "there are more than two grades"
+SAME = 0.01  # shares of ones that differ by less count as equal
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +71,7 @@ def optimal_alpha(
         e_minus: P(given 1 | true 0).
         pairs: "points" or what pairs there are; see READINGS.
         prevalence: P(true 1), needed for points.
-        loss: for points alone: no alpha is exact unless it is label-symmetric.
+        loss: for points alone, where the weight depends on whether it is label-symmetric.
         n_grades: C; with more than two, the result is an approximation.
         lambdarank: whether pairs are weighted by a change of NDCG, for which there is no proof.
 
@@ -101,21 +109,30 @@ def _points(e_plus: float, e_minus: float, prevalence: Any, loss: BinaryLoss, n_
         raise invalid("prevalence", "must be given for points")
     check_number("prevalence", prevalence, above=0, below=1)
     noisy = prevalence * (1 - e_plus) + (1 - prevalence) * e_minus
+    if loss.constant is None:
+        return _points_of_any_loss(e_plus, e_minus, noisy, loss, n_grades)
     if abs(1 - 2 * noisy) < 1e-12:
         if e_plus != e_minus:
             rule = "must not balance the given labels unless flips are equal, for alpha has no value there"
             raise invalid("prevalence", rule, prevalence)
-        return Alpha(0.0, loss.constant is None or n_grades > 2, "equal flips need no peers")
+        return Alpha(0.0, n_grades > 2, "equal flips need no peers")
     value = (e_plus - e_minus) / (1 - 2 * noisy)
-    doubts = []
-    if loss.constant is None:
-        doubts.append(f"{loss.name} is not label-symmetric, so no alpha is exact")
-    if n_grades > 2:
-        doubts.append("there are more than two grades")
-    words = "; ".join(doubts) or f"exact for {loss.name}, which is label-symmetric"
+    grades = n_grades > 2
+    words = MORE_GRADES if grades else f"exact for {loss.name}, which is label-symmetric"
     if not 0 <= value <= 1:
         words += "; outside [0, 1], where peers do not train: correct with the noise matrix instead"
-    return Alpha(value, bool(doubts), words)
+    return Alpha(value, grades, words)
+
+
+def _points_of_any_loss(e_plus: float, e_minus: float, noisy: float, loss: BinaryLoss, C: int) -> Alpha:
+    """e_plus + e_minus, by the law at the head of this module."""
+    value = e_plus + e_minus
+    if not value:
+        return Alpha(0.0, False, "no flips need no peers")
+    if C > 2 or abs(e_minus / value - noisy) > SAME:
+        words = f"{loss.name} is not label-symmetric: flips are undone but for a shift of all scores"
+        return Alpha(value, True, MORE_GRADES if C > 2 else words)
+    return Alpha(value, False, "exact for any loss: flips make as large a share of ones as there is anyway")
 
 
 def peer_excess_risk_bound(

@@ -153,23 +153,41 @@ class PointwiseLoss(BatchLoss):
         flat = batch.mask
         logit, target = self.sigma * batch.scores[flat], self.targets(batch.labels[flat])
         share = (factor[:, None] * batch.weights)[flat]
-        risk = (share * elementwise(logit, target, self.loss)).sum()
-        if self.peers is None:
-            return risk
-        if self.peers.mode == "sampled":
-            source = needs_generator("sampled peers", generator)
-            return risk - self.peers.alpha * point_peers(logit, target, share, self.peers.loss, source)
-        # A loss is linear in its target, so the mean over peers' targets is the loss at their mean.
-        total = share.sum().clamp(min=torch.finfo(share.dtype).tiny)
-        prior = (share * target).sum() / total if self.peers.prior is None else self.peers.prior
-        peer = elementwise(logit, torch.zeros_like(logit) + prior, self.peers.loss)
-        return risk - self.peers.alpha * (share * peer).sum()
+        return point_risk(logit, target, share, self.loss, self.peers, generator)
 
     def targets(self, labels: Tensor) -> Tensor:
         """Labels as targets in [0, 1]."""
         if self.max_grade is None:
             return (labels >= self.relevant).to(labels.dtype)
         return (labels / self.max_grade).clamp(max=1.0)
+
+
+def point_risk(
+    logit: Tensor,
+    target: Tensor,
+    share: Tensor,
+    loss: BinaryLoss,
+    peers: Peers | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """The sum of the losses of flat members times their shares, less that of their peers.
+
+    >>> from cleanrank.losses.binary import binary_loss
+    >>> logit, target, share = torch.zeros(4), torch.tensor([1.0, 0.0, 0.0, 0.0]), torch.full((4,), 0.25)
+    >>> round(point_risk(logit, target, share, binary_loss("logistic")).item(), 4)
+    0.6931
+    """
+    risk: Tensor = (share * elementwise(logit, target, loss)).sum()
+    if peers is None:
+        return risk
+    if peers.mode == "sampled":
+        source = needs_generator("sampled peers", generator)
+        return risk - peers.alpha * point_peers(logit, target, share, peers.loss, source)
+    # A loss is linear in its target, so the mean over peers' targets is the loss at their mean.
+    total = share.sum().clamp(min=torch.finfo(share.dtype).tiny)
+    prior = (share * target).sum() / total if peers.prior is None else peers.prior
+    peer = elementwise(logit, torch.zeros_like(logit) + prior, peers.loss)
+    return risk - peers.alpha * (share * peer).sum()
 
 
 def list_factors(

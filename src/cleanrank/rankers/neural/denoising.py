@@ -1,6 +1,6 @@
-"""Co-teaching: two networks, each shown the pairs that the other finds easy (Han et al. 2018).
+"""Co-teaching: two networks, each shown the pairs or points that the other finds easy (Han et al. 2018).
 
-In epoch T each network marks, among the strict pairs of a batch, the share
+In epoch T each network marks, among the strict pairs (or points) of a batch, the share
 
     R(T) = 1 - forget min(T / ramp, 1)
 
@@ -9,6 +9,7 @@ has learnt them by heart; two networks do not share the same mistakes.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def coteach(
         raise invalid("co-teaching", "needs a network that scores documents one by one", repr(ranker.network))
     seed = (ranker.random_state + OTHER) % 2**31
     other = build_network(ranker.network, data.X.shape[1], seed=seed, **(ranker.network_options or {}))
-    twins = _Twins(task.network, other)
+    twins = Twins(task.network, other)
     labels = torch.from_numpy(np.array(data.y, dtype=np.float32)).to(task.device)
     loss, epoch = ranker.loss_config().base, [0]
 
@@ -74,12 +75,7 @@ def coteach(
         losses = [elementwise(d, torch.ones_like(d), loss) for d in logits]
         # Every list counts the same, as in the mean over lists of the mean over pairs.
         weight = 1.0 / torch.bincount(lists, minlength=len(y)).clamp(min=1)[lists]
-        keep = math.ceil(kept_share(epoch[0], forget, ramp) * len(lists))
-        means = [
-            _mean_of(mine, weight, theirs.detach().topk(keep, largest=False, sorted=False).indices)
-            for mine, theirs in (losses, losses[::-1])
-        ]
-        return means[0] + means[1]
+        return taught(losses, weight, kept_share(epoch[0], forget, ramp))
 
     def batches(rng: np.random.Generator) -> list[IntArray]:
         epoch[0] += 1
@@ -88,7 +84,7 @@ def coteach(
     value_of = None if validation is None else task.validator(validation, ranker.measure)
 
     def validate(twins: nn.Module) -> float:
-        assert isinstance(twins, _Twins)
+        assert isinstance(twins, Twins)
         assert value_of is not None
         return value_of(twins.first)
 
@@ -110,25 +106,46 @@ def strict_pairs(labels: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return lists, i, j
 
 
-class _Twins(nn.Module):
+class Twins(nn.Module):
     """Two networks as one module, so that the one loop trains, saves and restores both."""
 
     def __init__(self, first: nn.Module, second: nn.Module) -> None:
         super().__init__()
         self.first, self.second = first, second
 
-    def forward(self, X: Tensor) -> tuple[Tensor, Tensor]:
-        return self.first(X), self.second(X)
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """The scores of both."""
+        return self.first(*inputs), self.second(*inputs)
 
 
-def _mean_of(losses: Tensor, weight: Tensor, pairs: Tensor) -> Tensor:
-    w = weight[pairs]
-    return (losses[pairs] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+def taught(losses: Sequence[Tensor], weight: Tensor, share: float) -> Tensor:
+    """What two networks minimise: each the mean loss of the share of members that the other finds easiest.
+
+    >>> first, second = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([3.0, 1.0, 0.0])
+    >>> taught([first, second], torch.ones(3), 1 / 3).tolist()  # member 2 for the first, 0 for the second
+    7.0
+    """
+    keep = math.ceil(share * len(weight))
+    means = [
+        _mean_of(mine, weight, theirs.detach().topk(keep, largest=False, sorted=False).indices)
+        for mine, theirs in (losses, losses[::-1])
+    ]
+    return means[0] + means[1]
+
+
+def _mean_of(losses: Tensor, weight: Tensor, members: Tensor) -> Tensor:
+    w = weight[members]
+    return (losses[members] * w).sum() / w.sum().clamp(min=torch.finfo(w.dtype).tiny)
+
+
+def check_forgetting(forget: float, ramp: int) -> None:
+    """Refuses shares and epochs that co-teaching cannot use."""
+    check_number("forget", forget, least=0, below=1)
+    check_integer("ramp", ramp, least=1)
 
 
 def _check(ranker: NeuralRanker, forget: float, ramp: int) -> None:
-    check_number("forget", forget, least=0, below=1)
-    check_integer("ramp", ramp, least=1)
+    check_forgetting(forget, ramp)
     if ranker.loss not in PAIRED or ranker.loss == "lambdarank" or ranker.pairs != "strict":
         rule = "picks strict pairs of 'ranknet', 'pairwise' or 'direct'"
         raise invalid("co-teaching", rule, f"loss={ranker.loss!r}, pairs={ranker.pairs!r}")
@@ -151,23 +168,49 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     """
     check_integer("bins", bins, least=2)
     X: Any = data.X.toarray() if hasattr(data.X, "toarray") else data.X
-    n, n_features = X.shape
-    labels = int(data.y.max(initial=0)) + 1
+    n_features = X.shape[1]
+    return _agreement(
+        (_binned(np.asarray(X[:, f], dtype=np.float64), bins) for f in range(n_features)), data.y
+    )
+
+
+def code_agreement_weights(codes: IntArray, y: IntArray) -> FloatArray:
+    """The same for columns of codes, which are bins as they come; a row itself is left out of its counts.
+
+    Without that, a code that few rows have would repeat their labels.
+
+    >>> codes, y = np.array([[0], [0], [0], [1], [1], [1]]), np.array([1, 1, 0, 0, 0, 0])
+    >>> code_agreement_weights(codes, y).round(2)
+    array([0.55, 0.55, 0.31, 0.8 , 0.8 , 0.8 ])
+    """
+    return _agreement(codes.T, np.asarray(y, dtype=np.int64), without_itself=True)
+
+
+def _binned(values: FloatArray, bins: int) -> IntArray:
+    """The bin of every value; each holds about equally many."""
+    column = np.nan_to_num(values)
+    edges = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
+    edges = edges[edges > column.min()]  # no bin without rows
+    return np.searchsorted(edges, column, side="right")
+
+
+def _agreement(columns: Iterable[IntArray], y: IntArray, *, without_itself: bool = False) -> FloatArray:
+    """P(given label | bins) of every row by naive Bayes; counts start at 1."""
+    n, labels = len(y), int(y.max(initial=0)) + 1
     if not n or labels < 2:
         return np.ones(n)
-    counts = np.bincount(data.y, minlength=labels).astype(np.float64)
-    log_likelihood = np.zeros((n, labels))
-    for f in range(n_features):
-        column = np.nan_to_num(np.asarray(X[:, f], dtype=np.float64))
-        edges = np.unique(np.quantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
-        edges = edges[edges > column.min()]  # no bin without rows
-        place = np.searchsorted(edges, column, side="right")
-        table = np.bincount(data.y * (len(edges) + 1) + place, minlength=labels * (len(edges) + 1))
-        smoothed = table.reshape(labels, -1) + 1.0
-        log_likelihood += np.log(smoothed / smoothed.sum(axis=1, keepdims=True)).T[place]
-    log_posterior = log_likelihood / max(1.0, n_features**0.5) + np.log((counts + 1) / (n + labels))
+    counts = np.bincount(y, minlength=labels).astype(np.float64)
+    own = (y[:, None] == np.arange(labels)).astype(np.float64) if without_itself else 0.0
+    log_likelihood, n_columns = np.zeros((n, labels)), 0
+    for place in columns:
+        size = int(place.max()) + 1
+        table = np.bincount(y * size + place, minlength=labels * size).reshape(labels, size) + 1.0
+        totals = table.sum(axis=1)
+        log_likelihood += np.log((table.T[place] - own) / (totals - own))
+        n_columns += 1
+    log_posterior = log_likelihood / max(1.0, n_columns**0.5) + np.log((counts + 1) / (n + labels))
     log_posterior -= log_posterior.max(axis=1, keepdims=True)
     posterior = np.exp(log_posterior)
     posterior /= posterior.sum(axis=1, keepdims=True)
-    agreement: FloatArray = posterior[np.arange(n), data.y]
+    agreement: FloatArray = posterior[np.arange(n), y]
     return agreement

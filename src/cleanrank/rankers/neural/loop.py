@@ -80,6 +80,7 @@ def train(
     progress: Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
     identity: Mapping[str, Any] | None = None,
+    decayed: Callable[[str, nn.Parameter], bool] | None = None,
 ) -> TrainingState:
     """Trains a model in place and leaves it with the weights of its best epoch, without validation the last.
 
@@ -95,6 +96,7 @@ def train(
         checkpoint: a file that is rewritten after each epoch. If it exists the training goes on from it, to
             the same weights as without the break; observers see only what is left.
         identity: what makes two trainings the same; a checkpoint of another one is refused.
+        decayed: called with (name, parameter); says which of them ``weight_decay`` is for. None: all.
 
     >>> model = nn.Linear(1, 1, bias=False)
     >>> x = torch.linspace(-1, 1, 8)[:, None]
@@ -111,7 +113,7 @@ def train(
         torch.random.fork_rng(devices=[device] if device.type == "cuda" else []),
         joined(device) as processes,
     ):
-        run = _Run(model.to(device), step, training, processes, device)
+        run = _Run(model.to(device), step, training, processes, device, decayed)
         path = None if checkpoint is None else Path(checkpoint)
         if path is not None:
             run.restore(path, identity or {})
@@ -133,14 +135,27 @@ class _Run:
     """A training under way."""
 
     def __init__(
-        self, model: nn.Module, step: Step, training: Training, processes: Processes, device: torch.device
+        self,
+        model: nn.Module,
+        step: Step,
+        training: Training,
+        processes: Processes,
+        device: torch.device,
+        decayed: Callable[[str, nn.Parameter], bool] | None = None,
     ) -> None:
         self.model, self.training, self.processes, self.device = model, training, processes, device
         kind = OPTIMIZERS[training.optimizer]
         options: dict[str, Any] = {"lr": training.learning_rate, "weight_decay": training.weight_decay}
+        groups: Any = model.parameters()
+        if decayed is not None:
+            named = list(model.named_parameters())
+            groups = [
+                {"params": [p for name, p in named if decayed(name, p)]},
+                {"params": [p for name, p in named if not decayed(name, p)], "weight_decay": 0.0},
+            ]
         if device.type == "cuda" and training.optimizer in ("adam", "adamw"):
             options["fused"] = True
-        self.optimizer = kind(model.parameters(), **options)
+        self.optimizer = kind(groups, **options)
         loss: nn.Module = _Loss(model, step, training.precision == "bfloat16", device)
         self.loss = DistributedDataParallel(loss) if processes.world > 1 else loss
         self.state, self.best = TrainingState(), None
