@@ -60,6 +60,7 @@ from cleanrank.planning.plan import plan_labels as plan_labels
 from cleanrank.ragged import from_arrays as from_arrays
 from cleanrank.rankers import load_ranker as load_ranker
 from cleanrank.rankers.boosted import BoostedRanker as BoostedRanker
+from cleanrank.rankers.ctr.ranker import CTRModel as CTRModel
 from cleanrank.rankers.neural.ranker import NeuralRanker as NeuralRanker
 from cleanrank.robust.robust_ranker import RobustRanker as RobustRanker
 from cleanrank.robust.sour import SOURRanker as SOURRanker

@@ -8,12 +8,15 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from cleanrank.data.files import existing_file
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.validation import one_of
 
+# What a file of a model of clicks says it is, and its name in a folder.
+CLICK_MODEL, MODEL_FILE = "cleanrank click model", "model.safetensors"
 BOOSTED = "cleanrank.rankers.boosted:BoostedRanker"
 
 
@@ -68,10 +71,10 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     """A fitted ranker from a file that ``save`` wrote: LightGBM's text, safetensors or JSON.
 
     Args:
-        path: the file.
+        path: the file; of a model of clicks also its folder.
 
     Returns:
-        A BoostedRanker or a NeuralRanker with the usual parameters, or a classic ranker with its own.
+        A BoostedRanker, NeuralRanker or CTRModel with the usual parameters, or a classic ranker with its own.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -82,21 +85,32 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     ...     bool((load_ranker(file.name).predict(data.X) == ranker.predict(data.X)).all())
     True
     """
-    file = existing_file(path)
+    folder = Path(path)
+    file = existing_file(folder / MODEL_FILE if folder.is_dir() else folder)
     with file.open("rb") as opened:
         start = opened.read(16)
     if start == b'{"cleanrank": "r':
-        return _classic_ranker(path)
+        return _classic_ranker(file)
     if start[8:9] == b"{":
-        return RANKERS["neural"].load().load(path)
+        return _network(file)
     if not start.startswith(b"tree"):
         rule = "must be LightGBM's text, which begins with 'tree', a network as safetensors, or JSON"
         raise BadFileError(error_text(f"model file {str(file)!r}", rule, repr(start)), str(file))
     from cleanrank.rankers.trees import TreeModel
 
     ranker = make_ranker("lambdarank")
-    ranker.model_ = TreeModel.load(path)
+    ranker.model_ = TreeModel.load(file)
     return ranker
+
+
+def _network(file: Path) -> Any:
+    from cleanrank.rankers.neural.checkpoint import read_tensors
+
+    if read_tensors(file)[1].get("format") == CLICK_MODEL:
+        from cleanrank.rankers.ctr.ranker import CTRModel
+
+        return CTRModel.load(file)
+    return RANKERS["neural"].load().load(file)
 
 
 def _classic_ranker(path: str | PathLike[str]) -> Any:

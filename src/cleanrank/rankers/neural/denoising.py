@@ -113,9 +113,10 @@ class Twins(nn.Module):
         super().__init__()
         self.first, self.second = first, second
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The scores of both."""
-        return self.first(*inputs), self.second(*inputs)
+    def forward(self, *inputs: Tensor, **options: Any) -> tuple[Tensor, ...]:
+        """The outputs of the first, then those of the second."""
+        both = (self.first(*inputs, **options), self.second(*inputs, **options))
+        return tuple(each for out in both for each in (out if isinstance(out, tuple) else (out,)))
 
 
 def taught(losses: Sequence[Tensor], weight: Tensor, share: float) -> Tensor:
@@ -174,7 +175,7 @@ def agreement_weights(data: RankingData, *, bins: int = 10) -> FloatArray:
     )
 
 
-def code_agreement_weights(codes: IntArray, y: IntArray) -> FloatArray:
+def code_agreement_weights(codes: Any, y: Any) -> FloatArray:
     """The same for columns of codes, which are bins as they come; a row itself is left out of its counts.
 
     Without that, a code that few rows have would repeat their labels.
@@ -183,7 +184,7 @@ def code_agreement_weights(codes: IntArray, y: IntArray) -> FloatArray:
     >>> code_agreement_weights(codes, y).round(2)
     array([0.55, 0.55, 0.31, 0.8 , 0.8 , 0.8 ])
     """
-    return _agreement(codes.T, np.asarray(y, dtype=np.int64), without_itself=True)
+    return _agreement(codes.T, y, without_itself=True)
 
 
 def _binned(values: FloatArray, bins: int) -> IntArray:
@@ -194,8 +195,9 @@ def _binned(values: FloatArray, bins: int) -> IntArray:
     return np.searchsorted(edges, column, side="right")
 
 
-def _agreement(columns: Iterable[IntArray], y: IntArray, *, without_itself: bool = False) -> FloatArray:
+def _agreement(columns: Iterable[IntArray], labels_of: Any, *, without_itself: bool = False) -> FloatArray:
     """P(given label | bins) of every row by naive Bayes; counts start at 1."""
+    y = np.asarray(labels_of, dtype=np.int64)
     n, labels = len(y), int(y.max(initial=0)) + 1
     if not n or labels < 2:
         return np.ones(n)

@@ -1,0 +1,102 @@
+"""A trained model of clicks: predicts, and lives in one safetensors file or a folder with it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from cleanrank.data.behaviours import ClickRows, Layout
+from cleanrank.errors import BadFileError
+from cleanrank.rankers import CLICK_MODEL, MODEL_FILE
+from cleanrank.rankers.ctr import MODELS
+from cleanrank.rankers.ctr.resident import check_layout, logits, resident
+from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
+from cleanrank.rankers.neural.device import device_of, settings
+from cleanrank.types import FloatArray
+from cleanrank.validation import one_of
+
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A trained network with the fields that it reads."""
+
+    network: nn.Module  # in evaluation mode
+    kind: str  # one of MODELS
+    options: Mapping[str, Any]  # what it was built with
+    layout: Layout  # fields and their sizes
+    best_epoch: int  # the epoch whose weights it has
+    validation_value: float | None = None  # the AUC on validation rows there; None without
+    record: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, as plain values
+
+    @property
+    def history(self) -> int:
+        """Behaviours of a history at the most."""
+        return int(self.options["history"])
+
+    def predict(self, rows: ClickRows, *, device: str = "auto", n_jobs: int | None = None) -> FloatArray:
+        """Logits of rows, in their order."""
+        check_layout(rows, self.layout, self.history)
+        where = device_of(device)
+        with settings(n_jobs=n_jobs):
+            return logits(self.network.to(where), resident(rows, where, self.history))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the weights as safetensors, with what rebuilds the network in the metadata.
+
+        Args:
+            path: a file that ends in .safetensors, else a folder, which gets a file model.safetensors.
+        """
+        file = Path(path)
+        if file.suffix != ".safetensors":
+            file.mkdir(parents=True, exist_ok=True)
+            file = file / MODEL_FILE
+        tensors = {f"network/{k}": v.detach().cpu().numpy() for k, v in self.network.state_dict().items()}
+        metadata = {
+            "format": CLICK_MODEL,
+            "version": VERSION,
+            "model": self.kind,
+            "options": dict(self.options),
+            "layout": asdict(self.layout),
+            "best_epoch": self.best_epoch,
+            "validation_value": self.validation_value,
+            "record": dict(self.record),
+        }
+        write_tensors(file, tensors, metadata)
+
+
+def load_click_model(path: str | PathLike[str]) -> TrainedModel:
+    """Reads what ``TrainedModel.save`` wrote, from the file or its folder."""
+    file = Path(path) / MODEL_FILE if Path(path).is_dir() else Path(path)
+    tensors, metadata = read_tensors(file, "model file", CLICK_MODEL, VERSION)
+    try:
+        layout = Layout(**metadata["layout"])
+        network = MODELS[one_of("model", metadata["model"], MODELS)](layout, **metadata["options"])
+        network.load_state_dict(weights_of(tensors, "network/"))
+        return TrainedModel(
+            network.eval(),
+            metadata["model"],
+            metadata["options"],
+            layout,
+            int(metadata["best_epoch"]),
+            metadata["validation_value"],
+            dict(metadata["record"]),
+        )
+    except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        why = " ".join(str(error).split())
+        raise BadFileError(f"model file {str(file)!r} must hold a whole model: {why}.", str(file)) from None
+
+
+def probabilities(scores: FloatArray) -> FloatArray:
+    """Logits as probabilities.
+
+    >>> probabilities(np.array([-800.0, 0.0, 800.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    small = np.exp(-np.abs(scores))
+    return np.where(scores >= 0, 1 / (1 + small), small / (1 + small))

@@ -1,0 +1,100 @@
+"""Rows of clicks on the device: moved there once, batches gathered by row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cleanrank.data.behaviours import ClickRows, Layout
+from cleanrank.errors import invalid
+from cleanrank.rankers.neural.loop import cast
+from cleanrank.types import Array, FloatArray, IntArray
+
+# Rows scored at a time outside of training.
+CHUNK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class ResidentRows:
+    """Rows as two tables of whole numbers, so that a batch takes two gathers."""
+
+    table: Tensor  # (N, Fu + Fi + Fc + 1): codes of user, item and context, then the number of the history
+    histories: Tensor  # (H, T * Fi + 1): codes of behaviours, then how many are valid
+    y: Tensor  # (N,) targets, single precision
+    widths: tuple[int, int, int]  # Fu, Fi, Fc
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def inputs(self, rows: Tensor | slice) -> tuple[Tensor, ...]:
+        """(user, item, context, history, lengths) of some rows, as networks take them."""
+        chosen = self.table[rows].long()
+        behaviours = self.histories[chosen[:, -1]].long()
+        history = behaviours[:, :-1].reshape(len(chosen), -1, self.widths[1])
+        return *torch.split(chosen[:, :-1], list(self.widths), dim=1), history, behaviours[:, -1]
+
+
+def resident(rows: ClickRows, device: torch.device, most: int | None = None) -> ResidentRows:
+    """Puts rows on a device; ``most``, if given, is what their histories are filled up to."""
+    n_histories, length, width = rows.histories.shape
+    behaviours = rows.histories
+    if most is not None and length < most:
+        behaviours = np.pad(behaviours, ((0, 0), (0, most - length), (0, 0)))
+    flat = behaviours.reshape(n_histories, -1)
+    table = np.column_stack([rows.user, rows.item, rows.context, rows.history_of]).astype(np.int32)
+    return ResidentRows(
+        torch.from_numpy(table).to(device),
+        torch.from_numpy(np.column_stack([flat, rows.lengths]).astype(np.int32)).to(device),
+        torch.from_numpy(rows.y.astype(np.float32)).to(device),
+        (rows.user.shape[1], width, rows.context.shape[1]),
+    )
+
+
+def check_layout(rows: ClickRows, layout: Layout, most: int, subject: str = "rows") -> None:
+    """Refuses rows whose fields, codes or histories a model does not know."""
+    for part in ("user", "item", "context"):
+        known, present = getattr(layout, part), getattr(rows.layout, part)
+        if list(known) != list(present):
+            rule = f"must have the {part} fields of the training rows ({', '.join(known) or 'none'})"
+            raise invalid(subject, rule, ", ".join(present) or "none")
+        columns = [rows.histories] if part == "item" else []
+        for codes in (getattr(rows, part), *columns):
+            for place, (name, size) in enumerate(known.items()):
+                highest = int(codes[..., place].max(initial=0))
+                if highest >= size:
+                    rule = f"must have codes below {size} in field {name!r}, as the training rows"
+                    remedy = "Give values that were not among the training rows code 0."
+                    raise invalid(subject, rule, highest, remedy=remedy)
+    if rows.histories.shape[1] > most:
+        rule = f"must have histories of at most {most} behaviours, as the training rows"
+        raise invalid(subject, rule, rows.histories.shape[1], remedy=f"Prepare them with history={most}.")
+
+
+def logits(network: nn.Module, rows: ResidentRows, *, half: bool = False, chunk: int = CHUNK) -> FloatArray:
+    """Logits of all rows with the network as it stands in evaluation mode."""
+    network.eval()
+    forward = cast(network, half, rows.table.device.type)
+    with torch.inference_mode():
+        parts = [forward(*rows.inputs(slice(k, k + chunk))) for k in range(0, len(rows), chunk)]
+        scores = torch.cat(parts) if parts else torch.zeros(0)
+    return scores.cpu().numpy().astype(np.float64)
+
+
+def batches(n: int, size: int, rng: np.random.Generator) -> list[IntArray]:
+    """All rows in random order, so many at a time."""
+    return np.split(rng.permutation(n), range(size, n, size))
+
+
+def auc(y: Array, scores: FloatArray) -> float:
+    """The chance that a clicked row scores above one that is not, ties half; NaN without both kinds.
+
+    >>> auc(np.array([1, 0, 1, 0]), np.array([0.9, 0.1, 0.4, 0.4]))
+    0.875
+    """
+    clicked, others = np.sort(scores[y == 1]), np.sort(scores[y == 0])
+    if not len(clicked) or not len(others):
+        return float("nan")
+    below = np.searchsorted(others, clicked, side="left").sum(dtype=np.int64)
+    level = np.searchsorted(others, clicked, side="right").sum(dtype=np.int64)
+    return float((below + level) / (2 * len(clicked) * len(others)))
