@@ -17,6 +17,7 @@ from cleanrank.validation import one_of
 
 # What a file of a model of clicks says it is, and its name in a folder.
 CLICK_MODEL, MODEL_FILE = "cleanrank click model", "model.safetensors"
+HEADER = 1 << 20
 BOOSTED = "cleanrank.rankers.boosted:BoostedRanker"
 
 
@@ -103,10 +104,18 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     return ranker
 
 
-def _network(file: Path) -> Any:
-    from cleanrank.rankers.neural.checkpoint import read_tensors
+def is_click_model(path: str | PathLike[str]) -> bool:
+    """Whether a file, or the one in a folder, holds a model of clicks."""
+    file = Path(path) / MODEL_FILE if Path(path).is_dir() else Path(path)
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+        return CLICK_MODEL.encode() in opened.read(min(length, HEADER))
 
-    if read_tensors(file)[1].get("format") == CLICK_MODEL:
+
+def _network(file: Path) -> Any:
+    if is_click_model(file):
         from cleanrank.rankers.ctr.ranker import CTRModel
 
         return CTRModel.load(file)
