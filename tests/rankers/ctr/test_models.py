@@ -122,6 +122,15 @@ def test_single_places_and_default_sizes(name):
     assert not torch.equal(other.embed.table.weight, network.embed.table.weight)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_no_value_is_read_while_it_runs(name):
+    """On the meta device there are no values: whatever asks for one, and would wait for a GPU, fails."""
+    network = MODELS[name](LAYOUT).to("meta")
+    logits, extra = network(*(part.to("meta") for part in batch_of(LAYOUT)), auxiliary=True)
+    (logits.sum() + extra).backward()
+    assert (logits.device.type, logits.shape) == ("meta", (8,))
+
+
 def test_sasrec_learns_the_next_behaviour_and_not_one_that_is_the_same():
     network, batch = built("sasrec"), batch_of(LAYOUT, lengths=[8, 8, 3], seed=3)
     user, _, context, history, lengths = batch

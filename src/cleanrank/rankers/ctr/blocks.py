@@ -221,7 +221,7 @@ class DenseUnit(nn.Module):
     """DIN's own unit: dense layers with sigmoids on [v, x_t, v - x_t, v * x_t], then one output.
 
     The first layer is linear in its four parts, W1 v + W2 x + W3 (v - x) + W4 (v * x) = (W1 + W3) v +
-    (W2 - W3) x + W4 (v * x): v's part is computed once per row, and nothing of width 4 d is ever written.
+    (W2 - W3) x + W4 (v * x): v's part is computed once per row, and products are half as wide.
     """
 
     def __init__(self, width: int, layers: Sequence[int] = (80, 40)) -> None:
@@ -234,8 +234,9 @@ class DenseUnit(nn.Module):
         """Scores (B, T) of (B, d) and (B, T, d)."""
         of_item, of_behaviour, of_difference, of_product = self.first.weight.chunk(4, dim=1)
         rows = functional.linear(item, of_item + of_difference, self.first.bias)
-        hidden = functional.linear(behaviours, of_behaviour - of_difference)
-        hidden = hidden + functional.linear(behaviours * item.unsqueeze(1), of_product) + rows.unsqueeze(1)
+        both = torch.cat([behaviours, behaviours * item.unsqueeze(1)], dim=2)
+        weight = torch.cat([of_behaviour - of_difference, of_product], dim=1)
+        hidden = functional.linear(both, weight) + rows.unsqueeze(1)
         for layer in self.layers:
             hidden = layer(hidden.sigmoid())
         scores: Tensor = self.output(hidden.sigmoid()).squeeze(2)
