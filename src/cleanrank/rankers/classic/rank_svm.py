@@ -52,7 +52,7 @@ class RankSVM(LinearRanker):
         tol: largest gap to the least objective, relative to it; at least 1e-4 for the problems of the ramp.
         max_iter: Newton steps for one C at the most; a warning says when they were not enough.
         measure: what C is chosen by.
-        scaling: "zscore", "minmax" or "none", of every feature.
+        scaling: "minmax" (to [-1, 1], near to LETOR's features as they are), "zscore" or "none".
         random_state: for the queries that are held out.
         n_jobs: threads; results are the same for any number.
 
@@ -76,7 +76,7 @@ class RankSVM(LinearRanker):
     tol: float = 1e-6
     max_iter: int = 1000
     measure: str = "map"
-    scaling: str = "zscore"
+    scaling: str = "minmax"
     random_state: int = 0
     n_jobs: int = 1
 
