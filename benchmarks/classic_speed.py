@@ -1,8 +1,10 @@
-"""Speed of the classic rankers beside plain NumPy at equal results, and growth to 1,000,000 documents.
+"""Speed of the classic rankers beside plain NumPy and scikit-learn at equal results, growth to 1M documents.
 
-Everything runs on one thread. ``--write`` makes results/classic_speed_PART.json of every part that ran.
+RankBoost and AdaRank stand beside loops in NumPy, RankSVM beside LinearSVC on the differences of all pairs;
+making those is not counted. Everything runs on one thread. ``--write`` makes
+results/classic_speed_PART.json of every part that ran.
 
-    python benchmarks/classic_speed.py --parts boosting --write
+    python benchmarks/classic_speed.py --parts linear --repeats 2 --write
 """
 
 import argparse
@@ -12,14 +14,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.svm import LinearSVC
 from timing import interleaved, write_result
 
 import cleanrank as cr
 from cleanrank.rankers.classic.ada_rank import AdaRank
 from cleanrank.rankers.classic.base import ClassicRanker
+from cleanrank.rankers.classic.list_net import ListNet
 from cleanrank.rankers.classic.rank_boost import RankBoost
+from cleanrank.rankers.classic.rank_svm import RankSVM
 from cleanrank.types import RankingData
 
+C = 0.01
+EQUAL = 1e-6  # how far objectives may lie apart, relative to the lower one
+SHARED_QUERIES, PEER_QUERIES, LARGE_QUERIES = 30, 300, 2000  # of MSLR's shape; the last: 240,000 documents
 SIZES = (10_000, 100_000, 1_000_000)
 QUERIES, DOCUMENTS, FEATURES, HELD_QUERIES = 60, 150, 45, 20  # of a training fold of OHSUMED, about
 
@@ -189,7 +197,116 @@ def _average_precision(scores: Any, relevant: Any) -> float:
     return float(total[inside[group] > 0].sum() / relevant.sum())
 
 
-PARTS: dict[str, Callable[[int], dict[str, Any]]] = {"boosting": boosting}
+def linear(repeats: int) -> dict[str, Any]:
+    """RankSVM beside LinearSVC at an equal objective, at 240,000 documents, growth; ListNet's growth."""
+    both = beside_linear_svc(repeats)
+    return {
+        "C": C,
+        "equal_objective": EQUAL,
+        "both": both,
+        "largest": largest(both["hinge"]["tol_of_LinearSVC"]),
+        "large": large(),
+        "growth": {
+            "RankSVM": growth(lambda: RankSVM(C=1e-3), repeats=repeats),
+            "ListNet, 20 steps": growth(lambda: ListNet(max_iter=20), repeats=repeats),
+        },
+        "repeats": repeats,
+    }
+
+
+def large() -> dict[str, Any]:
+    """RankSVM at 240,000 documents."""
+    data = mslr_shape(LARGE_QUERIES)
+    fits = {loss: RankSVM(C=C, loss=loss, scaling="none") for loss in ("hinge", "squared_hinge")}
+    seconds = {loss: _seconds(lambda: fit.fit_data(data)) for loss, fit in fits.items()}  # noqa: B023
+    return {
+        "documents": data.n_docs,
+        "seconds": {loss: round(each, 2) for loss, each in seconds.items()},
+        "relative_gap": {loss: fit.gap_ / fit.objective_ for loss, fit in fits.items()},
+    }
+
+
+def beside_linear_svc(repeats: int) -> dict[str, Any]:
+    """Both on the same rows; LinearSVC with the largest tolerance at which its objective is equal."""
+    data = mslr_shape(SHARED_QUERIES)
+    D, sign = pair_differences(data)
+    result: dict[str, Any] = {"documents": data.n_docs, "features": data.n_features, "pairs": len(D)}
+    for loss in ("hinge", "squared_hinge"):
+        ours = RankSVM(C=C, loss=loss, scaling="none")
+        enough = (1 + EQUAL) * ours.fit_data(data).objective_
+        tol = next(tol for tol in 10.0 ** -np.arange(1, 9) if _objective(tol, loss, D, sign) <= enough)
+        timings = interleaved(
+            {
+                "RankSVM": lambda: ours.fit_data(data),  # noqa: B023
+                "LinearSVC": lambda: linear_svc(tol, loss, D, sign),  # noqa: B023
+            },
+            repeats=repeats,
+            warm_up=0,
+        )
+        faster = round(timings.ratio("LinearSVC", "RankSVM"), 1)
+        result[loss] = {**timings.summary(), "tol_of_LinearSVC": float(tol), "times_faster": faster}
+    return result
+
+
+def largest(tol: float) -> dict[str, Any]:
+    """One fit of each on 1.9 million pairs: 7 GB for LinearSVC, and 45 for 240,000 documents."""
+    data = mslr_shape(PEER_QUERIES)
+    ours = RankSVM(C=C, scaling="none")
+    seconds = {"RankSVM": _seconds(lambda: ours.fit_data(data))}
+    D, sign = pair_differences(data)
+    objective = 0.0
+
+    def peer() -> None:
+        nonlocal objective
+        objective = _objective(tol, "hinge", D, sign)
+
+    seconds["LinearSVC"] = _seconds(peer)
+    return {
+        "documents": data.n_docs,
+        "pairs": len(D),
+        "seconds": {name: round(each, 2) for name, each in seconds.items()},
+        "times_faster": round(seconds["LinearSVC"] / seconds["RankSVM"], 1),
+        "objective_of_LinearSVC_above_ours": objective / ours.objective_ - 1,
+    }
+
+
+def mslr_shape(n_queries: int) -> RankingData:
+    """Synthetic rows of the shape of MSLR, scaled to [-1, 1]."""
+    data = cr.make_ranking(n_queries, seed=0)
+    X = np.array(data.X)
+    X -= X.min(axis=0)
+    X *= 2 / np.maximum(X.max(axis=0), 1e-9)
+    return cr.from_arrays(X - 1, data.y, group=data.lengths)
+
+
+def pair_differences(data: RankingData) -> tuple[Any, Any]:
+    """Differences of features of all pairs, every second one turned round, and which."""
+    X = np.asarray(data.X, dtype=np.float64)
+    parts = []
+    for start, stop in zip(data.indptr[:-1], data.indptr[1:], strict=True):
+        higher, lower = np.nonzero(data.y[start:stop, None] > data.y[None, start:stop])
+        parts.append(X[start + higher] - X[start + lower])
+    D = np.concatenate(parts)
+    D[1::2] *= -1
+    sign = np.ones(len(D))
+    sign[1::2] = -1
+    return D, sign
+
+
+def linear_svc(tol: float, loss: str, D: Any, sign: Any) -> Any:
+    """Weights by LinearSVC."""
+    peer = LinearSVC(C=C, loss=loss, fit_intercept=False, dual=True, tol=tol, max_iter=5000, random_state=0)
+    return peer.fit(D, sign).coef_[0]
+
+
+def _objective(tol: float, loss: str, D: Any, sign: Any) -> float:
+    """The objective that LinearSVC reaches."""
+    w = linear_svc(tol, loss, D, sign)
+    losses = np.maximum(0, 1 - sign * (D @ w)) ** (2 if loss == "squared_hinge" else 1)
+    return float(0.5 * w @ w + C * losses.sum())
+
+
+PARTS: dict[str, Callable[[int], dict[str, Any]]] = {"boosting": boosting, "linear": linear}
 
 if __name__ == "__main__":
     main()

@@ -56,7 +56,7 @@ class ListNet(LinearRanker):
     tol: float = 1e-6
     measure: str = "map"
     scaling: str = "zscore"
-    early_stopping_rounds: int | None = 0
+    early_stopping_rounds: int | None = 50
     random_state: int = 0
     n_jobs: int = 1
 

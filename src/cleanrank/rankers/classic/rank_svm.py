@@ -32,8 +32,9 @@ AUTO = "auto"
 CS = tuple(10.0**power for power in range(-4, 4))
 HELD_OUT, FEWEST_QUERIES = 0.2, 3
 RAMP_ENDS = -1.0  # the lead below which the ramp is flat
-# Its convex problems: as many as that at the most, while they lower its objective by this share of it.
-RAMP_ROUNDS, RAMP_GAIN = 20, 1e-3
+# Its convex problems: how many at the most, the gain relative to the objective that the next one needs, the
+# least tolerance of one.
+RAMP_ROUNDS, RAMP_GAIN, RAMP_TOL = 20, 1e-3, 3e-4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,7 +50,7 @@ class RankSVM(LinearRanker):
             choice and all rows are learnt with it; with fewer than 3 queries it is 1.
         loss: "hinge", "squared_hinge" or "ramp": the hinge cut off at 2, for labels with errors. It is not
             convex; a sequence of convex problems (CCCP) leads from the hinge's solution downwards.
-        tol: largest gap to the least objective, relative to it; at least 1e-4 for the problems of the ramp.
+        tol: largest gap to the least objective, relative to it; at least 3e-4 for the problems of the ramp.
         max_iter: Newton steps for one C at the most; a warning says when they were not enough.
         measure: what C is chosen by.
         scaling: "minmax" (to [-1, 1], near to LETOR's features as they are), "zscore" or "none".
@@ -125,12 +126,12 @@ class RankSVM(LinearRanker):
             if progress is not None:
                 progress(step + 1, len(candidates))
         assert kept is not None
-        tol = max(self.tol, 0.1 * RAMP_GAIN) if self.loss == "ramp" else self.tol
+        tol = max(self.tol, RAMP_TOL) if self.loss == "ramp" else self.tol
         if kept.gap > tol * kept.objective:
             rule = f"did not reach tol={tol:g} of the objective"
             remedy = "Increase max_iter or tol, or scale the features."
             gap = f"a gap of {kept.gap / kept.objective:.1e} after {kept.steps} steps"
-            warnings.warn(error_text("RankSVM", rule, gap, remedy=remedy), stacklevel=2)
+            warnings.warn(error_text("RankSVM", rule, gap, remedy=remedy), stacklevel=5)
         self.objective_, self.gap_ = float(kept.objective), float(kept.gap)
         return self._linear(kept.w, watch)
 
@@ -165,7 +166,7 @@ def descend_ramp(problem: PairProblem, C: float, start: Solution, tol: float, ma
 
     Every round solves a convex problem, whose solution is kept only where it lowers the ramp's objective.
     """
-    tol = max(tol, 0.1 * RAMP_GAIN)
+    tol = max(tol, RAMP_TOL)
     solution = start
     value, tilt = _ramp(problem, C, start)
     for _ in range(RAMP_ROUNDS):
