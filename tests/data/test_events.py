@@ -140,6 +140,8 @@ def test_numbers_beyond_the_ids_are_refused():
         Events(np.array([0, 1]), np.array([0, 1]), ids, ids, times=np.array([1]))
     with pytest.raises(InvalidInputError, match="item field 'brand' must have one code >= 0 per item"):
         Events(np.array([0]), np.array([0]), ids, ids, item_fields={"brand": np.array([1, 2])})
+    with pytest.raises(InvalidInputError, match=r"parts must be 0 .* or 2 .*; got 3 at event 0"):
+        Events(np.array([0]), np.array([0]), ids, ids, parts=np.array([3], dtype=np.int8))
     with pytest.raises(InvalidInputError, match="events must not be empty"):
         Events(np.array([], dtype=int), np.array([], dtype=int), ids, ids)
 

@@ -10,47 +10,80 @@ mixed = kernel(inline=True)(mix64)
 
 
 @kernel()
-def by_user(users: Array, n_users: int) -> tuple[IntArray, Array]:
-    """Where each user's events begin, and the events in order of users; of one user in the order given."""
+def by_user_and_time(
+    users: Array, items: Array, times: IntArray, n_users: int
+) -> tuple[IntArray, Array, Array, IntArray, int]:
+    """Where each user's events begin; the events in order of users and times; their items and times.
+
+    Events of one user at one time stay in the order given; without times (an empty array) all of them do. The
+    last value says how many events stood right behind a later one of their user.
+    """
+    n, has_times = len(users), len(times) > 0
     indptr = np.zeros(n_users + 1, dtype=np.int64)
-    for e in range(len(users)):
+    for e in range(n):
         indptr[users[e] + 1] += 1
     for u in range(n_users):
         indptr[u + 1] += indptr[u]
     place = indptr[:-1].copy()
-    order = np.empty(len(users), dtype=np.uint32)
-    for e in range(len(users)):
-        order[place[users[e]]] = e
-        place[users[e]] += 1
-    return indptr, order
-
-
-@kernel()
-def sort_by_time(times: IntArray, indptr: IntArray, order: Array) -> int:
-    """Sorts each user's part of ``order`` by time, in place and stably; how many events were out of order."""
+    order = np.empty(n, dtype=np.uint32)
+    items_in_order = np.empty(n, dtype=np.int32)
+    times_in_order = np.empty(len(times), dtype=np.int64)
+    for e in range(n):
+        p = place[users[e]]
+        place[users[e]] = p + 1
+        order[p] = e
+        items_in_order[p] = items[e]
+        if has_times:
+            times_in_order[p] = times[e]
     falls = 0
-    for u in range(len(indptr) - 1):
+    for u in range(n_users if has_times else 0):
         begin, end = indptr[u], indptr[u + 1]
         before = falls
         for e in range(begin + 1, end):
-            falls += times[order[e]] < times[order[e - 1]]
+            falls += times_in_order[e] < times_in_order[e - 1]
         if falls > before:
-            mine = order[begin:end].copy()
-            order[begin:end] = mine[np.argsort(times[mine], kind="mergesort")]
-    return falls
+            sorting = np.argsort(times_in_order[begin:end], kind="mergesort")
+            order[begin:end] = order[begin:end][sorting]
+            items_in_order[begin:end] = items_in_order[begin:end][sorting]
+            times_in_order[begin:end] = times_in_order[begin:end][sorting]
+    return indptr, order, items_in_order, times_in_order, falls
 
 
 @kernel()
-def clicked_before(items: Array, clicked: Array, indptr: IntArray, n_items: int) -> Array:
-    """Whether the user of an event clicked its item earlier; events in order of users and times."""
+def choose_targets(
+    items: Array, clicked: Array, part: Array, indptr: IntArray, n_items: int,
+    least: int, repeats: bool, most: int,
+) -> tuple[IntArray, IntArray]:  # fmt: skip
+    """The events that become rows, and how many do not, by reason.
+
+    The reasons: fewer than ``least`` earlier clicks, an item that the user had clicked before (unless
+    ``repeats``), targets beyond the last ``most`` of a user in a part; then users without enough clicks.
+    """
+    chosen = np.zeros(len(items), dtype=np.bool_)
+    dropped = np.zeros(4, dtype=np.int64)
     last = np.full(n_items, -1, dtype=np.int32)
-    seen = np.zeros(len(items), dtype=np.bool_)
     for u in range(len(indptr) - 1):
+        clicks = 0
         for e in range(indptr[u], indptr[u + 1]):
-            seen[e] = last[items[e]] == u
+            seen = last[items[e]] == u
+            if clicks < least:
+                dropped[0] += 1
+            elif seen and not repeats:
+                dropped[1] += 1
+            else:
+                chosen[e] = True
             if clicked[e]:
                 last[items[e]] = u
-    return seen
+                clicks += 1
+        dropped[3] += clicks <= least
+        kept = np.zeros(3, dtype=np.int64)
+        for e in range(indptr[u + 1] - 1, indptr[u] - 1, -1):
+            if chosen[e]:
+                kept[part[e]] += 1
+                if kept[part[e]] > most:
+                    chosen[e] = False
+                    dropped[2] += 1
+    return np.flatnonzero(chosen), dropped
 
 
 @kernel()

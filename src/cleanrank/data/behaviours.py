@@ -111,8 +111,8 @@ class ClickRows:
         _check_range("lengths", self.lengths, most, remedy="Keep the last behaviours of a longer history.")
         _check_range("history_of", self.history_of, n_histories - 1)
         padding = np.arange(most) >= self.lengths[:, None]
-        behind = padding & self.histories.any(axis=2)
-        if behind.any():
+        if self.histories[padding].any():
+            behind = padding & self.histories.any(axis=2)
             history = int(np.argmax(behind.any(axis=1)))
             rule = f"must be 0 behind the {self.lengths[history]} valid behaviours"
             place = int(np.argmax(behind[history]))
@@ -200,9 +200,10 @@ def _check_codes(name: str, codes: Codes, sizes: Mapping[str, int]) -> None:
         raise invalid(name, rule, f"shape {codes.shape}")
     if not codes.size:
         return
+    some_negative = codes.min() < 0
     for column, (label, size) in enumerate(sizes.items()):
         values = codes[..., column]
-        if values.min() < 0 or values.max() >= size:
+        if values.max() >= size or (some_negative and values.min() < 0):
             place = np.argwhere((values < 0) | (values >= size))[0]
             value = int(values[tuple(place)])
             rule = f"of field {label!r} must be from 0 to {size - 1}, below the size in the layout"

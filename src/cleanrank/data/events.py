@@ -61,6 +61,9 @@ class Events:
                 raise invalid(name, rule, f"shape {np.shape(column)}")
         for name, ids in (("users", self.user_ids), ("items", self.item_ids)):
             _check_numbers_of_ids(name, getattr(self, name), len(ids))
+        if self.parts is not None and len(wrong := np.flatnonzero((self.parts < 0) | (self.parts > 2))):
+            rule = "must be 0 (training), 1 (validation) or 2 (test)"
+            raise invalid("parts", rule, int(self.parts[wrong[0]]), at=f"event {wrong[0]}")
         for kind, ids in (("user", self.user_ids), ("item", self.item_ids)):
             for name, codes in getattr(self, f"{kind}_fields").items():
                 if np.shape(codes) != (len(ids),) or (len(codes) and np.min(codes) < 0):
@@ -295,10 +298,14 @@ def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:
         if highest - lowest >= SPARSEST * len(ids) + PIECE:
             values, numbers = np.unique(ids, return_inverse=True)
             return numbers.astype(np.int32), values
+        if not 0 <= lowest < PIECE:
+            ids = ids - lowest
+        else:
+            lowest = 0
         used = np.zeros(highest - lowest + 1, dtype=np.bool_)
-        used[ids - lowest] = True
+        used[ids] = True
         table = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        return table[ids - lowest], np.flatnonzero(used) + lowest
+        return table[ids], np.flatnonzero(used) + lowest
     import pyarrow as pa
 
     texts = [pa.array(p).cast(pa.string()) if isinstance(p, np.ndarray) else p for p in pieces]

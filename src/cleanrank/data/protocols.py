@@ -27,7 +27,7 @@ scored.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from cleanrank.data.behaviours import ClickRows, ClickSplits, Codes, Layout
 from cleanrank.data.events import Events
+from cleanrank.data.moments import CONTEXTS
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray
 from cleanrank.validation import check_integer, check_memory, check_number, check_numbers, check_seed, one_of
@@ -42,7 +43,7 @@ from cleanrank.validation import check_integer, check_memory, check_number, chec
 PARTS = ("train", "validation", "test")
 SHARES = (0.8, 0.1, 0.1)
 DRAWS = ("uniform", "popular")
-DAY = 86_400
+PROTOCOLS = ("sound", "ubr")
 
 
 def prepare_clicks(
@@ -141,8 +142,8 @@ class _Sound:
 class _Ordered:
     """Events in order of users and times; ``clicks`` are the items of the clicks alone.
 
-    ``before`` counts the clicks that stand before an event, so a user's clicks before event e are
-    ``clicks[begin[e's user]:before[e]]``.
+    ``before`` counts the clicks that stand before an event (None: all events are clicks), so the clicks of
+    user u before event e are ``clicks[begin[u]:clicks_before(e)]``.
     """
 
     events: Events
@@ -153,36 +154,41 @@ class _Ordered:
     clicked: npt.NDArray[np.bool_]
     parts: npt.NDArray[np.int8] | None
     clicks: Codes
-    before: IntArray
+    before: IntArray | None
     begin: IntArray
     report: Counter[str]
 
+    def clicks_before(self, events: IntArray) -> IntArray:
+        """The clicks, of all users, that stand before events."""
+        return events if self.before is None else self.before[events]
+
 
 def _in_order(events: Events) -> _Ordered:
-    from cleanrank.data._event_kernels import by_user, sort_by_time
+    from cleanrank.data._event_kernels import by_user_and_time
 
     report = Counter({"events": len(events), "users": len(events.user_ids), "items": len(events.item_ids)})
     report.update(events.report)
-    indptr, order = by_user(events.users, len(events.user_ids))
+    times = np.zeros(0, dtype=np.int64) if events.times is None else events.times
+    n_users = len(events.user_ids)
+    indptr, order, items, times, falls = by_user_and_time(events.users, events.items, times, n_users)
     if events.times is not None:
-        report["events that were out of order and were sorted by time"] = sort_by_time(
-            events.times, indptr, order
-        )
-    clicked = np.ones(len(order), dtype=np.bool_) if events.clicked is None else events.clicked[order]
-    items = events.items[order]
-    before = np.cumsum(clicked, dtype=np.int64) - clicked
-    total = np.append(before, np.count_nonzero(clicked))
+        report["events that were out of order and were sorted by time"] = falls
+    before, begin, clicked = None, indptr, np.ones(len(items), dtype=np.bool_)
+    if events.clicked is not None:
+        clicked = events.clicked[order]
+        counts = np.append(0, np.cumsum(clicked, dtype=np.int64))
+        before, begin = counts[:-1], counts[indptr]
     return _Ordered(
         events=events,
         indptr=indptr,
-        users=events.users[order],
+        users=np.repeat(np.arange(n_users, dtype=np.int32), np.diff(indptr)),
         items=items,
-        times=None if events.times is None else events.times[order],
+        times=None if events.times is None else times,
         clicked=clicked,
         parts=None if events.parts is None else events.parts[order],
         clicks=items if events.clicked is None else items[clicked],
         before=before,
-        begin=total[indptr],
+        begin=begin,
         report=report,
     )
 
@@ -228,9 +234,10 @@ def _parts(log: _Ordered, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
     if log.parts is not None:
         return log.parts
     if log.times is not None:
-        first, second = _cuts(log.times[log.clicked], shares)
+        first, second = _cuts(log.times if log.events.clicked is None else log.times[log.clicked], shares)
         return np.asarray((log.times >= first).astype(np.int8) + (log.times >= second), dtype=np.int8)
-    left = log.begin[log.users + 1] - log.before  # clicks of the user from this event on
+    here = log.clicks_before(np.arange(len(log.items)))
+    left = log.begin[log.users + 1] - here  # clicks of the user from this event on
     return np.asarray(np.clip(3 - left, 0, 2), dtype=np.int8)
 
 
@@ -247,27 +254,22 @@ def _cuts(times: IntArray, shares: tuple[float, ...]) -> tuple[int, int]:
 
 def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntArray:
     """The events that become rows."""
-    from cleanrank.data._event_kernels import clicked_before
+    from cleanrank.data._event_kernels import choose_targets
 
-    earlier = log.before - log.begin[log.users]
-    enough = earlier >= options.least
-    report = log.report
-    report[f"events with fewer than {options.least} earlier clicks, no targets"] = int(np.sum(~enough))
-    most = np.diff(log.begin)
-    report["users with too few clicks for a target"] = int(np.sum(most <= options.least))
-    if not options.repeats:
-        seen = clicked_before(log.items, log.clicked, log.indptr, len(log.events.item_ids))
-        report["events on items the user had clicked before, no targets"] = int(np.sum(enough & seen))
-        enough &= ~seen
-    chosen = np.flatnonzero(enough)
-    if options.targets is not None:
-        run = log.users[chosen].astype(np.int64) * len(PARTS) + part[chosen]
-        last = np.append(np.flatnonzero(np.diff(run)), len(run) - 1)
-        behind = last[np.searchsorted(last, np.arange(len(run)))] - np.arange(len(run))
-        report[f"targets beyond the last {options.targets} of a user"] = int(
-            np.sum(behind >= options.targets)
-        )
-        chosen = chosen[behind < options.targets]
+    most = len(log.items) if options.targets is None else options.targets
+    n_items = len(log.events.item_ids)
+    chosen, dropped = choose_targets(
+        log.items, log.clicked, part, log.indptr, n_items, options.least, options.repeats, most
+    )
+    reasons = (
+        f"events with fewer than {options.least} earlier clicks, no targets",
+        "events on items the user had clicked before, no targets",
+        f"targets beyond the last {most} of a user",
+        "users with too few clicks for a target",
+    )
+    asked = (True, not options.repeats, options.targets is not None, True)
+    counts = zip(reasons, dropped.tolist(), asked, strict=True)
+    log.report.update({reason: count for reason, count, was_asked in counts if was_asked})
     return chosen
 
 
@@ -359,7 +361,7 @@ def _rows(
     first = np.append(True, np.diff(target_of) > 0)
     item = np.empty(len(target_of), dtype=np.int32)
     item[first], item[~first] = log.items[targets], negatives[clicked].ravel()
-    end = log.before[targets] - skipped
+    end = log.clicks_before(targets) - skipped
     begin = np.maximum(log.begin[log.users[targets]], end - history)
     event = targets[target_of]
     times = None if log.times is None else log.times[event]
@@ -376,28 +378,3 @@ def _rows(
         users=log.users[event].astype(np.int64),
         times=times,
     )
-
-
-def _month(times: IntArray) -> IntArray:
-    return times.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64) % 12
-
-
-def _day_of_month(times: IntArray) -> IntArray:
-    days = times.astype("datetime64[s]").astype("datetime64[D]")
-    return np.asarray(days - days.astype("datetime64[M]"), dtype=np.int64)
-
-
-def _weekday(times: IntArray) -> IntArray:
-    """From Monday, 0; 1 January 1970 was a Thursday."""
-    return (times // DAY + 3) % 7
-
-
-# Field of the moment -> how many values it has, and the value of a time, from 0.
-CONTEXTS: Mapping[str, tuple[int, Callable[[IntArray], IntArray]]] = {
-    "weekday": (7, _weekday),
-    "weekend": (2, lambda times: (_weekday(times) >= 5).astype(np.int64)),
-    "hour": (24, lambda times: times // 3600 % 24),
-    "season": (4, lambda times: _month(times) // 3),
-    "half_month": (2, lambda times: (_day_of_month(times) >= 15).astype(np.int64)),
-}
-PROTOCOLS = ("sound", "ubr")

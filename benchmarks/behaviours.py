@@ -1,0 +1,163 @@
+"""Preparing a log of clicks: seconds and memory, against pandas' groupby-apply with a loop over targets.
+
+    python benchmarks/behaviours.py [--events 10000000] [--pandas-events 200000 800000] [--repeats 3]
+
+The log has 100 events a user on average, few items with most of the clicks and times in no order. Both sides
+start from the same pandas frame and make the same arrays: 20 behaviours and one negative per click, by the
+sound protocol with all targets or at most ten of a user in each part, or by UBR's (three targets of a user).
+pandas' version is what scripts of this kind do: sort, group by user, and a function for each group that walks
+through its clicks. It is measured at sizes it can bear; its time at full size is its time per event at the
+largest of them, times the events. Memory is the peak of a process of its own, above what it holds once the
+frame is made.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from timing import interleaved, write_result
+
+from cleanrank.data.events import read_events
+from cleanrank.data.protocols import prepare_clicks
+
+GOALS = {"times_faster_than_pandas": 10.0}
+HISTORY = 20
+VARIANTS = {
+    "sound": {"rare": 1},
+    "sound, ten targets": {"rare": 1, "targets": 10},
+    "ubr": {"protocol": "ubr"},
+}
+
+
+def make_log(n, seed=0):
+    """A frame of n events."""
+    random = np.random.default_rng(seed)
+    n_items = max(n // 20, 100)
+    items = np.minimum(random.pareto(0.8, size=n) * 20, n_items - 1).astype(np.int64)
+    frame = {
+        "user": random.integers(n // 100, size=n) * 7 + 1,
+        "item": random.permutation(n_items)[items] * 3 + 5,
+        "time": random.integers(1_511_539_200, 1_512_316_800, size=n),
+    }
+    return pd.DataFrame({**frame, "category": frame["item"] % 1000})
+
+
+def ours(log, variant):
+    events = read_events(log, item_fields=["category"])
+    return prepare_clicks(events, history=HISTORY, **VARIANTS[variant])
+
+
+def with_pandas(log, variant, seed=0):
+    """The same arrays: part, item codes, y, histories of codes and their lengths."""
+    random = np.random.default_rng(seed)
+    log = log.assign(item=pd.factorize(log["item"])[0] + 1, category=pd.factorize(log["category"])[0] + 1)
+    category = log.drop_duplicates("item").set_index("item")["category"].to_dict()
+    n_items = len(category)
+    cuts = log["time"].quantile([0.8, 0.9], interpolation="higher").to_numpy()
+    most = VARIANTS[variant].get("targets", len(log))
+
+    def rows_of_target(part, item, negative, history):
+        padding = [(0, 0)] * (HISTORY - len(history))
+        codes = [(each, category[each]) for each in history] + padding
+        return [
+            (part, (item, category[item]), 1, codes, len(history)),
+            (part, (negative, category[negative]), 0, codes, len(history)),
+        ]
+
+    def sound(group):
+        items, seen, targets = group["item"].tolist(), set(), ([], [], [])
+        for place, (item, moment) in enumerate(zip(items, group["time"].tolist(), strict=True)):
+            if place and item not in seen:
+                while (negative := int(random.random() * n_items) + 1) in seen or negative == item:
+                    pass
+                targets[int(moment >= cuts[0]) + int(moment >= cuts[1])].append((place, item, negative))
+            seen.add(item)
+        return [
+            row
+            for part, mine in enumerate(targets)
+            for place, item, negative in mine[-most:]
+            for row in rows_of_target(part, item, negative, items[max(place - HISTORY, 0) : place])
+        ]
+
+    def ubr(group):
+        items, rows = group["item"].tolist(), []
+        history = items[:-3]
+        for part, item in enumerate(items[-3:] if history else []):
+            own = random.random() < 0.5
+            place = random.random() * (len(history) if own else n_items)
+            negative = history[int(place)] if own else int(place) + 1
+            rows += rows_of_target(part, item, negative, history[-HISTORY:])
+        return rows
+
+    groups = log.sort_values(["user", "time"], kind="stable").groupby("user", sort=False)
+    rows = [row for rows in groups.apply(ubr if variant == "ubr" else sound) for row in rows]
+    return [np.array(column, dtype=np.int32) for column in zip(*rows, strict=True)]
+
+
+def check_rows(log, variant):
+    """Raises unless both sides have the same rows in each part, up to the moments that cut them."""
+    mine = [len(part) for part in ours(log, variant)]
+    other = np.bincount(with_pandas(log, variant)[0], minlength=3).tolist()
+    assert np.abs(np.subtract(mine, other)).max() <= 0.002 * sum(other), (variant, mine, other)
+
+
+def at_full_size(n, variant):
+    """Seconds of our preparation, megabytes above the frame, and of the rows, in a process of its own."""
+    code = f"""
+import gc, json, sys, time
+from pathlib import Path
+def kilobytes(name):
+    return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
+sys.path.insert(0, {sys.path[0]!r})
+from behaviours import make_log, ours
+ours(make_log(10_000), {variant!r})
+log = make_log({n})
+gc.collect()
+open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
+before = kilobytes("VmRSS")
+start = time.perf_counter()
+splits = ours(log, {variant!r})
+seconds = time.perf_counter() - start
+peak = kilobytes("VmHWM")
+names = ("user", "item", "context", "y", "history_of", "histories", "lengths", "users", "times")
+arrays = {{id(array): array.nbytes for part in splits for array in (getattr(part, name) for name in names)}}
+frame = int(log.memory_usage().sum())
+print(json.dumps(dict(seconds=round(seconds, 2), peak_above_frame_mb=(peak - before) // 1024,
+                      rows_mb=sum(arrays.values()) >> 20, frame_mb=frame >> 20, rows=sum(map(len, splits)))))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--pandas-events", type=int, nargs="+", default=[200_000, 800_000])
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    results = {}
+    for variant in VARIANTS:
+        check_rows(make_log(20_000), variant)
+        sizes = {}
+        for n in arguments.pandas_events:
+            log = make_log(n)
+            sides = {"ours": partial(ours, log, variant), "pandas": partial(with_pandas, log, variant)}
+            timings = interleaved(sides, repeats=arguments.repeats, warm_up=0)
+            faster = round(timings.ratio("pandas", "ours"), 1)
+            sizes[n] = {**timings.summary(), "times_faster_than_pandas": faster}
+        full = at_full_size(arguments.events, variant)
+        largest = max(sizes)
+        pandas_seconds = sizes[largest]["medians_s"]["pandas"] / largest * arguments.events
+        full["pandas_extrapolated_s"] = round(pandas_seconds)
+        full["times_faster_than_pandas"] = round(pandas_seconds / full["seconds"], 1)
+        results[variant] = {"by_size": sizes, "full": {"events": arguments.events, **full}}
+        print(variant, results[variant], flush=True)
+    write_result("behaviours", {"goals": GOALS, "variants": results})
+
+
+if __name__ == "__main__":
+    main()
