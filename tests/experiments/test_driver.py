@@ -2,7 +2,8 @@ import dataclasses
 
 import pytest
 
-from cleanrank.errors import InvalidInputError
+from cleanrank.errors import InvalidInputError, MissingDataError
+from cleanrank.experiments.document import markdown_page
 from cleanrank.experiments.driver import matrix, reproduce, write_run_report
 from cleanrank.experiments.recipe import read_recipe
 from tests.experiments.toys import write_small
@@ -47,6 +48,23 @@ def test_quick_and_only_are_parts_of_the_whole(ran):
     assert part.command == "cleanrank reproduce recipes/toys/small.toml --only 'method=norm on'"
     with pytest.raises(InvalidInputError, match="must leave at least one cell"):
         reproduce(path, store=store, only=["seed=1", "seed=2"])
+
+
+def test_data_sets_that_are_absent_are_left_out_with_a_note(ran, tmp_path, monkeypatch):
+    path, store, whole = ran
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    more = tmp_path / "more.toml"
+    td2003 = '[[data]]\nname = "td2003"\nlabel = "TD2003"\n\n[[noise]]'
+    more.write_text(path.read_text().replace("[[noise]]", td2003))
+    found = reproduce(more, store=store)
+    assert [c.key for c in found.cells] == [c.key for c in whole.cells]
+    assert found.tally.done == 0
+    assert list(found.absent) == ["TD2003"]
+    assert "td2003 is not on this machine. Looked for" in found.absent["TD2003"]
+    assert "because not on the machine that ran this: TD2003." in markdown_page(found)
+    assert "because not on" not in markdown_page(whole)
+    with pytest.raises(MissingDataError, match="td2003 is not on this machine"):
+        reproduce(more, store=store, only=["dataset=td2003"])
 
 
 def test_a_failing_cell_fails_alone(ran, tmp_path):

@@ -252,6 +252,8 @@ def _note_outcome(run: "Reproduction", store: Path) -> None:
         f"{tally.total:,} cell{'s' * (tally.total != 1)}: {tally.stored:,} were stored, "
         f"{tally.done:,} computed, {tally.failed:,} failed, in {_time(tally.seconds)}"
     )
+    for dataset, why in run.absent.items():
+        screen.note(f"{dataset} is left out: {why}")
     option = "" if store == DEFAULT_STORE else f" --store {shlex.quote(str(store))}"
     words = {cell.key: str(cell) for cell in run.cells}
     for record in run.failed[:FAILURES]:

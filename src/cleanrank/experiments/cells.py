@@ -207,17 +207,18 @@ def _ranked(cell: Inputs, splits: Splits) -> Result:
 def _study(cell: Inputs, splits: Splits) -> Result:
     """Runs the cell's study, which sees the clean labels too."""
     train, validation = noisy_data(cell, splits)
+    profile = _profile(cell, splits, train)
     task = StudyTask(
         clean=splits,
         train=train,
         validation=validation,
-        profile=_profile(cell, splits, train),
+        profile=profile,
         params=cell["params"],
         select=cell["select"],
         seed=cell["seed"],
     )
     result: Result = STUDIES[cell["algorithm"]].run(task)
-    return result
+    return replace(result, chosen={**result.chosen, **_noise_facts(cell, splits, train, profile)})
 
 
 def score(cell: Inputs, splits: Splits) -> MethodResult:
@@ -247,9 +248,16 @@ def score(cell: Inputs, splits: Splits) -> MethodResult:
     )
     scored: MethodResult = METHODS[cell["algorithm"]].run(task)
     facts: dict[str, Any] = {"judgements": judge.n_judged} if BUDGET in params else {}
-    if train is not splits.train and clicks is None:
-        facts |= realised_noise(splits.train, train, profile)
+    facts |= _noise_facts(cell, splits, train, profile)
     return replace(scored, chosen={**scored.chosen, **facts})
+
+
+def _noise_facts(
+    cell: Inputs, splits: Splits, train: RankingData, profile: NoiseProfile
+) -> Mapping[str, float]:
+    """What is noted of the noise of a cell; nothing where there is none, or where clicks are the labels."""
+    labels_as_they_are = not cell["rate"] or cell["noise"] in CLICK_NOISES or train is splits.train
+    return {} if labels_as_they_are else realised_noise(splits.train, train, profile)
 
 
 def noisy_data(cell: Inputs, splits: Splits) -> Split:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cleanrank.experiments.driver import Reproduction
+from cleanrank.experiments.driver import Reproduction, left_out
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.metrics.measure import CONVENTIONS, Measure
 from cleanrank.report.collapse import Collapse, collapse, kept, realised
@@ -98,6 +98,7 @@ def _protocol(run: Reproduction) -> str:
     done = [r for r in run.records if r.status == "done"]
     lines = [
         "Data: " + "; ".join(f"{d}, folds {_list(_values(cells, 'fold', dataset=d))}" for d in data) + ".",
+        left_out(run),
         f"Seeds: {_list(_values(cells, 'seed'))}, averaged query by query; then test queries are pooled.",
         *(
             f"Noise: {n.profile}, rates {_list(rates)}, on the labels of {' and '.join(n.on)} data."

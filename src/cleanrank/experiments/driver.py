@@ -3,13 +3,14 @@
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from cleanrank.data.catalogue import find
 from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingDataError, invalid
 from cleanrank.experiments.cells import CellSpec, expand, filter_cells
@@ -17,7 +18,7 @@ from cleanrank.experiments.engines import CELL, ENGINES
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, known_recipes, read_recipe
 from cleanrank.experiments.results import split
-from cleanrank.experiments.sources import identity_of
+from cleanrank.experiments.sources import GENERATORS, identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.report.published import MatrixRow, matrix_row
@@ -61,6 +62,7 @@ class Reproduction:
     records: tuple[RunRecord, ...]  # the standing records of the cells, in the same order
     tally: Tally
     command: str = ""
+    absent: Mapping[str, str] = field(default_factory=dict)  # data sets left out -> how to get them
 
     @property
     def failed(self) -> tuple[RunRecord, ...]:
@@ -114,15 +116,40 @@ def reproduce(
         records = collect(cells, runs, recipe.name)
     filters = [f"--only {shlex.quote(text)}" for text in only]
     command = " ".join([recipe.command, *(["--quick"] if quick else []), *filters])
-    return Reproduction(recipe, tuple(cells), records, tally, command)
+    return Reproduction(recipe, tuple(cells), records, tally, command, absent_data(recipe))
 
 
 def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[CellSpec]:
-    """The cells to compute; files are hashed once and the hashes noted in the store."""
-    cells = filter_cells(expand(recipe, partial(identity_of, hashes=store)), only)
+    """The cells to compute; files are hashed once and the hashes noted in the store.
+
+    Data sets that are not on this machine are left out; where all that is asked for is absent, an error says
+    how to get the first.
+    """
+    absent = absent_data(recipe)
+    names = {data.name for data in recipe.data if data.label in absent}
+
+    def identity(name: str, fold: int, options: Mapping[str, Any]) -> str:
+        return "absent" if name in names else identity_of(name, fold, options, hashes=store)
+
+    cells = filter_cells(expand(recipe, identity), only)
     if not cells:
         raise invalid("--only", "must leave at least one cell", "none", at=" ".join(only))
-    return cells
+    here = [cell for cell in cells if cell.inputs["dataset"] not in absent]
+    if not here:
+        raise MissingDataError(absent[cells[0].inputs["dataset"]])
+    return here
+
+
+def absent_data(recipe: Recipe) -> dict[str, str]:
+    """The labels of data sets that are not on this machine -> what was looked for and how to get them."""
+    absent = {}
+    for data in recipe.data:
+        if data.name not in GENERATORS:
+            try:
+                find(data.name)
+            except MissingDataError as error:
+                absent[data.label] = str(error)
+    return absent
 
 
 def run_cells(
@@ -221,9 +248,15 @@ def write_run_report(run: Reproduction, path: str | Path) -> None:
         title=recipe.title,
         command=run.command,
         published=recipe.published,
-        notes=[n for n in (recipe.about, recipe.source) if n],
+        notes=[n for n in (recipe.about, recipe.source, left_out(run)) if n],
         summary=run.summary,
     )
+
+
+def left_out(run: Reproduction) -> str:
+    """Which data sets of a recipe did not run, in words; empty where all did."""
+    names = ", ".join(run.absent)
+    return f"Left out, because not on the machine that ran this: {names}." if names else ""
 
 
 def list_recipes(folder: str | Path | None = None) -> list[dict[str, Any]]:

@@ -5,11 +5,13 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.split import Splits
+from cleanrank.errors import UnknownNameError
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.studies import STUDIES, StudyTask, algorithm
 from cleanrank.noise.corrupt import corrupt
 from cleanrank.noise.pair_noise import pnoise
 from cleanrank.noise.profiles import uniform
+from cleanrank.rankers.classic.prank import PRank
 
 
 def made(seed, n_queries=30, n_docs=12):
@@ -78,11 +80,12 @@ def test_samples_of_16_documents_reach_the_figures_of_the_paper_at_weight_one_on
     assert found["pnoise:new=1"] == pytest.approx(whole, abs=0.01)
 
 
-@pytest.mark.parametrize("ranker", ["lambdarank", "gbdt"])
+@pytest.mark.parametrize("ranker", ["lambdarank", "gbdt", "prank"])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_of_tied_pairs_half_the_untied_are_positive(asked, ranker, split):
     study = STUDIES["tied_pairs"]
-    params = {**study.params, **small("tied_pairs"), "ranker": ranker, "split": split}
+    options = {"min_data_in_leaf": 5} if "min_data_in_leaf" in METHODS[ranker].params else {}
+    params = {**study.params, "ranker": ranker, "split": split, "options": options}
     found = study.run(dataclasses.replace(asked, params=params))
     np.testing.assert_allclose(found.values["positive"], (1 - found.values["tied scores"]) / 2)
     data = getattr(asked.clean, split)
@@ -91,12 +94,40 @@ def test_of_tied_pairs_half_the_untied_are_positive(asked, ranker, split):
 
 
 def test_ties_by_hand():
-    from cleanrank.experiments.studies.trees import _ties
+    from cleanrank.experiments.studies.rankers import _ties
 
     data = cr.from_arrays(np.zeros((6, 1)), [0, 0, 0, 1, 0, 1], group=[4, 2])
     found = _ties(np.array([1.0, 1.0, 2.0, 1.0, 3.0, 3.0]), data)
     assert found[0] == pytest.approx(1 / 3)
     assert np.isnan(found[1])
+
+
+def test_tied_pairs_take_any_method_and_its_own_parameters(asked):
+    study = STUDIES["tied_pairs"]
+    trees = {**study.params, "options": {"rounds": 1, "num_leaves": 2, "min_data_in_leaf": 5}}
+    stump = study.run(dataclasses.replace(asked, params=trees)).means["tied scores"]
+    forest = study.run(
+        dataclasses.replace(asked, params={**trees, "options": {"min_data_in_leaf": 5}})
+    ).means["tied scores"]
+    assert stump > forest + 0.2
+    for wrong in ({"options": {"roundz": 1}}, {"ranker": "label_noise"}, {"split": "all"}):
+        with pytest.raises(UnknownNameError, match="unknown"):
+            study.run(dataclasses.replace(asked, params={**study.params, **wrong}))
+
+
+def test_pointwise_loss_is_that_of_pranks_grades(asked):
+    study, test = STUDIES["pointwise_loss"], asked.clean.test
+    params = {**study.params, "options": {"epochs": 7}}
+    found = study.run(dataclasses.replace(asked, params=params))
+    prank = PRank(epochs=7, measure=asked.select, random_state=asked.seed)
+    prank.fit_data(asked.train, asked.validation)
+    errors = np.abs(prank.predict_grades(test.X) - test.y) / 2
+    assert found.means["loss"] == pytest.approx(errors.mean())
+    assert found.means["wrong"] == pytest.approx((errors > 0).mean())
+    np.testing.assert_allclose(found.values["loss"], errors.reshape(30, 12).mean(axis=1))
+    commonest = np.bincount(asked.train.y).argmax()
+    assert found.means["loss of a constant"] == pytest.approx(np.abs(commonest - test.y).mean() / 2)
+    assert found.means["loss"] < found.means["loss of a constant"]
 
 
 def test_positives_are_counted_over_documents(asked):

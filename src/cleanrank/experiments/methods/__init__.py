@@ -178,10 +178,50 @@ NEURAL: dict[str, Any] = {
     "scaling": "zscore",
 }
 
+# Of classic rankers: what their classes take, with "" for None and a C of 0 for "auto".
+PRANK: dict[str, Any] = {
+    "epochs": 100,
+    "robust": "",
+    "margin": 1.0,
+    "scaling": "zscore",
+    "early_stopping_rounds": 0,
+}
+RANK_SVM: dict[str, Any] = {
+    "C": 0.0,
+    "loss": "hinge",
+    "tol": 1e-6,
+    "max_iter": 1000,
+    "scaling": "zscore",
+}
+LIST_NET: dict[str, Any] = {"max_iter": 200, "tol": 1e-6, "scaling": "zscore", "early_stopping_rounds": 0}
+RANK_BOOST: dict[str, Any] = {
+    "n_estimators": 300,
+    "directions": "both",
+    "max_bins": 255,
+    "bins": "quantile",
+    "margin": "none",
+    "early_stopping_rounds": 0,
+    "scaling": "none",
+}
+ADA_RANK: dict[str, Any] = {
+    "n_estimators": 500,
+    "target": "map",
+    "update": "cumulative",
+    "directions": "up",
+    "repeats": "set_aside",
+    "tolerance": 0.002,
+    "early_stopping_rounds": 0,
+    "scaling": "none",
+}
 
 METHODS: dict[str, Method] = {
     "lambdarank": Method(1, "methods.trees:lambdarank", LAMBDARANK),
     "gbdt": Method(1, "methods.trees:gbdt", TREES),
+    "prank": Method(1, "methods.classic:prank", PRANK),
+    "rank_svm": Method(1, "methods.classic:rank_svm", RANK_SVM),
+    "rank_boost": Method(1, "methods.classic:rank_boost", RANK_BOOST),
+    "list_net": Method(1, "methods.classic:list_net", LIST_NET),
+    "ada_rank": Method(1, "methods.classic:ada_rank", ADA_RANK),
     "linear": Method(1, "methods.linear:linear", LINEAR),
     "one_feature": Method(1, "methods.trees:one_feature", {}),
     "random": Method(1, "methods.trees:random", {}),

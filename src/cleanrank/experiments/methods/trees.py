@@ -46,7 +46,6 @@ Fit: TypeAlias = Callable[[dict[str, Any]], tuple[TreeModel, Mapping[str, Any]]]
 
 # What TreeParams has by other names; all other parameters of LAMBDARANK go to LightGBM.
 OWN = ("norm", "rounds", "early_stopping_rounds")
-OBJECTIVES = ("lambdarank", "gbdt")
 RANKERS = ("lambdarank", "sour", "isolation", "peer")
 CHOSEN_INSIDE = ("start", "kind")
 WINDOW = (

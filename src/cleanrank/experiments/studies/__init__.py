@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleanrank.experiments.methods import LAMBDARANK, METHODS, SOUR, Method
+from cleanrank.experiments.methods import METHODS, SOUR, Method
 from cleanrank.types import RankingData
 
 if TYPE_CHECKING:
@@ -72,13 +72,25 @@ STUDIES: dict[str, Method] = {
         {},
         {"positives": "the share of training documents with a grade above 0; of clicks, their rate"},
     ),
+    # options: parameters of the method that ``ranker`` names
     "tied_pairs": Method(
-        1,
-        "studies.trees:tied_pairs",
-        {"ranker": "lambdarank", "split": "test", "pairs": 10_000, **LAMBDARANK},
+        2,
+        "studies.rankers:tied_pairs",
+        {"ranker": "lambdarank", "split": "test", "pairs": 10_000, "options": {}},
         {
             "positive": "among sampled pairs of equal grade, the share whose first document scores higher",
             "tied scores": "among all pairs of equal grade of a query, the share with equal scores",
+        },
+    ),
+    # options: parameters of the method prank
+    "pointwise_loss": Method(
+        1,
+        "studies.rankers:pointwise_loss",
+        {"options": {}},
+        {
+            "loss": "PRank's |predicted - true grade| / (C - 1), the mean over test documents",
+            "wrong": "the share of test documents whose predicted grade is wrong",
+            "loss of a constant": "the same loss where every document is given the commonest training grade",
         },
     ),
     "outliers": Method(

@@ -1,4 +1,4 @@
-"""Studies of boosted trees: pairs of equal grade, outliers (how many, when and where), and what leaves say.
+"""Studies of boosted trees: outliers (how many, when and where), and what leaves say.
 
 The tables and figures of outliers are those of Marcuzzi et al. (2022).
 """
@@ -7,52 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.experiments.methods import METHODS, MethodTask, Unjudged
-from cleanrank.experiments.methods.trees import OBJECTIVES, best_trees, fit_trees, train_ranker, tree_params
+from cleanrank.experiments.methods.trees import train_ranker, tree_params
 from cleanrank.experiments.results import Result
 from cleanrank.experiments.studies import StudyTask
 from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.sour import outlier_history, watch_last, watch_model
 from cleanrank.metrics.evaluation import evaluate_arrays
 from cleanrank.metrics.measure import Measure
-from cleanrank.noise.pair_noise import new_come_share
-from cleanrank.ragged import query_of_row, ranks, segment_sum
+from cleanrank.ragged import ranks, segment_sum
 from cleanrank.rankers.trees import TreeModel, TreeParams
 from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import one_of
 
 STEPS = 10
 TREES = (1, 10, 20, 30, 40, 50)
 LEAVES = 30
-
-
-def tied_pairs(task: StudyTask) -> Result:
-    """A ranker's order of documents of equal grade: how often the first of a random pair wins."""
-    name = one_of("ranker", task.params["ranker"], OBJECTIVES)
-    params = {key: task.params[key] for key in METHODS[name].params}
-    test = Unjudged(task.clean.test.X, task.clean.test.indptr)
-    training = MethodTask(task.train, task.validation, test, params, select=task.select, seed=task.seed)
-    model, chosen = best_trees(training, lambda settings: (fit_trees(training, settings, name), {}))
-    data: RankingData = getattr(task.clean, task.params["split"])
-    scores = model.predict(data.X)
-    ties = _ties(scores, data)
-    share = new_come_share(scores, data.y, data.indptr, pairs=task.params["pairs"], seed=task.seed)
-    values = {"positive": (1 - ties) / 2, "tied scores": ties}
-    means = {"positive": share, "tied scores": float(np.nanmean(ties))}
-    return Result("done", values, means, data.query_ids.tolist(), chosen)
-
-
-def _ties(scores: FloatArray, data: RankingData) -> FloatArray:
-    """Each query's share of tied scores among pairs of equal grade; NaN without such a pair."""
-
-    def pairs(*columns: Array) -> FloatArray:
-        """Pairs of rows of a query that agree in all columns."""
-        kinds, sizes = np.unique(np.stack([query_of_row(data.indptr), *columns]), axis=1, return_counts=True)
-        return np.bincount(kinds[0], sizes * (sizes - 1) / 2, data.n_queries).astype(np.float64)
-
-    with np.errstate(invalid="ignore"):
-        shares: FloatArray = pairs(data.y, np.unique(scores, return_inverse=True)[1]) / pairs(data.y)
-    return shares
 
 
 def outliers(task: StudyTask) -> Result:
