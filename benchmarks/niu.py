@@ -1,8 +1,8 @@
 """What noise does to the rankers of Niu et al. (2014, 2015): the tables and pictures of docs/results/niu.md.
 
 Reads the runs of recipes/niu from a store, prints the tables; ``--write`` puts them into the page and draws
-its pictures. Nothing is computed anew: what is not stored is left out, and the page says what ran. A noise
-level counts with the seeds for which all rankers and folds are there.
+its pictures. Nothing is computed anew: what is not stored is left out, and the page says what ran. Of a noise
+level the seeds and folds count for which all rankers are there.
 
     cleanrank reproduce recipes/niu/uniform.toml --store runs.sqlite     # and the others
     python benchmarks/niu.py runs.sqlite --write
@@ -24,6 +24,7 @@ from cards.degradation import (
     points_of,
     robustness,
 )
+from cards.whole import whole_part
 from pages import fill
 
 from cleanrank.errors import MissingDataError
@@ -87,27 +88,12 @@ def read(name: str, store: Store, measures: Sequence[str] | None) -> Part | None
         cells = plan(recipe, store)
     except MissingDataError:
         return None
-    records = whole_levels(collect(cells, store, recipe.name), [m.label for m in recipe.methods])
+    # The queries of a data set are then the same at all levels.
+    records = whole_part(collect(cells, store, recipe.name), group=lambda dataset: dataset).records
     if not records or (recipe.noise and not any(r.cell["rate"] for r in records)):
         return None
     summary = summarise(records, measures=measures, resamples=1000, expected=[r.cell for r in records])
     return Part(name, len(cells), records, summary)
-
-
-def whole_levels(records: Sequence[RunRecord], methods: Sequence[str]) -> tuple[RunRecord, ...]:
-    """The records of a data set, level and seed for which all methods and all folds that ran are done."""
-
-    def place(record: RunRecord) -> tuple[str, str, float, int]:
-        cell = record.cell
-        return cell["dataset"], cell["noise"], cell["rate"], cell["seed"]
-
-    done = [r for r in records if r.status == "done"]
-    folds: dict[str, set[int]] = {}
-    present: dict[tuple[str, str, float, int], set[tuple[int, str]]] = {}
-    for record in done:
-        folds.setdefault(record.cell["dataset"], set()).add(record.cell["fold"])
-        present.setdefault(place(record), set()).add((record.cell["fold"], record.cell["method"]))
-    return tuple(r for r in done if len(present[place(r)]) == len(folds[place(r)[0]]) * len(methods))
 
 
 def main() -> None:
@@ -145,7 +131,7 @@ def sections(ranked: Mapping[str, Part], other: Mapping[str, Part]) -> dict[str,
         texts["robustness"] = robustness_table(core).markdown()
         texts["knees"] = knee_table(core.where(np.isin(core.method, [*SIX, BASE]))).markdown()
         texts["explained"] = explained_table(ranked).markdown()
-    if "robust-ranker" in ranked:
+    if "robust-ranker" in ranked and "RobustRanker" in ranked["robust-ranker"].summary.methods:
         texts["robust-ranker"] = rivals_table(ranked).markdown()
     if "robust-forms" in ranked:
         texts["forms"] = forms_table(ranked["robust-forms"].summary).markdown()

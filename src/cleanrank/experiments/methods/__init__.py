@@ -210,7 +210,7 @@ ADA_RANK: dict[str, Any] = {
     "directions": "up",
     "repeats": "set_aside",
     "tolerance": 0.002,
-    "early_stopping_rounds": 0,
+    "early_stopping_rounds": 100,
     "scaling": "none",
 }
 
