@@ -88,8 +88,9 @@ def read(name: str, store: Store, measures: Sequence[str] | None) -> Part | None
         cells = plan(recipe, store)
     except MissingDataError:
         return None
-    # The queries of a data set are then the same at all levels.
-    records = whole_part(collect(cells, store, recipe.name), group=lambda dataset: dataset).records
+    done = [r for r in collect(cells, store, recipe.name) if r.status == "done"]
+    # By data set: its queries are the same at all levels.
+    records = whole_part(done, group=lambda dataset: dataset).records if done else ()
     if not records or (recipe.noise and not any(r.cell["rate"] for r in records)):
         return None
     summary = summarise(records, measures=measures, resamples=1000, expected=[r.cell for r in records])

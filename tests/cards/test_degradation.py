@@ -61,7 +61,7 @@ def test_the_axis_that_the_loss_follows_explains_all_of_it(axis):
         assert other.value < 0.98
         assert (found.gain.value > 0) == (axis == "pnoise")
         assert found.gain.low <= found.gain.value <= found.gain.high or scope == list(SCOPES)[2]
-    everything = explained(points(loss=axis), list(SCOPES)[0])
+    everything = explained(points(loss=axis), next(iter(SCOPES)))
     assert everything.pnoise.value < 0.98  # the rankers fall apart
 
 

@@ -19,6 +19,7 @@ from cleanrank.validation import one_of
 CLICK_MODEL, MODEL_FILE = "cleanrank click model", "model.safetensors"
 HEADER = 1 << 20
 BOOSTED = "cleanrank.rankers.boosted:BoostedRanker"
+CLASSIC = "cleanrank.rankers.classic"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ RANKERS: dict[str, RankerEntry] = {
         "cleanrank.robust.robust_ranker:RobustRanker", "lambdarank on expected gains under the noise, tuned"
     ),
     "neural": RankerEntry("cleanrank.rankers.neural.ranker:NeuralRanker", "a network with any ranking loss"),
+    "prank": RankerEntry(f"{CLASSIC}.prank:PRank", "a perceptron with a threshold for every grade"),
+    "rank-svm": RankerEntry(f"{CLASSIC}.rank_svm:RankSVM", "linear, large margins between pairs"),
+    "rank-boost": RankerEntry(f"{CLASSIC}.rank_boost:RankBoost", "boosted thresholds of features, on pairs"),
+    "list-net": RankerEntry(f"{CLASSIC}.list_net:ListNet", "linear, cross entropy of whole lists"),
+    "ada-rank": RankerEntry(f"{CLASSIC}.ada_rank:AdaRank", "single features, boosted on MAP or NDCG itself"),
 }
 
 
