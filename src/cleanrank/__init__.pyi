@@ -60,6 +60,11 @@ from cleanrank.planning.plan import plan_labels as plan_labels
 from cleanrank.ragged import from_arrays as from_arrays
 from cleanrank.rankers import load_ranker as load_ranker
 from cleanrank.rankers.boosted import BoostedRanker as BoostedRanker
+from cleanrank.rankers.classic.ada_rank import AdaRank as AdaRank
+from cleanrank.rankers.classic.list_net import ListNet as ListNet
+from cleanrank.rankers.classic.prank import PRank as PRank
+from cleanrank.rankers.classic.rank_boost import RankBoost as RankBoost
+from cleanrank.rankers.classic.rank_svm import RankSVM as RankSVM
 from cleanrank.rankers.ctr.ranker import CTRModel as CTRModel
 from cleanrank.rankers.neural.ranker import NeuralRanker as NeuralRanker
 from cleanrank.robust.robust_ranker import RobustRanker as RobustRanker

@@ -10,7 +10,8 @@ def test_every_ranker_takes_the_shared_settings_that_it_knows(name):
     ranker = configured_ranker(name, {"random_state": 3, "n_estimators": 7, "epochs": 2, "unknown": 1}, {})
     assert isinstance(ranker, RANKERS[name].load())
     assert ranker.random_state == 3
-    assert ranker.epochs == 2 if name == "neural" else ranker.n_estimators == 7
+    for setting, value in (("epochs", 2), ("n_estimators", 7)):
+        assert getattr(ranker, setting, value) == value
     for preset, value in RANKERS[name].presets.items():
         assert getattr(ranker, preset) == value
 

@@ -36,7 +36,15 @@ RANKERS = {
     "robust": lambda: cr.RobustRanker(noise=NOISE, folds=2, rounds=1, grid={}, n_estimators=4),
     "neural": lambda: cr.NeuralRanker(epochs=2, network_options={"hidden": (4,)}),
 }
-OF_TREES = [name for name in RANKERS if name != "neural"]
+CLASSIC = {
+    "prank": lambda: cr.PRank(epochs=4),
+    "rank-svm": lambda: cr.RankSVM(),
+    "rank-boost": lambda: cr.RankBoost(n_estimators=4),
+    "list-net": lambda: cr.ListNet(max_iter=4),
+    "ada-rank": lambda: cr.AdaRank(n_estimators=4),
+}
+RANKERS |= CLASSIC
+OF_TREES = [name for name in RANKERS if name not in ("neural", *CLASSIC)]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +83,26 @@ class OneQueryNeural(OneQuery, cr.NeuralRanker):
     pass
 
 
+class OneQueryPRank(OneQuery, cr.PRank):
+    pass
+
+
+class OneQueryRankSVM(OneQuery, cr.RankSVM):
+    pass
+
+
+class OneQueryRankBoost(OneQuery, cr.RankBoost):
+    pass
+
+
+class OneQueryListNet(OneQuery, cr.ListNet):
+    pass
+
+
+class OneQueryAdaRank(OneQuery, cr.AdaRank):
+    pass
+
+
 EXPECTED = {
     "check_dtype_object": "wants a TypeError for a dict among the features; every wrong input is an "
     "InvalidInputError here, which is a ValueError"
@@ -94,6 +122,11 @@ SMALL = {"n_estimators": 3, "min_child_samples": 1}
         OneQuerySOUR(end=3, **SMALL),
         FourQueriesRobust(n_estimators=3, grid={"min_data_in_leaf": [1]}, folds=2, rounds=1),
         OneQueryNeural(epochs=2, network_options={"hidden": (4,)}),
+        OneQueryPRank(epochs=3),
+        OneQueryRankSVM(),
+        OneQueryRankBoost(n_estimators=3),
+        OneQueryListNet(max_iter=3),
+        OneQueryAdaRank(n_estimators=3),
     ],
     expected_failed_checks=lambda ranker: (
         EXPECTED | (OF_NETWORKS if isinstance(ranker, cr.NeuralRanker) else {})
@@ -144,7 +177,7 @@ def test_trees_have_lightgbms_attributes(name, data):
     assert history[place] == max(history) == ranker.model_.validation_value
 
 
-@pytest.mark.parametrize("name", ["lambdarank", "sour", "robust", "neural"])
+@pytest.mark.parametrize("name", ["lambdarank", "sour", "robust", "neural", *CLASSIC])
 def test_the_first_of_several_sets_decides_and_all_are_recorded(name, data):
     def fitted(*sets, names=None):
         return RANKERS[name]().fit(
@@ -160,7 +193,7 @@ def test_the_first_of_several_sets_decides_and_all_are_recorded(name, data):
     assert both.evals_result_["old"] == alone.evals_result_["valid_0"]
     (values,) = both.evals_result_["new"].values()
     assert len(values) == len(next(iter(both.evals_result_["old"].values())))
-    if name != "neural":
+    if name in OF_TREES:
         trees = None if name == "robust" else 2  # averaged forests have one value, that of all trees
         truncated = both.booster_.predict(second.X, num_iteration=trees)
         assert values[(trees or 1) - 1] == pytest.approx(
@@ -219,7 +252,7 @@ def routing():
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("name", ["lambdarank", "sour", "neural"])
+@pytest.mark.parametrize("name", ["lambdarank", "sour", "neural", *CLASSIC])
 def test_searches_and_pipelines_route_query_ids(name, data):
     ranker = RANKERS[name]().set_fit_request(qid=True).set_score_request(qid=True)
     queries = {"qid": data.qid, "groups": data.qid}
@@ -227,12 +260,45 @@ def test_searches_and_pipelines_route_query_ids(name, data):
     assert values.shape == (3,)
     assert (values > 0.4).all()
     pipeline = make_pipeline(StandardScaler(), ranker)
-    field = "epochs" if name == "neural" else "n_estimators"
-    grid = {f"{type(ranker).__name__.lower()}__{field}": [1, 3]}
+    tried = ({"C": [0.1, 1.0]}, {"epochs": [1, 3]}, {"max_iter": [1, 3]}, {"n_estimators": [1, 3]})
+    choice = next(each for each in tried if next(iter(each)) in ranker.get_params())
+    grid = {f"{type(ranker).__name__.lower()}__{name}": values for name, values in choice.items()}
     search = GridSearchCV(pipeline, grid, cv=GroupKFold(2), scoring=ranking_scorer("ndcg@5"))
     search.fit(data.X, data.y, qid=data.qid, groups=data.qid)
     assert search.best_estimator_.predict(data.X).shape == data.y.shape
     assert search.best_estimator_.n_features_in_ == 5
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_classic_rankers_explain_their_scores(name, data, tmp_path):
+    frame = pd.DataFrame(data.X, columns=list("abcde"))
+    ranker = RANKERS[name]().fit(frame, data.y, qid=data.qid, eval_set=(frame, data.y), eval_qid=data.qid)
+    (history,) = ranker.evals_result_["valid_0"].values()
+    assert history[ranker.best_iteration_ - 1] == max(history) == ranker.model_.validation_value
+    assert list(ranker.feature_names_in_) == list("abcde")
+    if name == "rank-boost":
+        assert ranker.feature_importances_.sum() == pytest.approx(1)
+    else:
+        scores = data.X.astype(float) @ ranker.coef_ + ranker.intercept_
+        np.testing.assert_allclose(scores, ranker.predict(frame), atol=1e-8)
+    ranker.save(tmp_path / "model.json")
+    again = cr.load_ranker(tmp_path / "model.json")
+    assert again.get_params() == ranker.get_params()
+    np.testing.assert_array_equal(again.predict(frame[list("edcba")]), ranker.predict(frame))
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_classic_rankers_do_not_depend_on_threads_or_the_order_of_queries(name, data):
+    ranker = RANKERS[name]().fit_data(data)
+    threaded = RANKERS[name]().set_params(n_jobs=2).fit_data(data)
+    np.testing.assert_array_equal(threaded.predict(data.X), ranker.predict(data.X))
+    if name != "prank":  # learns from rows one by one
+        turned = data.select_queries(np.arange(data.n_queries)[::-1])
+        other = RANKERS[name]().set_params(C=1.0) if name == "rank-svm" else RANKERS[name]()
+        same = RANKERS[name]().set_params(C=1.0) if name == "rank-svm" else RANKERS[name]()
+        np.testing.assert_allclose(
+            other.fit_data(turned).predict(data.X), same.fit_data(data).predict(data.X), atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("name", OF_TREES)

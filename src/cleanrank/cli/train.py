@@ -19,23 +19,34 @@ app = typer.Typer()
 @screen.with_columns
 def train(
     file: screen.Data,
-    out: Annotated[Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors.")],
+    out: Annotated[
+        Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors, else JSON.")
+    ],
     valid: Annotated[Path | None, screen.in_option("FILE", "Validation data, to stop and choose on.")] = None,
     valid_clean: Annotated[
         bool,
         typer.Option("--valid-clean", help="For robust: the labels of --valid are right, not noisy too."),
     ] = False,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(RANKERS)}.")] = "lambdarank",
-    trees: Annotated[int, typer.Option(min=1, help="Trees at the most.")] = 500,
-    epochs: Annotated[int, typer.Option(min=1, help="For neural: passes over the data at the most.")] = 50,
+    trees: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trees or rounds at the most (500; rank-boost 300)."),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="For neural (50) and prank (100): passes over the data at the most."),
+    ] = None,
     stop_after: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Trees (50) or epochs (10) without gain on validation data before training stops; 0: never.",
+            help="Trees (50), epochs (10) or rounds without gain on validation data before it stops; 0: never.",
         ),
     ] = None,
-    measure: Annotated[str, typer.Option(help="What early stopping and choices look at.")] = "ndcg@10",
+    measure: Annotated[
+        str | None,
+        typer.Option(help="What early stopping and choices look at (ndcg@10; of classic rankers map)."),
+    ] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Shrinkage of a tree (.05) or step of a network (.001).")
     ] = None,
@@ -67,12 +78,13 @@ def train(
     *,
     columns: screen.Columns,
 ) -> None:
-    """Train boosted trees or a network, and save the model.
+    """Train a ranker, and save the model.
 
     --option sets an argument of the ranker's class: alpha, peers, within, permutations (peer); start, end,
     kind, rule, min_frequency, variant, ... (sour); rounds, folds (robust); loss, robust, pairs, weighting,
     sigma, truncation_level (pairwise); loss, network, robust, pairs, alpha (auto with --noise), optimizer,
-    batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural).
+    batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural);
+    C, loss (rank-svm); robust (prank, rank-boost); target, update (ada-rank); scaling (all of these).
     robust chooses leaves and documents per leaf itself, and says which strategy it took and why.
     """
     from cleanrank.data.files import MODELS, check_outputs
@@ -116,7 +128,7 @@ def train(
     for answer in answers.values():
         for text in answer.notes:
             screen.note(text)
-    with screen.progress("epochs" if model == "neural" else "trees") as tick, warnings.catch_warnings():
+    with screen.progress(configure.unit_of(model)) as tick, warnings.catch_warnings():
         # The record below says the same.
         warnings.filterwarnings("ignore", "RobustRanker fell back")
         ranker.fit_data(data, validation, progress=tick, **answers)

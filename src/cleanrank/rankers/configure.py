@@ -8,12 +8,12 @@ import numpy as np
 
 from cleanrank.data.tables import kind_of_file, read_data, read_rows
 from cleanrank.errors import invalid
-from cleanrank.rankers import RANKERS, load_ranker, make_ranker
+from cleanrank.rankers import CLASSIC, RANKERS, load_ranker, make_ranker
 from cleanrank.rankers.base import widened
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
-STOP_AFTER = 50
+TREES = {"n_estimators": 500, "early_stopping_rounds": 50}
 READS_NOISE = ("robust", "pairwise", "neural")
 READS_GOLD = ("robust",)
 
@@ -37,8 +37,8 @@ def configured_ranker(name: str, settings: Mapping[str, Any], options: Mapping[s
     options = dict(options)
     if name == "neural":
         options = _neural_options(options, known)
-    else:
-        settings.setdefault("early_stopping_rounds", STOP_AFTER)
+    elif unit_of(name) == "trees":
+        settings = TREES | settings
     if name == "sour" and "measure" in settings:
         settings["cutoff"] = _cutoff(settings["measure"])
     if name == "pairwise" and "loss" in options:
@@ -99,7 +99,7 @@ def read_for(model: Any, file: Path, *, judged: bool = True, **columns: Any) -> 
     """Rows with the columns of a model: by name where both have names, else by place.
 
     Args:
-        model: a TreeModel or a NeuralModel.
+        model: a TreeModel, a NeuralModel or the model of a classic ranker.
         file: the rows; LETOR files may leave the last columns out.
         judged: whether the rows must have labels.
         columns: options of ``read_data`` for tables.
@@ -127,10 +127,18 @@ def score_file(
     return scores, data, fitted
 
 
+def unit_of(name: str) -> str:
+    """What the progress of a ranker of RANKERS is counted in."""
+    if name == "neural":
+        return "epochs"
+    return "steps" if RANKERS[name].target.startswith(CLASSIC) else "trees"
+
+
 def size_of(model: Any) -> tuple[str, int]:
-    """("trees", how many) of a model of trees, ("epochs", how many) of a network."""
-    trees = getattr(model, "best_iteration", None)
-    return ("epochs", model.best_epoch) if trees is None else ("trees", trees)
+    """("trees", how many) of a model of trees, ("epochs", ...) of a network, else ("steps", ...)."""
+    if hasattr(model, "best_epoch"):
+        return "epochs", model.best_epoch
+    return "trees" if hasattr(model, "booster") else "steps", model.best_iteration
 
 
 def training_record(
@@ -148,6 +156,7 @@ def training_record(
         "measure": None if validation is None else ranker.validation_measure(),
         "validation": ranker.model_.validation_value,
         "alpha": None if alpha is None else float(alpha),
+        **({"C": ranker.C_} if hasattr(ranker, "C_") else {}),
         "removed": None if cleaned is None else data.n_docs - cleaned.data.n_docs,
         **({"strategy": report.strategy, "reasons": list(report.reasons)} if report else {}),
     }
