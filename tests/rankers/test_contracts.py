@@ -38,7 +38,7 @@ RANKERS = {
 }
 CLASSIC = {
     "prank": lambda: cr.PRank(epochs=4),
-    "rank-svm": lambda: cr.RankSVM(),
+    "rank-svm": cr.RankSVM,
     "rank-boost": lambda: cr.RankBoost(n_estimators=4),
     "list-net": lambda: cr.ListNet(max_iter=4),
     "ada-rank": lambda: cr.AdaRank(n_estimators=4),

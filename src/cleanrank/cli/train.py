@@ -40,7 +40,7 @@ def train(
         int | None,
         typer.Option(
             min=0,
-            help="Trees (50), epochs (10) or rounds without gain on validation data before it stops; 0: never.",
+            help="Trees (50), epochs (10) or rounds without gain on validation data before it ends; 0: none.",
         ),
     ] = None,
     measure: Annotated[
