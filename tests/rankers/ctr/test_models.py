@@ -123,6 +123,17 @@ def test_single_places_and_default_sizes(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_half_precision(name):
+    network, batch = MODELS[name](LAYOUT, dropout=0.0), batch_of(LAYOUT)
+    logits, extra = network(*batch, auxiliary=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half, half_extra = network(*batch, auxiliary=True)
+    (half.sum() + half_extra).backward()
+    torch.testing.assert_close(half.float(), logits, atol=0.01, rtol=0.02)
+    torch.testing.assert_close(half_extra.float(), extra, atol=0.01, rtol=0.02)
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_no_value_is_read_while_it_runs(name):
     """On the meta device there are no values: whatever asks for one, and would wait for a GPU, fails."""
     network = MODELS[name](LAYOUT).to("meta")

@@ -306,7 +306,8 @@ def gated_step(of_input: Tensor, of_state: Tensor, state: Tensor, attention: Ten
     gates = (of_input[:, : 2 * width] + of_state[:, : 2 * width]).sigmoid()
     reset, update = gates.chunk(2, dim=1)
     new = torch.addcmul(of_input[:, 2 * width :], reset, of_state[:, 2 * width :]).tanh()
-    return torch.lerp(state, new, update * attention)
+    # States stay in single precision where products are rounded to half of it.
+    return torch.lerp(state, new.to(state.dtype), (update * attention).to(state.dtype))
 
 
 class AttentionGRU(nn.Module):
@@ -357,7 +358,7 @@ class Memory(nn.Module):
         # A padded step has an update gate of 0, writes to no slot and leaves the read-out as it is.
         for step, valid in zip(steps, mask.T.unsqueeze(2).to(behaviours.dtype).unbind(0), strict=True):
             state, new_read, slots, erase, add = self.step(step, state, read, memory, keys, valid)
-            read, slots = torch.lerp(read, new_read, valid), slots * valid
+            read, slots = torch.lerp(read, new_read.to(read.dtype), valid), slots * valid
             memory = memory - memory * _outer(slots, erase) + _outer(slots, add)
             written.append(slots.detach())
             added.append(add)
