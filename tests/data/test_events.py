@@ -93,6 +93,16 @@ REFUSED = {
         "behaviours of the log must be one of pv, buy; got 'fav'. Remove or rename such events.",
     ),
     "alone": ({"clicks": ["pv"]}, InvalidInputError, "behaviour= and clicks= must be given together."),
+    "one_text": (
+        {"behaviour": "did", "clicks": "pv"},
+        InvalidInputError,
+        "clicks= must be a list of names; got 'pv'. Write ['pv'].",
+    ),
+    "twice": (
+        {"item_fields": ["item"]},
+        InvalidInputError,
+        "columns of the log must have one use each; got 'item' twice.",
+    ),
     "text_time": (
         {"time": "did"},
         InvalidInputError,
@@ -111,7 +121,7 @@ def test_wrong_logs_are_refused(case, tmp_path):
     with pytest.raises((BadFileError, kind)) as caught:
         read_events(tmp_path / "log.csv", **options)
     assert message in str(caught.value)
-    assert case == "alone" or "log.csv" in str(caught.value)
+    assert case in ("alone", "one_text", "twice") or "log.csv" in str(caught.value)
 
 
 def test_files_that_are_none_or_empty_are_refused(tmp_path):
@@ -128,6 +138,14 @@ def test_files_that_are_none_or_empty_are_refused(tmp_path):
         read_events(tmp_path / "bare.csv")
     with pytest.raises(InvalidInputError, match="a frame must be"):
         read_events([1, 2, 3])
+
+
+def test_empty_ids_in_a_file_are_missing(tmp_path):
+    (tmp_path / "log.csv").write_text("user,item,clicked\nann,x,1\n,y,1\nbob,,0\nbob,x,0\n")
+    events = read_events(tmp_path / "log.csv", time=None, behaviour="clicked", clicks=[1], shown=[0])
+    assert events.user_ids.tolist() == ["ann", "bob"]
+    assert events.clicked.tolist() == [True, False]
+    assert events.report["events without a user, an item or a time"] == 2
 
 
 def test_numbers_beyond_the_ids_are_refused():

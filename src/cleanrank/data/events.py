@@ -6,7 +6,7 @@ kept, so that 100 million events need a few gigabytes. Ids may be whole numbers 
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from cleanrank.types import Array, IntArray
 # A table from id to number is quicker than sorting where ids are not much sparser than this many per event.
 SPARSEST = 8
 PIECE = 1 << 20
+CLICKED = "\0clicked"  # no name of a column
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,11 +130,16 @@ def read_events(
     if (behaviour is None) != (clicks is None):
         rule = "must be given together"
         raise invalid("behaviour= and clicks=", rule, remedy="clicks= names the behaviours that count.")
+    clicks = None if clicks is None else _listed("clicks=", clicks)
+    shown, known = _listed("shown=", shown), None if known is None else _listed("known=", known)
+    user_fields, item_fields = _listed("user_fields=", user_fields), _listed("item_fields=", item_fields)
     columns = {"user": user, "item": item, "time": time, "behaviour": behaviour}
     roles = {role: name for role, name in columns.items() if name is not None}
     wanted = [*roles.values(), *user_fields, *item_fields]
+    if twice := [name for name, uses in Counter(wanted).items() if uses > 1]:
+        raise invalid("columns of the log", "must have one use each", f"{twice[0]!r} twice")
     counts: Counter[str] = Counter()
-    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, "clicked"]}
+    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, CLICKED]}
     try:
         for piece in _pieces(source, wanted, names, delimiter):
             for name, column in _kept(piece, roles, clicks, shown, counts).items():
@@ -161,11 +167,17 @@ def read_events(
         user_ids,
         item_ids,
         times=None if time is None else np.concatenate(kept.pop(time)),
-        clicked=np.concatenate(kept["clicked"]) if shown else None,
+        clicked=np.concatenate(kept[CLICKED]) if shown else None,
         user_fields=sides["user"],
         item_fields=sides["item"],
         report={name: count for name, count in counts.items() if not name.startswith("=")},
     )
+
+
+def _listed(argument: str, names: Any) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise invalid(argument, "must be a list of names", repr(names), remedy=f"Write [{names!r}].")
+    return [str(name) for name in names]
 
 
 def _pieces(source: Any, wanted: list[str], names: Sequence[str] | None, delimiter: str) -> Iterator[Any]:
@@ -197,6 +209,7 @@ def _pieces(source: Any, wanted: list[str], names: Sequence[str] | None, delimit
             file,
             pyarrow.csv.ReadOptions(block_size=16 << 20, **given),
             pyarrow.csv.ParseOptions(delimiter=delimiter),
+            pyarrow.csv.ConvertOptions(strings_can_be_null=True),
         )
         for name in wanted:
             existing_column(stream.schema.names, name, "a column of the log")
@@ -226,8 +239,8 @@ def _kept(
         did = piece.column(roles["behaviour"]).cast(pa.string())
         for each in pc.value_counts(did).to_pylist():
             counts[f"={each['values']}"] += each["counts"]
-        clicked = pc.is_in(did, pa.array(list(clicks), pa.string()))
-        counted = pc.or_(clicked, pc.is_in(did, pa.array(list(shown), pa.string())))
+        clicked = pc.is_in(did, pa.array(clicks, pa.string()))
+        counted = pc.or_(clicked, pc.is_in(did, pa.array(shown, pa.string())))
         counts["events of other behaviours"] += piece.num_rows - (pc.sum(counted).as_py() or 0)
         piece, clicked = piece.filter(counted), clicked.filter(counted)
     needed = [piece.column(roles[role]) for role in ("user", "item", "time") if role in roles]
@@ -243,7 +256,7 @@ def _kept(
     if "time" in roles:
         columns[roles["time"]] = _seconds(roles["time"], piece.column(roles["time"]))
     if clicked is not None:
-        columns["clicked"] = clicked.to_numpy(zero_copy_only=False)
+        columns[CLICKED] = clicked.to_numpy(zero_copy_only=False)
     return columns
 
 
@@ -282,12 +295,9 @@ def _check_behaviours(
     allowed = there if known is None else known
     for argument, wanted in (("clicks=", clicks), ("shown=", shown)):
         for name in wanted:
-            if str(name) not in allowed:
-                rule, remedy = (
-                    "must name behaviours of the log",
-                    f"It has: {', '.join(sorted(allowed)[:20])}.",
-                )
-                raise invalid(argument, rule, repr(name), remedy=remedy)
+            if name not in allowed:
+                remedy = f"It has: {', '.join(sorted(allowed)[:20])}."
+                raise invalid(argument, "must name behaviours of the log", repr(name), remedy=remedy)
 
 
 def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:

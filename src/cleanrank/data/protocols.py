@@ -29,6 +29,7 @@ scored.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +98,7 @@ def prepare_clicks(
     >>> splits.report["events on items the user had clicked before, no targets"]
     36
     """
+    _check_events(events)
     one_of("protocol", protocol, PROTOCOLS)
     check_integer("history", history, least=1)
     check_integer("least", least, least=1)
@@ -115,6 +117,12 @@ def prepare_clicks(
         return _ubr(ordered, history, least, negatives, tuple(context), own, seed)
     options = _Sound(tuple(shares), targets, draw, rare, repeats, least)
     return _sound(ordered, history, negatives, tuple(context), options, seed)
+
+
+def _check_events(events: Any) -> None:
+    if not isinstance(events, Events):
+        remedy = "Use read_events on a file or a frame first."
+        raise invalid("events", "must be what read_events gives", type(events).__name__, remedy=remedy)
 
 
 @dataclass(frozen=True)
