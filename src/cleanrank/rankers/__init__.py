@@ -13,7 +13,7 @@ from typing import Any
 
 from cleanrank.data.files import existing_file
 from cleanrank.errors import BadFileError, error_text
-from cleanrank.validation import one_of
+from cleanrank.validation import check_path, one_of
 
 # What a file of a model of clicks says it is, and its name in a folder.
 CLICK_MODEL, MODEL_FILE = "cleanrank click model", "model.safetensors"
@@ -92,7 +92,7 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     ...     bool((load_ranker(file.name).predict(data.X) == ranker.predict(data.X)).all())
     True
     """
-    folder = Path(path)
+    folder = check_path(path)
     file = existing_file(folder / MODEL_FILE if folder.is_dir() else folder)
     with file.open("rb") as opened:
         start = opened.read(16)
