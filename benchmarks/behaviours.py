@@ -8,17 +8,21 @@ sound protocol with all targets or at most ten of a user in each part, or by UBR
 pandas' version is what scripts of this kind do: sort, group by user, and a function for each group that walks
 through its clicks. It is measured at sizes it can bear; its time at full size is its time per event at the
 largest of them, times the events. Memory is the peak of a process of its own, above what it holds once the
-frame is made.
+frame is made (of a CSV file, before it is read).
 """
 
 import argparse
 import json
 import subprocess
 import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
 from timing import interleaved, write_result
 
 from cleanrank.data.events import read_events
@@ -105,32 +109,40 @@ def check_rows(log, variant):
     assert np.abs(np.subtract(mine, other)).max() <= 0.002 * sum(other), (variant, mine, other)
 
 
-def at_full_size(n, variant):
-    """Seconds of our preparation, megabytes above the frame, and of the rows, in a process of its own."""
-    code = f"""
+MEASURED = """
 import gc, json, sys, time
 from pathlib import Path
+sys.path.insert(0, {here!r})
+from behaviours import make_log, ours
 def kilobytes(name):
     return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0])
-sys.path.insert(0, {sys.path[0]!r})
-from behaviours import make_log, ours
 ours(make_log(10_000), {variant!r})
-log = make_log({n})
+log = {log}
 gc.collect()
-open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
-before = kilobytes("VmRSS")
-start = time.perf_counter()
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+before, start = kilobytes("VmRSS"), time.perf_counter()
 splits = ours(log, {variant!r})
-seconds = time.perf_counter() - start
-peak = kilobytes("VmHWM")
+seconds, peak = time.perf_counter() - start, kilobytes("VmHWM")
 names = ("user", "item", "context", "y", "history_of", "histories", "lengths", "users", "times")
 arrays = {{id(array): array.nbytes for part in splits for array in (getattr(part, name) for name in names)}}
-frame = int(log.memory_usage().sum())
-print(json.dumps(dict(seconds=round(seconds, 2), peak_above_frame_mb=(peak - before) // 1024,
-                      rows_mb=sum(arrays.values()) >> 20, frame_mb=frame >> 20, rows=sum(map(len, splits)))))
+print(json.dumps(dict(seconds=round(seconds, 2), peak_mb=(peak - before) // 1024,
+                      rows_mb=sum(arrays.values()) >> 20, rows=sum(map(len, splits)))))
 """
+
+
+def measured(log, variant):
+    """Seconds of our preparation, peak megabytes above what was there, megabytes of the rows; log as code."""
+    code = MEASURED.format(here=sys.path[0], variant=variant, log=log)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def from_csv(n, variant):
+    """The same from a file, which is read in pieces."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = f"{folder}/log.csv"
+        pyarrow.csv.write_csv(pa.Table.from_pandas(make_log(n), preserve_index=False), file)
+        return {"file_mb": Path(file).stat().st_size >> 20, **measured(repr(file), variant)}
 
 
 def main():
@@ -149,14 +161,16 @@ def main():
             timings = interleaved(sides, repeats=arguments.repeats, warm_up=0)
             faster = round(timings.ratio("pandas", "ours"), 1)
             sizes[n] = {**timings.summary(), "times_faster_than_pandas": faster}
-        full = at_full_size(arguments.events, variant)
+        full = measured(f"make_log({arguments.events})", variant)
         largest = max(sizes)
         pandas_seconds = sizes[largest]["medians_s"]["pandas"] / largest * arguments.events
         full["pandas_extrapolated_s"] = round(pandas_seconds)
         full["times_faster_than_pandas"] = round(pandas_seconds / full["seconds"], 1)
         results[variant] = {"by_size": sizes, "full": {"events": arguments.events, **full}}
         print(variant, results[variant], flush=True)
-    write_result("behaviours", {"goals": GOALS, "variants": results})
+    csv = {"events": arguments.events, **from_csv(arguments.events, "sound, ten targets")}
+    print("from CSV", csv, flush=True)
+    write_result("behaviours", {"goals": GOALS, "variants": results, "from_csv, ten targets": csv})
 
 
 if __name__ == "__main__":
