@@ -148,6 +148,15 @@ def test_empty_ids_in_a_file_are_missing(tmp_path):
     assert events.report["events without a user, an item or a time"] == 2
 
 
+def test_a_missing_value_of_a_field_is_a_value(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 2)
+    log = pd.DataFrame({"user": 1, "item": [1, 2, 3, 4], "brand": pd.array([5, 6, None, 5], dtype="Int64")})
+    texts = log.assign(brand=log["brand"].astype("string"))
+    for frame in (log, texts):
+        codes = read_events(frame, time=None, item_fields=["brand"]).item_fields["brand"].tolist()
+        assert codes == [2, 3, 1, 2]
+
+
 def test_numbers_beyond_the_ids_are_refused():
     ids = np.arange(3)
     with pytest.raises(

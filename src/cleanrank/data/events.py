@@ -100,7 +100,7 @@ def read_events(
 
     An event without a user, an item or a time is dropped and counted in ``report``; so is one of a behaviour
     that is neither among ``clicks`` nor among ``shown``. Of a field of items (users) whose value changes, the
-    first value in the file holds, and the events that say otherwise are counted.
+    first value in the file holds, and events that say otherwise are counted; a missing one is a value too.
 
     Args:
         source: a CSV or Parquet file, or a pandas, polars or pyarrow table.
@@ -261,11 +261,14 @@ def _kept(
 
 
 def _plain_column(column: Any) -> Any:
-    """Whole numbers as NumPy, in 32 bits where they fit; anything else as an Arrow array of texts."""
+    """Whole numbers as NumPy, in 32 bits where they fit; anything else as an Arrow array of texts.
+
+    Only fields of users and items can still have missing values: -1 among numbers, "" among texts.
+    """
     import pyarrow as pa
 
-    if pa.types.is_integer(column.type) and not column.null_count:
-        numbers = column.to_numpy()
+    if pa.types.is_integer(column.type):
+        numbers = (column.fill_null(-1) if column.null_count else column).to_numpy()
         small = not len(numbers) or (numbers.min() >= 0 and numbers.max() < 2**31)
         return numbers.astype(np.int32 if small else np.int64)
     return column.cast(pa.string())
