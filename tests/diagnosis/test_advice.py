@@ -27,7 +27,14 @@ def flawed():
     )
 
 
+def by_grade():
+    data = plain()
+    rows = np.argsort(-data.y, kind="stable")
+    return cr.from_arrays(data.X[rows], data.y[rows], qid=data.qid[rows])
+
+
 SETS = {
+    "by grade": (by_grade(), {}),
     "plain": (plain(), {}),
     "flawed": (flawed(), {}),
     "repeated": (repeated(), {}),
@@ -71,6 +78,7 @@ SHOWN = {
         "implied_high": ".1%",
     },
     "features": {"auc": ".1%", "low": ".1%", "high": ".1%"},
+    "row order": {"auc": ".1%"},
     "document ids": {"groups": ",.0f", "contradicting": ",.0f"},
     "columns": {"constant": ",.0f", "constant_in_queries": ",.0f"},
     "values": {"missing": ",.0f", "infinite": ",.0f"},

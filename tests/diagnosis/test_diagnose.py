@@ -124,3 +124,24 @@ def test_a_wrong_join_is_asked_about_with_figures():
             assert f"{value:.1%}" in advice.text
         assert report.to_dict()["signal"]["auc"] == report.signal.auc
     assert diagnose(data.select_queries([0])).signal is None
+
+
+def test_an_order_of_rows_that_tells_the_grades_is_named():
+    data = cr.make_ranking(60, 4, docs_per_query=15, seed=0)
+    by_grade = np.argsort(-data.y, kind="stable")
+
+    def in_order(rows):
+        return cr.from_arrays(data.X[rows], data.y[rows], qid=data.qid[rows])
+
+    sorted_rows = in_order(by_grade)
+    for rows, word in ((by_grade, "stands first in 100.0%"), (by_grade[::-1], "stands last in 100.0%")):
+        report = diagnose(in_order(rows))
+        (advice,) = (each for each in report.advice if each.topic == "row order")
+        assert word in advice.text
+        assert "ties=average" in advice.text
+    assert diagnose(sorted_rows).row_order.auc == 1.0
+    ranked = cr.evaluate(
+        np.zeros(data.n_docs), sorted_rows, ["ndcg@10", "ndcg@10:ties=average"], order="data"
+    ).means
+    assert ranked["ndcg@10"] == 1.0 > ranked["ndcg@10:ties=average"]
+    assert not [each for each in diagnose(data).advice if each.topic == "row order"]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KINDS = ("act", "know", "fine")
 COMPOSITION_MATTERS = 0.01
 CLOSE = 0.005
+ORDER_MATTERS = 0.02
 
 Finding: TypeAlias = tuple[str, dict[str, float], dict[str, Any]] | None  # kind, figures, what the words need
 
@@ -161,6 +162,14 @@ def _features(d: "Diagnosis") -> Finding:
     return "fine" if d.signal.is_shown else "act", asdict(d.signal), {}
 
 
+def _row_order(d: "Diagnosis") -> Finding:
+    """Whether the order of rows tells the grades, so that tied scores rank well or badly by it."""
+    order = d.row_order
+    if not d.pairs.different or order.low <= 0.5 <= order.high or abs(order.auc - 0.5) < ORDER_MATTERS:
+        return None
+    return "know", asdict(order), {}
+
+
 def _columns(d: "Diagnosis") -> Finding:
     """Columns that cannot rank."""
     constant, inside = len(d.columns.constant), len(d.columns.constant_in_queries)
@@ -199,6 +208,7 @@ ADVISERS: dict[str, Callable[["Diagnosis"], Finding]] = {
     "idle queries": _idle,
     "contradictions": _contradictions,
     "document ids": _doc_ids,
+    "row order": _row_order,
     "columns": _columns,
     "values": _values,
     "unused grades": _unused,

@@ -42,7 +42,7 @@ from cleanrank.diagnosis.profile import (
 )
 from cleanrank.errors import invalid
 from cleanrank.issues.feature_signal import feature_signal
-from cleanrank.noise.signal import Signal
+from cleanrank.noise.signal import Signal, signal_of
 from cleanrank.report import articles
 from cleanrank.types import RankingData, plain
 from cleanrank.validation import check_number, one_of
@@ -67,6 +67,7 @@ class Diagnosis:
         columns: constant columns, missing values.
         signal: how well models that never saw a query tell its documents of different grades apart; all
             documents where no query has such. None with fewer than two queries, or without features.
+        row_order: how well the order of rows alone tells documents of different grades of a query apart.
         rate: the error rate that the advice is about.
         new_weight: what a new-come pair counts in pNoise.
         curves: pNoise against the error rate, one curve per profile.
@@ -88,6 +89,7 @@ class Diagnosis:
     duplicates: Duplicates
     columns: Columns
     signal: Signal | None
+    row_order: Signal
     rate: float
     new_weight: float
     curves: tuple[Curve, ...]
@@ -193,6 +195,7 @@ def diagnose(
         duplicates=duplicates_of(data),
         columns=columns_of(data),
         signal=_signal(data, seed),
+        row_order=signal_of(data.y, -np.arange(data.n_docs), data.indptr),
         rate=float(rate),
         new_weight=float(new_weight),
         curves=curves,
