@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from cleanrank.cli import screen
+from cleanrank.cli import ctr, screen
 from cleanrank.errors import invalid
-from cleanrank.rankers import RANKERS
+from cleanrank.rankers import RANKERS, is_click_model
+from cleanrank.rankers.ctr import MODELS
 from cleanrank.validation import one_of
 
 app = typer.Typer()
@@ -18,23 +19,34 @@ app = typer.Typer()
 @app.command(epilog="\n\n".join(f"{name}: {entry.about}." for name, entry in RANKERS.items()))
 @screen.with_columns
 def train(
-    file: screen.Data,
     out: Annotated[
         Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors, else JSON.")
     ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help=f"Judged data: {screen.DATA_FORMATS}.", callback=screen.piped),
+    ] = None,
+    task: Annotated[str, typer.Option(help="rank, or ctr: predict clicks from behaviours.")] = "rank",
+    data_set: Annotated[
+        str | None,
+        typer.Option("--data", metavar="NAME", help="For ctr: a log of the catalogue, such as ml-100k."),
+    ] = None,
     valid: Annotated[Path | None, screen.in_option("FILE", "Validation data, to stop and choose on.")] = None,
     valid_clean: Annotated[
         bool,
         typer.Option("--valid-clean", help="For robust: the labels of --valid are right, not noisy too."),
     ] = False,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(RANKERS)}.")] = "lambdarank",
+    model: Annotated[
+        str | None,
+        typer.Option(help=f"One of {', '.join(RANKERS)} (lambdarank); for ctr of {', '.join(MODELS)} (din)."),
+    ] = None,
     trees: Annotated[
         int | None,
         typer.Option(min=1, help="Trees or rounds at the most (500; rank-boost 300)."),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="For neural (50) and prank (100): passes over the data at the most."),
+        typer.Option(min=1, help="For neural (50), prank (100), ctr (10): passes over the data at the most."),
     ] = None,
     stop_after: Annotated[
         int | None,
@@ -93,6 +105,23 @@ def train(
     from cleanrank.rankers import configure
     from cleanrank.rankers.base import unused_columns
 
+    if one_of("task", task, ("rank", "ctr")) == "ctr":
+        shared = {"epochs": epochs, "early_stopping_rounds": stop_after, "learning_rate": learning_rate}
+        ctr.train(
+            ctr.log_name(data_set, file),
+            out,
+            model or "din",
+            settings={**shared, "random_state": seed, "n_jobs": jobs},
+            options=option,
+            noise=noise,
+            force=force,
+            as_json=as_json,
+        )
+        return
+    if data_set is not None or file is None:
+        remedy = "Name a file, or add --task ctr for a log of clicks."
+        raise invalid("train", "needs DATA, a file of judged rows", data_set, remedy=remedy)
+    model = model or "lambdarank"
     one_of("model", model, RANKERS)
     for name, value, readers in (
         ("--valid-clean", valid_clean or None, ("robust",)),
@@ -149,10 +178,13 @@ def predict(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="DATA", help=f"Rows, labelled or not: {screen.DATA_FORMATS}.", callback=screen.piped
+            metavar="DATA",
+            help=f"Rows, labelled or not: {screen.DATA_FORMATS}; for clicks the name of the log.",
+            callback=screen.piped,
         ),
     ],
     out: Annotated[Path, screen.out_file("SCORES", "One score per row of DATA; .npy or text.")],
+    part: Annotated[str, typer.Option(help="For clicks: train, validation or test rows.")] = "test",
     jobs: screen.Jobs = 1,
     force: screen.Force = False,
     as_json: screen.Json = False,
@@ -167,6 +199,9 @@ def predict(
     from cleanrank.data.scores import write_scores
     from cleanrank.rankers.configure import score_file, size_of
 
+    if is_click_model(model):
+        ctr.predict(model, str(file), out, part, jobs, force, as_json)
+        return
     check_outputs(out, inputs=[model, file], force=force, suffixes=SCORES)
     scores, data, fitted = score_file(model, file, jobs, **columns)
     write_scores(scores, out)

@@ -12,9 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 import cleanrank as cr
 from cleanrank.data.behaviours import Layout
+from cleanrank.metrics.clicks import auc, log_loss
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.ranker import _decayed
-from cleanrank.rankers.ctr.resident import auc
 from tests.rankers.ctr.planted import planted
 
 QUICK = {"epochs": 4, "batch_size": 100, "learning_rate": 3e-3, "n_jobs": 1, "device": "cpu"}
@@ -185,11 +185,25 @@ def test_two_processes_learn_what_one_learns(rows, held, tmp_path):
     np.testing.assert_allclose(two, one.predict(planted(50, seed=2)), atol=1e-4)
 
 
-def test_auc_counts_ties_half():
-    rng = np.random.default_rng(0)
-    y, scores = rng.integers(0, 2, 500), rng.integers(0, 20, 500).astype(float)
-    assert auc(y, scores) == pytest.approx(roc_auc_score(y, scores))
-    assert np.isnan(auc(np.ones(3), np.zeros(3)))
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+def test_calibration_makes_probabilities_true(method, held, tmp_path):
+    """Peers of a large weight are too sure of themselves; a curve on clean or on noisy rows mends that."""
+    noise, flips = [[0.8, 0.2], [0.2, 0.8]], (0.2, 0.2)
+    noisy, validation = planted(3000, flips=flips), planted(3000, seed=5, flips=flips)
+    model = cr.CTRModel("deepfm", robust="peer", alpha=0.9, **QUICK).fit(noisy, validation)
+    before = log_loss(held.y, model.predict_proba(held))
+    order = model.predict(held)
+    on_noisy = log_loss(held.y, model.calibrate(validation, method, noise=noise).predict_proba(held))
+    on_clean = log_loss(
+        held.y, model.calibrate(planted(3000, seed=6, flips=(0, 0)), method).predict_proba(held)
+    )
+    assert max(on_noisy, on_clean) < before
+    assert (model.predict(held) == order).all()
+    model.save(tmp_path / "model.safetensors")
+    loaded = cr.load_ranker(tmp_path / "model.safetensors")
+    np.testing.assert_allclose(loaded.predict_proba(held), model.predict_proba(held), atol=1e-6)
+    inside = cr.CTRModel("deepfm", robust="peer", alpha=0.9, noise=noise, calibration=method, **QUICK)
+    assert log_loss(held.y, inside.fit(noisy, validation).predict_proba(held)) == pytest.approx(on_noisy)
 
 
 def _other_fields(rows):
@@ -222,6 +236,7 @@ def _more_items(rows):
         ({"batch_size": 0}, "batch_size must be"),
         ({"epochs": 0}, "epochs must be"),
         ({"binary": "zero_one"}, "zero_one"),
+        ({"calibration": "plat"}, "unknown calibration 'plat'. Did you mean 'platt'"),
     ],
 )
 def test_wrong_settings(settings, message, rows, held):

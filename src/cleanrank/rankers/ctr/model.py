@@ -11,6 +11,7 @@ from torch import nn
 
 from cleanrank.data.behaviours import ClickRows, Layout
 from cleanrank.errors import BadFileError
+from cleanrank.metrics.calibration import Calibration
 from cleanrank.rankers import CLICK_MODEL, MODEL_FILE
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.resident import check_layout, logits, resident
@@ -33,6 +34,7 @@ class TrainedModel:
     best_epoch: int  # the epoch whose weights it has
     validation_value: float | None = None  # the AUC on validation rows there; None without
     record: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, as plain values
+    calibration: Calibration | None = None  # from its probabilities to true ones
 
     @property
     def history(self) -> int:
@@ -66,6 +68,7 @@ class TrainedModel:
             "best_epoch": self.best_epoch,
             "validation_value": self.validation_value,
             "record": dict(self.record),
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
         }
         write_tensors(file, tensors, metadata)
 
@@ -75,7 +78,7 @@ def load_click_model(path: str | PathLike[str]) -> TrainedModel:
     file = Path(path) / MODEL_FILE if Path(path).is_dir() else Path(path)
     tensors, metadata = read_tensors(file, "model file", CLICK_MODEL, VERSION)
     try:
-        layout = Layout(**metadata["layout"])
+        layout, curve = Layout(**metadata["layout"]), metadata["calibration"]
         network = MODELS[one_of("model", metadata["model"], MODELS)](layout, **metadata["options"])
         network.load_state_dict(weights_of(tensors, "network/"))
         return TrainedModel(
@@ -86,6 +89,7 @@ def load_click_model(path: str | PathLike[str]) -> TrainedModel:
             int(metadata["best_epoch"]),
             metadata["validation_value"],
             dict(metadata["record"]),
+            None if curve is None else Calibration.from_dict(curve),
         )
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())

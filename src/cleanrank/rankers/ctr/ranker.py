@@ -5,7 +5,7 @@ NumPy and torch are all that training needs, so that it runs on a bare GPU machi
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from os import PathLike
 from typing import Any, Self, TypeAlias
 
@@ -17,11 +17,14 @@ from torch import Tensor, nn
 from cleanrank.data.behaviours import ClickRows
 from cleanrank.errors import error_text, invalid
 from cleanrank.losses.torch.pair_sums import elementwise
+from cleanrank.metrics.calibration import METHODS, fit_calibration
+from cleanrank.metrics.clicks import auc
+from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.rankers.base import Estimator, NotFittedError
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.model import TrainedModel, load_click_model, probabilities
 from cleanrank.rankers.ctr.objective import KINDS, Objective, objective
-from cleanrank.rankers.ctr.resident import ResidentRows, auc, batches, check_layout, logits, resident
+from cleanrank.rankers.ctr.resident import ResidentRows, batches, check_layout, logits, resident
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.denoising import (
     OTHER,
@@ -71,6 +74,8 @@ class CTRModel(Estimator):
         device: "auto", "cpu", "cuda" or "cuda:N".
         deterministic: the same bits in every run on a GPU too.
         checkpoint: a file that is rewritten after each epoch and from which a broken training goes on.
+        calibration: "platt" or "isotonic": probabilities are made true on the validation rows, whose labels
+            are taken to be as noisy as ``noise`` says (None: right). ``calibrate`` does it on other rows.
         n_jobs: threads; None leaves torch's number.
 
     Attributes:
@@ -112,6 +117,7 @@ class CTRModel(Estimator):
     device: str = "auto"
     deterministic: bool = False
     checkpoint: str | PathLike[str] | None = None
+    calibration: str | None = None
     n_jobs: int | None = None
 
     def fit(
@@ -145,15 +151,38 @@ class CTRModel(Estimator):
             kept = self._not_contradicted(rows, validation, weight, goal, training)
             self.removed_ = ~kept
             rows, weight = rows.select(kept), weight[kept]
-        return self._train(rows, validation, weight, goal, training, progress, observer)
+        self._train(rows, validation, weight, goal, training, progress, observer)
+        if self.calibration is not None and validation is not None:
+            self.calibrate(validation, self.calibration, noise=self.noise)
+        return self
+
+    def calibrate(self, rows: ClickRows, method: str = "platt", *, noise: Any = None) -> Self:
+        """Makes probabilities true on rows that it was not trained on; their order stays.
+
+        Args:
+            rows: with labels.
+            method: "platt" (two numbers; for few rows) or "isotonic" (any rising curve; some thousand rows).
+            noise: of their labels, as the parameter of the class; None takes them as they are.
+
+        Returns:
+            Itself.
+        """
+        rates = None
+        if noise is not None:
+            T = NoiseProfile.of(noise, 2).matrix
+            rates = float(T[1, 0]), float(T[0, 1])
+        curve = fit_calibration(rows.y, probabilities(self.predict(rows)), method, noise=rates)
+        self.model_ = replace(self._fitted(), calibration=curve)
+        return self
 
     def predict(self, rows: ClickRows) -> FloatArray:
         """One score per row (a log-odds), in the order of the rows; higher ranks first."""
         return self._fitted().predict(rows, device=self.device, n_jobs=self.n_jobs)
 
     def predict_proba(self, rows: ClickRows) -> FloatArray:
-        """The probability of a click of every row, as the model sees it."""
-        return probabilities(self.predict(rows))
+        """The probability of a click of every row, calibrated if the model is."""
+        plain, curve = probabilities(self.predict(rows)), self._fitted().calibration
+        return plain if curve is None else curve.apply(plain)
 
     def score(self, rows: ClickRows) -> float:
         """The AUC on labelled rows."""
@@ -188,6 +217,10 @@ class CTRModel(Estimator):
         if validation is not None:
             _check_rows("validation rows", validation)
             check_layout(validation, rows.layout, rows.histories.shape[1], "validation rows")
+        if self.calibration is not None:
+            one_of("calibration", self.calibration, METHODS)
+            if validation is None:
+                raise invalid("calibration", "needs validation rows", repr(self.calibration))
         goal = objective(self.robust, self.alpha, self.noise, self.peers, self.binary, rows.y)
         if goal.scheme in ("coteaching", "sour"):
             if self.checkpoint is not None:

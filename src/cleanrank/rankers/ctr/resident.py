@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cleanrank.data.behaviours import ClickRows, Layout
 from cleanrank.errors import invalid
 from cleanrank.rankers.neural.loop import cast
-from cleanrank.types import Array, FloatArray, IntArray
+from cleanrank.types import FloatArray, IntArray
 
 # Rows scored at a time outside of training.
 CHUNK = 8192
@@ -84,17 +84,3 @@ def logits(network: nn.Module, rows: ResidentRows, *, half: bool = False, chunk:
 def batches(n: int, size: int, rng: np.random.Generator) -> list[IntArray]:
     """All rows in random order, so many at a time."""
     return np.split(rng.permutation(n), range(size, n, size))
-
-
-def auc(y: Array, scores: FloatArray) -> float:
-    """The chance that a clicked row scores above one that is not, ties half; NaN without both kinds.
-
-    >>> auc(np.array([1, 0, 1, 0]), np.array([0.9, 0.1, 0.4, 0.4]))
-    0.875
-    """
-    clicked, others = np.sort(scores[y == 1]), np.sort(scores[y == 0])
-    if not len(clicked) or not len(others):
-        return float("nan")
-    below = np.searchsorted(others, clicked, side="left").sum(dtype=np.int64)
-    level = np.searchsorted(others, clicked, side="right").sum(dtype=np.int64)
-    return float((below + level) / (2 * len(clicked) * len(others)))
