@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 KINDS = ("act", "know", "fine")
 COMPOSITION_MATTERS = 0.01
 CLOSE = 0.005
-ORDER_MATTERS = 0.02
+ORDER_MATTERS = 0.05
 
 Finding: TypeAlias = tuple[str, dict[str, float], dict[str, Any]] | None  # kind, figures, what the words need
 
