@@ -263,7 +263,8 @@ CASES = {
     **{
         f"study {name}": study(name)
         for name in STUDIES
-        if name != "order" and not STUDIES[name].function.startswith("studies.judges")  # data without a judge
+        # These rows have no judge and no clicks.
+        if name not in ("order", "ctr") and not STUDIES[name].function.startswith("studies.judges")
     },
     **{f"noise {name}": labels(name) for name in INJECTED},
     **{

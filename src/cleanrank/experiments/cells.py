@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cleanrank.data.behaviours import ClickSplits
 from cleanrank.data.split import Splits
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import (
@@ -38,11 +39,18 @@ from cleanrank.experiments.methods import (
     MethodTask,
     Unjudged,
 )
-from cleanrank.experiments.noises import CLICK_NOISES, Split, add_noise, noise_profile
+from cleanrank.experiments.noises import (
+    CLICK_FLIPS,
+    CLICK_NOISES,
+    Split,
+    add_noise,
+    flip_clicks,
+    noise_profile,
+)
 from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import Result, now, pack, to_json
 from cleanrank.experiments.sources import identity_of, load_splits
-from cleanrank.experiments.studies import STUDIES, StudyTask, algorithm
+from cleanrank.experiments.studies import CTR, STUDIES, ClickTask, StudyTask, algorithm
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise
 from cleanrank.noise.profiles import NoiseProfile
@@ -190,7 +198,8 @@ def _computed(cell: Inputs) -> Result:
         rule = f"must have version {cell['version']}, as the driver has"
         remedy = "Install the same cleanrank everywhere."
         raise invalid(f"method {cell['algorithm']!r}", rule, version, remedy=remedy)
-    result = (_study if cell["algorithm"] in STUDIES else _ranked)(cell, splits)
+    run = _clicked if cell["algorithm"] == CTR else _study if cell["algorithm"] in STUDIES else _ranked
+    result = run(cell, splits)
     values = {m: result.values[m] for m in cell["measures"]}
     means = {m: result.means[m] for m in cell["measures"]}
     return replace(result, values=values, means=means, versions=_versions())
@@ -219,6 +228,16 @@ def _study(cell: Inputs, splits: Splits) -> Result:
     )
     result: Result = STUDIES[cell["algorithm"]].run(task)
     return replace(result, chosen={**result.chosen, **_noise_facts(cell, splits, train, profile)})
+
+
+def _clicked(cell: Inputs, splits: ClickSplits) -> Result:
+    """Runs the study of a log of clicks on flipped labels."""
+    name = cell["noise"] if cell["rate"] else next(iter(CLICK_FLIPS))
+    clean = splits.train, splits.validation
+    train, validation, profile = flip_clicks(name, cell["rate"], clean, cell["on"], cell["seed"])
+    task = ClickTask(splits, train, validation, profile, cell["params"], cell["grid"], cell["seed"])
+    result: Result = STUDIES[CTR].run(task)
+    return replace(result, chosen={**result.chosen, "flipped": float((train.y != splits.train.y).mean())})
 
 
 def score(cell: Inputs, splits: Splits) -> MethodResult:
@@ -285,7 +304,7 @@ def realised_noise(clean: RankingData, noisy: RankingData, profile: NoiseProfile
 
 
 @functools.lru_cache(maxsize=2)
-def _splits(name: str, fold: int, options: str, identity: str) -> Splits:
+def _splits(name: str, fold: int, options: str, identity: str) -> Any:
     """Loads data once for the many cells that share them, and makes sure they are those the key speaks of."""
     values = json.loads(options)
     present = identity_of(name, fold, values)

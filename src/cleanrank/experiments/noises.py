@@ -32,6 +32,7 @@ from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
 if TYPE_CHECKING:
+    from cleanrank.data.behaviours import ClickRows
     from cleanrank.rankers.neural.ranker import NeuralRanker
 
 SPLITS = ("train", "validation")
@@ -60,7 +61,7 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
     """
     if not rate:
         return clean
-    one_of("noise", name, NOISES)
+    one_of("noise", name, [each for each in NOISES if each not in CLICK_FLIPS])
     seeds = [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
     if name in PROFILES:
         # One matrix for both splits: judges do not know which documents will be used for what.
@@ -278,4 +279,32 @@ CLICK_NOISES: Mapping[str, ClickNoise] = {
 }
 
 INJECTED = (*PROFILES, *DEPENDENT, "clicks", *CLICK_NOISES)
-NOISES = (*INJECTED, JUDGE)
+# Flips of a log of clicks, (P(a click is lost), P(one is invented)) per unit of the rate.
+CLICK_FLIPS: Mapping[str, tuple[float, float]] = {
+    "flips": (1.0, 1.0),
+    "lost": (1.0, 0.0),
+    "invented": (0.0, 1.0),
+}
+NOISES = (*INJECTED, JUDGE, *CLICK_FLIPS)
+
+
+def flip_clicks(
+    name: str, rate: float, clean: Sequence["ClickRows"], on: Sequence[str], seed: int
+) -> tuple["ClickRows", "ClickRows", NoiseProfile]:
+    """Training and validation rows of a log with flipped labels, and what flipped them.
+
+    A higher rate flips what a lower one flipped, and more.
+    """
+    lost, invented = (share * rate for share in CLICK_FLIPS[one_of("noise of a log", name, CLICK_FLIPS)])
+    profile = NoiseProfile(np.array([[1 - invented, invented], [lost, 1 - lost]]), f"{name} {rate:g}")
+    train, validation = (
+        rows.with_labels(rows.y ^ (_uniforms(seed, place, len(rows)) < np.where(rows.y == 1, lost, invented)))
+        if split in on and rate
+        else rows
+        for place, (split, rows) in enumerate(zip(SPLITS, clean, strict=True))
+    )
+    return train, validation, profile
+
+
+def _uniforms(seed: int, place: int, n: int) -> FloatArray:
+    return np.random.default_rng([seed, place, STREAM]).random(n)

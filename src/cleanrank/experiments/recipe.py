@@ -21,9 +21,9 @@ from msgspec import Meta
 import cleanrank
 from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.experiments.methods import METHODS
-from cleanrank.experiments.noises import NOISES, SPLITS
+from cleanrank.experiments.noises import CLICK_FLIPS, NOISES, SPLITS
 from cleanrank.experiments.sources import GENERATORS, source_of
-from cleanrank.experiments.studies import STUDIES, algorithm
+from cleanrank.experiments.studies import CTR, STUDIES, algorithm
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
@@ -269,6 +269,7 @@ def _checked(recipe: Recipe, place: str) -> Recipe:
         for other in methods[:i]:
             if replace(method, label=other.label) == other:
                 raise invalid(f"{place}methods[{i}]", f"must differ from {other.label!r}")
+    _check_clicks(recipe, data, methods, place)
     own = _study_measures(methods, place)
     measures = tuple(dict.fromkeys(_measure(m, f"{place}measures", own) for m in recipe.measures))
     show = tuple(_measure(m, f"{place}show", own) for m in recipe.show)
@@ -302,6 +303,20 @@ def _data(data: Data, place: str) -> Data:
     if data.derived is not None:
         _known("derived set", data.derived, DERIVED, f"{place}.derived")
     return replace(data, name=source.name, label=data.label or data.derived or source.name)
+
+
+def _check_clicks(recipe: Recipe, data: Sequence[Data], methods: Sequence[RecipeMethod], place: str) -> None:
+    """Refuses rankings of logs of clicks, models of clicks on judged data, and noise of the other kind."""
+    clicks = [method.method == CTR for method in methods]
+    for i, each in enumerate(data):
+        for method, wanted in zip(methods, clicks, strict=True):
+            if source_of(each.name).clicks != wanted:
+                kind = "a log of clicks" if wanted else "judged rows"
+                raise invalid(f"{place}data[{i}]", f"must be {kind} for {method.method}", each.name)
+    for i, noise in enumerate(recipe.noise):
+        if (noise.profile in CLICK_FLIPS) != clicks[0]:
+            kinds = f"one of {', '.join(CLICK_FLIPS)} for clicks, and another one for grades"
+            raise invalid(f"{place}noise[{i}].profile", f"must be {kinds}", noise.profile)
 
 
 def _check_fold(fold: int | str, folds: Sequence[int], place: str) -> None:

@@ -31,7 +31,11 @@ FILE_OPTIONS: dict[str, Any] = {"relevant": 1}
 LOADING_OPTIONS: Mapping[str, dict[str, Any]] = {
     "text": {"terms": 5000, "weighting": "counts", "share": 1.0, "negatives": 0},
     "judged": {"judge": ""},
+    **{kind: {"protocol": "sound", "history": 20, "negatives": 1} for kind in catalogue.OF_CLICKS},
 }
+
+
+LOADABLE = (*catalogue.LOADED, *catalogue.OF_CLICKS)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Source:
     name: str
     options: Mapping[str, Any]
     folds: tuple[int, ...] | None = None
+    clicks: bool = False  # whether it is a log of clicks
 
 
 def source_of(name: str) -> Source:
@@ -61,21 +66,22 @@ def source_of(name: str) -> Source:
     """
     if name in GENERATORS:
         return Source(name, GENERATORS[name].options)
-    names = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind in catalogue.LOADED]
+    names = [e.name.lower() for e in catalogue.CATALOGUE.values() if e.kind in LOADABLE]
     with suppress(UnknownNameError):
         name = catalogue.entry_of(name).name.lower()
     entry = catalogue.entry_of(one_of("data set", name, [*names, *GENERATORS]))
-    return Source(entry.name, LOADING_OPTIONS.get(entry.kind, FILE_OPTIONS), entry.folds or (1,))
+    options = LOADING_OPTIONS.get(entry.kind, FILE_OPTIONS)
+    return Source(entry.name, options, entry.folds or (1,), entry.kind in catalogue.OF_CLICKS)
 
 
-def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Splits:
-    """Train, validation and test data."""
+def load_splits(name: str, fold: int, options: Mapping[str, Any]) -> Any:
+    """Train, validation and test data: Splits, of a log of clicks ClickSplits."""
     if name in GENERATORS:
         generator = GENERATORS[name]
         return generator.make(fold, {**generator.options, **options})
     loading = LOADING_OPTIONS.get(catalogue.entry_of(name).kind, {})
     taken = {key: value for key, value in options.items() if key in loading}
-    splits: Splits = catalogue.load_dataset(name, fold=fold, **taken)
+    splits: Any = catalogue.load_dataset(name, fold=fold, **taken)
     if "relevant" in options:
         train, validation, test = (part.with_labels(part.y >= options["relevant"]) for part in splits)
         return Splits(train, validation, test)

@@ -71,6 +71,12 @@ class Judge:
         return int(self._judged.sum())
 
 
+def choices_of(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Every combination of a grid, in its order; one empty one without a grid."""
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class MethodTask:
     """What a method gets: rows to learn from, rows to choose by, rows to score, and how."""
@@ -89,8 +95,7 @@ class MethodTask:
 
     def choices(self) -> Iterator[dict[str, Any]]:
         """Every combination of the grid, in its order; one empty one without a grid."""
-        for values in itertools.product(*self.grid.values()):
-            yield dict(zip(self.grid, values, strict=True))
+        return choices_of(self.grid)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,15 @@ A study stands in a recipe where a method does. It sees the clean labels, which 
 brings measures of its own instead of scores; a recipe holds methods or studies, never both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleanrank.experiments.methods import METHODS, SOUR, Method
+from cleanrank.experiments.methods import METHODS, NOISE, SOUR, Method, choices_of
 from cleanrank.types import RankingData
 
 if TYPE_CHECKING:
+    from cleanrank.data.behaviours import ClickRows, ClickSplits
     from cleanrank.data.split import Splits
     from cleanrank.noise.profiles import NoiseProfile
 
@@ -29,11 +30,30 @@ class StudyTask:
     seed: int
 
 
+@dataclass(frozen=True, eq=False)
+class ClickTask:
+    """What a study of clicks gets: a log before noise, training and validation rows with its labels."""
+
+    clean: "ClickSplits"
+    train: "ClickRows"
+    validation: "ClickRows"
+    noise: "NoiseProfile"  # what flipped the labels
+    params: Mapping[str, Any]  # one value for every parameter of the study
+    grid: Mapping[str, Sequence[Any]]  # values that validation rows choose from
+    seed: int
+
+    def choices(self) -> Iterator[dict[str, Any]]:
+        """Every combination of the grid, in its order; one empty one without a grid."""
+        return choices_of(self.grid)
+
+
 def algorithm(name: str) -> Method:
     """The method or study of a name."""
     return METHODS[name] if name in METHODS else STUDIES[name]
 
 
+# The study of logs of clicks, which no other method or study can read.
+CTR = "ctr"
 TENTHS = range(10, 101, 10)
 KINDS_OF_LEAVES = {
     "P_k": "relevant documents within the top k",
@@ -182,6 +202,37 @@ STUDIES: dict[str, Method] = {
         {
             f"tau of {what}": f"Kendall's tau between the order of systems under gold labels and by {what}"
             for what in ("the judge", "the calibrated judge", "corrected levels", "gold alone")
+        },
+    ),
+    # restart: another seed of the same settings; base: whether the plain model is trained too, as carefully;
+    # least_steps: of an epoch, for which batches are made smaller
+    CTR: Method(
+        1,
+        "studies.ctr:ctr",
+        {
+            "model": "din",
+            "robust": "",
+            "options": {},
+            "alpha": 0.1,
+            "peers": "expected",
+            NOISE: "",
+            "calibration": "",
+            "base": False,
+            "restart": 0,
+            "epochs": 10,
+            "early_stopping_rounds": 2,
+            "learning_rate": 0.001,
+            "weight_decay": 0.0001,
+            "batch_size": 200,
+            "least_steps": 1,
+        },
+        {
+            "auc": "the chance that a clicked test row scores above one that is not",
+            "gauc": "the same within users, weighted by their rows",
+            "log loss": "of the probabilities of a click",
+            "calibration error": "of 15 bins with equally many rows",
+            "base auc": "AUC of the plain model, which was tuned with as many tries",
+            "gain": "AUC minus that of the plain model",
         },
     ),
     "class_conditionality": Method(
