@@ -6,7 +6,7 @@ Training needs NumPy and torch alone, so that a bare GPU machine will do; rows a
     python benchmarks/ctr_gpu.py table rows.npz table.jsonl --processes 8
     python benchmarks/ctr_gpu.py speed rows.npz speed.json
 
-``table`` does what recipes/ctr/table1.toml does: of every model and seed three bases (other first weights) and
+``table`` does what recipes/ctr/table1.toml does: of a model and a seed three bases (other first weights) and
 three weights of peers are trained, validation AUC chooses one of each, and both are measured on test rows.
 Settings were fixed before any test row was looked at. Lines are appended as they come; what is there already
 is not computed again.
