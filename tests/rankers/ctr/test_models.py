@@ -116,6 +116,9 @@ def test_single_places_and_default_sizes(name):
         logits, extra = model(*batch_of(fields, lengths=[1, 0], T=1), auxiliary=True)
         (logits.sum() + extra).backward()
         assert torch.isfinite(logits).tolist() == [True, True]
+        without = batch_of(fields, lengths=[0, 0], T=1)
+        empty = [*without[:3], without[3][:, :0], without[4]]
+        torch.testing.assert_close(model.eval()(*empty), model(*without))
     assert network.sizes == Sizes(16, 32, 0.2, 20, (200, 80))
     same, other = MODELS[name](LAYOUT), MODELS[name](LAYOUT, seed=1)
     assert torch.equal(same.embed.table.weight, network.embed.table.weight)

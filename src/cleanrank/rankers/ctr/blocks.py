@@ -69,6 +69,8 @@ class Embedding(nn.Module):
         self, user: Tensor, item: Tensor, context: Tensor, history: Tensor, lengths: Tensor
     ) -> Embedded:
         """Vectors of codes (B, Fu), (B, Fi), (B, Fc), (B, T, Fi)."""
+        if not history.shape[1]:  # recurrent layers need a place
+            history = functional.pad(history, (0, 0, 0, 1))
         (B, T, Fi), first = history.shape, self.users
         codes = torch.cat([user, item, context], dim=1) + self.starts
         behaviours = history + self.starts[first : first + Fi]
