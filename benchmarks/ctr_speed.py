@@ -18,6 +18,7 @@ and scattered) by the rate of a large copy, both rates measured just before. Num
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -167,6 +168,7 @@ def compare(arguments: argparse.Namespace) -> None:
             if name == "din":
                 candidates["cleanrank, dot product"] = our_step(name, layout, batches)
             timings = interleaved(candidates, repeats=arguments.repeats)
+            print(name, vocabulary, dict(timings.medians), file=sys.stderr, flush=True)
             fastest = min(("DeepCTR-Torch", "torch-rechub"), key=timings.medians.__getitem__)
             results[f"{name} {vocabulary}"] = timings.summary() | {
                 "samples_per_second": {key: round(rows / s) for key, s in timings.medians.items()},
@@ -185,6 +187,7 @@ def write_page(lines: list[str], arguments: argparse.Namespace) -> None:
     """results/ctr_speed.md."""
     facts = machine_facts(("torch", "deepctr-torch", "torch-rechub"))
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    load = os.getloadavg()[1]
     options = " ".join(f"--{name} {getattr(arguments, name)}" for name in OPTIONS)
     page = f"""# Training steps of DIN and DeepFM
 
@@ -193,6 +196,7 @@ def write_page(lines: list[str], arguments: argparse.Namespace) -> None:
 Forward, backward and Adam; medians over rounds in random turns, each round --steps steps of --batch rows;
 {facts["processor"]}, {versions}. A ratio is taken within a round,
 against the faster package: above 1 is faster than it. Sizes and what differs: the docstring of the script.
+Load of the {facts["cores"]} cores at the end: {load:.0f}; where other programs run, trust ratios alone.
 
 | model | vocabulary | package | samples per second | times the fastest package |
 |---|---|---|---:|---:|
