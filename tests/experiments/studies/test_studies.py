@@ -29,8 +29,11 @@ def asked():
     return StudyTask(splits, train, splits.validation, profile, {}, "ndcg@10", seed=1)
 
 
-# Those of judges need data that have one: test_judges.py.
-@pytest.mark.parametrize("name", [n for n in STUDIES if not STUDIES[n].function.startswith("studies.judges")])
+# Those of judges and of clicks need data that have them: test_judges.py, test_ctr.py.
+ELSEWHERE = ("studies.judges", "studies.ctr")
+
+
+@pytest.mark.parametrize("name", [n for n in STUDIES if not STUDIES[n].function.startswith(ELSEWHERE)])
 def test_every_study_gives_its_measures_for_every_query_the_same_twice(asked, name):
     given = dataclasses.replace(asked, params={**STUDIES[name].params, **small(name)})
     one, two = STUDIES[name].run(given), STUDIES[name].run(given)
