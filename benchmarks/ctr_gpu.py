@@ -1,10 +1,9 @@
-"""Thirteen click models with and without peers on a GPU, and how busy two of them keep it.
+"""Thirteen click models with and without peers on a GPU.
 
 Training needs NumPy and torch alone, so that a bare GPU machine will do; rows are prepared elsewhere.
 
     python benchmarks/ctr_gpu.py prepare tmall rows.npz
     python benchmarks/ctr_gpu.py table rows.npz table.jsonl --processes 8
-    python benchmarks/ctr_gpu.py speed rows.npz speed.json
 
 ``table`` does what recipes/ctr/table1.toml does: of a model and a seed three bases (other first weights) and
 three weights of peers are trained, validation AUC chooses one of each, and both are measured on test rows.
@@ -28,8 +27,6 @@ ALPHAS = (0.05, 0.1, 0.3)
 RESTARTS = (0, 1, 2)
 SETTINGS: dict[str, Any] = {"epochs": 10, "batch_size": 4000, "learning_rate": 0.004, "precision": "tf32"}
 ARRAYS = ("user", "item", "context", "y", "history_of", "histories", "lengths", "users")
-PEAK = {"float32": 67e12, "tf32": 494e12, "bfloat16": 989e12}  # H200, dense, as published
-BANDWIDTH = 4.8e12
 
 
 def prepare(name: str, out: Path) -> None:
@@ -109,68 +106,10 @@ def table(file: Path, out: Path, seeds: int, processes: int) -> None:
             print(line["model"], line["seed"], f"{line['seconds']:.0f} s", line["gain"]["value"], flush=True)
 
 
-def speed(file: Path, out: Path) -> None:
-    """Rows a second of training steps of DIN and DIEN, and what part of the machine's peaks that is.
-
-    Work is counted: floating-point operations by torch, and the bytes that a step must move at the least
-    (embedding rows read and their gradients written, weights, gradients and the two moments of Adam).
-    """
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    splits = read(file)
-    lines = []
-    for model in ("din", "dien"):
-        for precision in ("float32", "tf32", "bfloat16"):
-            for batch in (1000, 4000, 16000):
-                for compiled in (False, True):
-                    lines.append(_measured(model, precision, batch, compiled, splits, torch, FlopCounterMode))
-                    print(lines[-1], flush=True)
-    out.write_text(json.dumps(lines, indent=1))
-
-
-def _measured(
-    model: str, precision: str, batch: int, compiled: bool, splits: ClickSplits, torch: Any, counter: Any
-) -> dict[str, Any]:
-    from cleanrank.rankers.ctr.ranker import CTRModel
-
-    rows, stamps = splits.train, []
-
-    def tick(*_: Any) -> None:
-        torch.cuda.synchronize()
-        stamps.append(time.perf_counter())
-
-    network = CTRModel(
-        model, epochs=4, batch_size=batch, learning_rate=0.002, precision=precision, compile=compiled
-    )
-    network.fit(rows, progress=tick)
-    seconds = float(np.min(np.diff(stamps)))  # the first epoch warms up
-    net = network.model_.network.to("cuda").train()
-    codes = [torch.as_tensor(a[:batch], device="cuda").long() for a in (rows.user, rows.item, rows.context)]
-    histories = torch.as_tensor(rows.histories[rows.history_of[:batch]], device="cuda").long()
-    lengths = torch.as_tensor(rows.lengths[rows.history_of[:batch]], device="cuda").long()
-    with counter(display=False) as flops:
-        net(*codes, histories, lengths).sum().backward()
-    weights = sum(p.numel() for p in net.parameters())
-    looked_up = sum(c.numel() for c in codes) + histories.numel()
-    moved = 4.0 * (7 * weights + 2 * 16 * looked_up)  # read p, g, m, v; write p, m, v; lookups and gradients
-    steps = -(-len(rows) // batch)
-    per_step = seconds / steps
-    return {
-        "model": model,
-        "precision": precision,
-        "batch": batch,
-        "compiled": compiled,
-        "rows a second": len(rows) / seconds,
-        "share of peak": flops.get_total_flops() / per_step / PEAK[precision],
-        "share of bandwidth": moved / per_step / BANDWIDTH,
-    }
-
-
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("part", choices=("prepare", "table", "speed"))
+    parser.add_argument("part", choices=("prepare", "table"))
     parser.add_argument("source", help="a data set of the catalogue, or the file of its rows")
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
@@ -178,10 +117,8 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.part == "prepare":
         prepare(asked.source, asked.out)
-    elif asked.part == "table":
-        table(Path(asked.source), asked.out, asked.seeds, asked.processes)
     else:
-        speed(Path(asked.source), asked.out)
+        table(Path(asked.source), asked.out, asked.seeds, asked.processes)
 
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ def on_gpu(arguments: argparse.Namespace) -> None:
     flops_rate, bytes_rate = device_rates(device)
     results = {}
     for name, builder in MODELS.items():
-        for batch in (arguments.batch, 16 * arguments.batch):
+        for batch in (arguments.batch, 8 * arguments.batch):
             codes = {key: value.to(device) for key, value in make_codes(layout, batch).items()}
             inputs, y = our_inputs(layout, codes), codes["y"]
             network = builder(layout, history=T).to(device).train()
