@@ -10,60 +10,46 @@ level the seeds and folds count for which all rankers are there.
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from cards.degradation import (
-    SCOPES,
-    Points,
-    explained,
-    joined,
-    knee,
-    levels_of,
-    points_of,
-    robustness,
+from cards.degradation import joined, levels_of, points_of, robustness
+from cards.degradation_pictures import loss_panels, mean_panels, ranker_panels
+from cards.degradation_tables import (
+    BASE,
+    SIX,
+    best_table,
+    explained_table,
+    forms_table,
+    knee_table,
+    robustness_table,
+    scale_table,
+    short_words,
+    text_of,
+    unions,
+    wide_table,
 )
 from cards.whole import whole_part
 from pages import fill
 
+from cleanrank.data.catalogue import entry_of, load_dataset
 from cleanrank.errors import MissingDataError
 from cleanrank.experiments.driver import collect, plan
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.store import Store
-from cleanrank.noise.pair_noise import pnoise_curve
-from cleanrank.noise.scales import best_proportions
-from cleanrank.report.collapse import Estimate, realised
-from cleanrank.report.grid_tables import pair_noise_table, results_table, value_cell, verdict_table
+from cleanrank.metrics.evaluation import evaluate_mean
+from cleanrank.report.grid_tables import pair_noise_table, results_table, verdict_table
 from cleanrank.report.images import save_picture
-from cleanrank.report.panels import Panel, Point, pair_noise_panels
+from cleanrank.report.panels import pair_noise_panels
 from cleanrank.report.published import compare_published
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.report.table import Cell, Line, Table, number
-from cleanrank.types import RunRecord
+from cleanrank.types import RankingData, RunRecord
 
 ROOT = Path(__file__).parent.parent
 NDCG, MAP = "ndcg@10:letor:ties=average", "map:letor:ties=average"
-SIX = ("PRank", "GBDT", "RankSVM", "RankBoost", "ListNet", "AdaRank")
-BASE = "lambdarank"
 RANKED = ("uniform", "nonuniform", "adjacent", "stand-ins", "grades", "balance", "robust-ranker")
-FORMS = {
-    "PRank": ("PRank, margin", "PRank, average"),
-    "RankSVM": ("RankSVM, ramp",),
-    "RankBoost": ("RankBoost, smooth",),
-}
-SHOWN = (0.1, 0.2, 0.3, 0.4, 0.5)
-REAL = ("OHSUMED", "MQ2008")
-# Niu et al. 2015, Table 1 and Sect. 5: shares of grades.
-SCALES = {
-    "OHSUMED, 3 grades": (70, 16, 14),
-    "OHSUMED, 2 grades": (70, 30),
-    "TD2003, 2 grades": (99.2, 0.8),
-    "MSLR, 5 grades": (51.7, 32.5, 13.3, 1.7, 0.8),
-    "MSLR, 3 grades": (51.7, 32.5, 15.8),
-    "MSLR, 2 grades, 0-1 and 2-4": (84.2, 15.8),
-    "MSLR, 2 grades, 0 and 1-4": (51.7, 48.3),
-}
 
 
 @dataclass(frozen=True)
@@ -121,7 +107,7 @@ def sections(ranked: Mapping[str, Part], other: Mapping[str, Part]) -> dict[str,
         "ran": ran_table([*ranked.values(), *other.values()]).markdown(),
         "scales": scale_table().markdown(),
     }
-    texts["shares"] = best_table().markdown()
+    texts |= {"shares": best_table().markdown(), "order": order_table().markdown()}
     for name, part in ranked.items():
         if name not in ("robust-forms", "robust-ranker"):
             for measure, word in ((NDCG, "ndcg"), (MAP, "map")):
@@ -131,11 +117,13 @@ def sections(ranked: Mapping[str, Part], other: Mapping[str, Part]) -> dict[str,
         core = joined(study)
         texts["robustness"] = robustness_table(core).markdown()
         texts["knees"] = knee_table(core.where(np.isin(core.method, [*SIX, BASE]))).markdown()
-        texts["explained"] = explained_table(ranked).markdown()
+        sets = unions({n: p.summary for n, p in ranked.items()}, NDCG)
+        texts["explained"] = explained_table(sets).markdown()
+        texts["short"] = short_words(sets, core)
     if "robust-ranker" in ranked and "RobustRanker" in ranked["robust-ranker"].summary.methods:
         texts["robust-ranker"] = rivals_table(ranked).markdown()
     if "robust-forms" in ranked:
-        texts["forms"] = forms_table(ranked["robust-forms"].summary).markdown()
+        texts["forms"] = forms_table(ranked["robust-forms"].summary, NDCG).markdown()
     if "newcome" in other:
         texts["newcome"] = results_table(other["newcome"].summary, ["positive", "tied scores"]).markdown()
     if "pointwise" in other:
@@ -147,15 +135,32 @@ def sections(ranked: Mapping[str, Part], other: Mapping[str, Part]) -> dict[str,
         texts["pnoise"] = pair_noise_table(part_of(summary, (0.1, 0.3, 0.5))).markdown()
         published = read_recipe(ROOT / "recipes" / "niu" / "pnoise.toml").published
         here = [p for p in published if p.dataset in summary.datasets]
-        texts["readings"] = verdict_table(compare_published(summary, here)).markdown()
+        verdicts = [v for v in compare_published(summary, here) if v.published is not None]
+        texts["readings"] = verdict_table(verdicts).markdown()
     return texts
 
 
 def part_of(summary: Summary, rates: Sequence[float]) -> Summary:
     """The clean level and some rates of a summary."""
-    from dataclasses import replace
-
     return replace(summary, levels=tuple(levels_of(summary, rates)))
+
+
+def order_table() -> Table:
+    """What a ranker without an opinion is given by the order of rows in the files."""
+    rows: list[Line] = []
+    for name in ("ohsumed", "mq2008", "mslr-sample"):
+        parts = [load_dataset(name, fold=fold).test for fold in entry_of(name).folds or (1,)]
+        weights = [part.n_queries for part in parts]
+
+        def mean(
+            measure: str, parts: Sequence[RankingData] = parts, weights: Sequence[int] = weights
+        ) -> Cell:
+            values = [evaluate_mean(np.zeros(part.n_docs), part, measure) for part in parts]
+            return number(float(np.average(values, weights=weights)), ".3f")
+
+        rows.append([name, *(mean(m) for m in ("ndcg@10:letor", NDCG, "map:letor", MAP))])
+    head = ["Data set", "NDCG@10 by file order", "ties averaged", "MAP by file order", "ties averaged"]
+    return Table(head, rows, align="lrrrr")
 
 
 def ran_table(parts: Sequence[Part]) -> Table:
@@ -178,99 +183,6 @@ def ran_table(parts: Sequence[Part]) -> Table:
         )
     head = ["Recipe", "Data sets", "Rates", "Seeds", "Cells", "Minutes of one core"]
     return Table(head, rows, align="lllrrr")
-
-
-def wide_table(summary: Summary, measure: str, shown: Sequence[str] | None = None) -> Table:
-    """A line per data set and method, a column per noise level; studies show several measures of a method."""
-    levels = levels_of(summary, SHOWN)
-    rows: list[Line] = []
-    for dataset in summary.datasets:
-        for method in summary.methods:
-            for each in shown or [measure]:
-                found = [summary.find(dataset, level, method, each) for level in levels]
-                if any(found):
-                    name = method if shown is None else f"{method}, {each}"
-                    rows.append([dataset, name, *(value_cell(row) for row in found)])
-    return Table(["Data set", "Method", *(level.label for level in levels)], rows)
-
-
-def text_of(value: Estimate | None) -> str:
-    """A figure with its interval, with real minus signs."""
-    return "" if value is None else f"{value.value:.2f} [{value.low:.2f}, {value.high:.2f}]".replace("-", "−")
-
-
-def robustness_table(points: Points) -> Table:
-    """Rankers by the mean share kept over all rates, by kind of noise and real data set."""
-    rows: list[Line] = []
-    for noise in dict.fromkeys(points.noise.tolist()):
-        for dataset in (*points.datasets, None):
-            mine = points if dataset is None else points.of(dataset=dataset)
-            if not (mine.noise == noise).any():
-                continue
-            for row in robustness(mine, noise, BASE):
-                rows.append([noise, dataset or "mean", row.method, text_of(row.kept), text_of(row.more)])
-    head = ["Noise", "Data set", "Ranker", "Mean share kept", f"More than {BASE}"]
-    return Table(head, rows, align="lllrr")
-
-
-def knee_table(points: Points) -> Table:
-    """Where 90 % and half of the gain over random are left, by ranker, data set and kind of noise."""
-
-    def place(x: float, most: float) -> Cell:
-        return number(x, ".2f") if np.isfinite(x) else Cell(f"> {most:.2f}")
-
-    rows: list[Line] = []
-    for noise in dict.fromkeys(points.noise.tolist()):
-        for method in points.methods:
-            for dataset in points.datasets:
-                mine = points.of(noise=noise, method=method, dataset=dataset)
-                if len(mine.rate):
-                    axes = (mine.dnoise, mine.pnoise)
-                    cells = [place(knee(x, mine.shares[0], t), x.max()) for t in (0.9, 0.5) for x in axes]
-                    rows.append([noise, method, dataset, *cells])
-    head = [
-        "Noise",
-        "Ranker",
-        "Data set",
-        "90 % left at dNoise",
-        "at pNoise",
-        "Half left at dNoise",
-        "at pNoise",
-    ]
-    return Table(head, rows, align="lllrrrr")
-
-
-def explained_table(ranked: Mapping[str, Part]) -> Table:
-    """What dNoise and pNoise explain: on real data, with stand-ins, with merged and sampled sets too."""
-    unions = {
-        "OHSUMED and MQ2008": ("uniform", "nonuniform", "adjacent"),
-        "with stand-ins": ("uniform", "nonuniform", "adjacent", "stand-ins"),
-        "with merged grades and samples too": (
-            "uniform",
-            "nonuniform",
-            "adjacent",
-            "stand-ins",
-            "grades",
-            "balance",
-        ),
-    }
-    rows: list[Line] = []
-    before: tuple[str, ...] = ()
-    for label, names in unions.items():
-        there = tuple(n for n in names if n in ranked)
-        if there == before:
-            continue
-        before = there
-        points = joined([points_of(ranked[n].summary, NDCG) for n in there])
-        if label == "OHSUMED and MQ2008":
-            points = points.where(np.isin(points.dataset, REAL))
-        points = points.where(np.isin(points.method, SIX))
-        for scope in SCOPES:
-            result = explained(points, scope)
-            figures = [text_of(e) for e in (result.dnoise, result.pnoise, result.gain)]
-            rows.append([label, str(len(points.datasets)), scope, str(result.points), *figures])
-    head = ["Data", "Sets", "Curves", "Points", "R² over dNoise", "R² over pNoise", "Gain"]
-    return Table(head, rows, align="lrlrrrr")
 
 
 def rivals_table(ranked: Mapping[str, Part]) -> Table:
@@ -307,59 +219,7 @@ def rivals_table(ranked: Mapping[str, Part]) -> Table:
                 ]
             )
     head = ["Noise", "Ranker", *(f"{rate:g}" for rate in rates), "Mean share kept", f"More than {BASE}"]
-    return Table(head, rows)
-
-
-def forms_table(summary: Summary) -> Table:
-    """Robust forms beside the plain ones: mean share kept, and the difference."""
-    points = points_of(summary, NDCG)
-    rows: list[Line] = []
-    for noise in dict.fromkeys(points.noise.tolist()):
-        for plain, forms in FORMS.items():
-            for row in robustness(points, noise, plain):
-                if row.method in (plain, *forms):
-                    clean = [
-                        r.mean
-                        for r in summary.rows
-                        if r.method == row.method
-                        and r.level.clean
-                        and r.measure == NDCG
-                        and r.mean is not None
-                    ]
-                    rows.append(
-                        [
-                            noise,
-                            row.method,
-                            number(float(np.mean(clean)), ".3f"),
-                            text_of(row.kept),
-                            text_of(row.more),
-                        ]
-                    )
-    head = ["Noise", "Ranker", "Clean NDCG@10", "Mean share kept", "More than the plain form"]
-    return Table(head, rows)
-
-
-def scale_table() -> Table:
-    """Fig. 7: the closed form for scales of different lengths, uniform noise."""
-    rows: list[Line] = [
-        [name, *(number(float(v), ".3f") for v in pnoise_curve(shares, SHOWN))]
-        for name, shares in SCALES.items()
-    ]
-    return Table(["Grades", *(f"{rate:g}" for rate in SHOWN)], rows)
-
-
-def best_table() -> Table:
-    """Fig. 11: shares as they are, equal shares and the best ones, uniform noise of .1."""
-    rows: list[Line] = []
-    for name in ("OHSUMED, 3 grades", "MSLR, 5 grades", "TD2003, 2 grades"):
-        shares, C = SCALES[name], len(SCALES[name])
-        for rate in (0.1, 0.3):
-            best = best_proportions("uniform", C, rate=rate)
-            words = ":".join(f"{100 * share:.0f}" for share in best.proportions)
-            own, equal = (float(pnoise_curve(r, [rate])[0]) for r in (shares, [1 / C] * C))
-            rows.append([name, f"{rate:g}", *(number(v, ".3f") for v in (own, equal, best.pnoise)), words])
-    head = ["Grades", "dNoise", "pNoise, own shares", "equal shares", "best shares", "which are"]
-    return Table(head, rows, align="lrrrrl")
+    return Table(head, rows, align="ll" + "r" * (len(rates) + 2))
 
 
 def draw(ranked: Mapping[str, Part], other: Mapping[str, Part], folder: Path) -> None:
@@ -383,81 +243,6 @@ def draw(ranked: Mapping[str, Part], other: Mapping[str, Part], folder: Path) ->
         save_picture(pair_noise_panels(other["pnoise"].summary), folder / "niu-pnoise.svg")
     if "pointwise" in other:
         save_picture(loss_panels(other["pointwise"].summary), folder / "niu-pointwise.svg", width=400)
-
-
-AXES = {"dnoise": "dNoise", "pnoise": "pNoise"}
-
-
-def traces(title: str, measure: str, axis: str, points: Sequence[Point], series: str) -> Panel:
-    """Lines over dNoise or pNoise."""
-    return Panel(
-        "traces",
-        tuple(dict.fromkeys(p.method for p in points)),
-        tuple(sorted({float(p.x) for p in points})),
-        tuple(points),
-        title=f"{title}, against {AXES[axis]}",
-        measure=measure,
-        x_title=f"{AXES[axis]} of the training labels",
-        series=series,
-    )
-
-
-def ranker_panels(points: Points) -> list[Panel]:
-    """A panel per data set and axis, a line per ranker."""
-    return [
-        traces(dataset, "share of NDCG@10 above random kept", axis, [
-            Point(method, float(x), float(share))
-            for method in points.methods
-            for mine in [points.of(dataset=dataset, method=method)]
-            for x, share in [(0.0, 1.0), *zip(getattr(mine, axis), mine.shares[0], strict=True)]
-        ], "Ranker")
-        for dataset in points.datasets
-        for axis in AXES
-    ]  # fmt: skip
-
-
-def mean_panels(points: Points) -> list[Panel]:
-    """A panel per axis, a line per data set and kind of noise: the mean over the six rankers."""
-    six = points.where(np.isin(points.method, SIX))
-    kinds = len(set(six.noise.tolist())) > 1
-    panels = []
-    for axis in AXES:
-        lines = []
-        for dataset, noise in dict.fromkeys(zip(six.dataset.tolist(), six.noise.tolist(), strict=True)):
-            mine = six.of(dataset=dataset, noise=noise)
-            name = f"{dataset}, {noise}" if kinds else dataset
-            lines.append(Point(name, 0.0, 1.0))
-            for rate in np.unique(mine.rate):
-                at = mine.of(rate=rate)
-                lines.append(Point(name, float(getattr(at, axis).mean()), float(at.shares[0].mean())))
-        panels.append(
-            traces("Mean of six rankers", "share of NDCG@10 above random kept", axis, lines, "Data set")
-        )
-    return panels
-
-
-def loss_panels(summary: Summary) -> list[Panel]:
-    """Fig. 3: the loss of PRank against each axis, a line per data set and kind of noise."""
-    panels = []
-    for axis in AXES:
-        x = realised(summary, axis)
-        lines = []
-        for dataset in summary.datasets:
-            for noise in dict.fromkeys(level.noise for level in summary.levels if not level.clean):
-                rows = [
-                    r
-                    for r in summary.rows
-                    if (r.dataset, r.measure) == (dataset, "loss")
-                    and (r.level.clean or r.level.noise == noise)
-                ]
-                rows = [r for r in rows if (dataset, r.level) in x and r.mean is not None]
-                if any(not r.level.clean for r in rows):
-                    lines += [
-                        Point(f"{dataset}, {noise}", x[dataset, r.level], float(r.mean or 0))
-                        for r in sorted(rows, key=lambda r: r.level.rate)
-                    ]
-        panels.append(traces("PRank", "|predicted - true grade| / (C - 1)", axis, lines, "Data set"))
-    return panels
 
 
 if __name__ == "__main__":

@@ -132,10 +132,10 @@ def explained(points: Points, scope: str, *, seed: int = 0) -> Explained:
     """
     _, group = np.unique(SCOPES[scope](points), return_inverse=True)
     weights = drawn_weights(points, np.random.default_rng(seed))
-    r2 = [
-        np.array([falling_r2(x, y, group, w) for y, w in zip(points.shares, weights, strict=True)])
-        for x in (points.dnoise, points.pnoise)
-    ]
+    r2 = []
+    for x in (points.dnoise, points.pnoise):
+        curves = Curves.of(x, group)
+        r2.append(np.array([curves.r2(y, w) for y, w in zip(points.shares, weights, strict=True)]))
     return Explained(len(group), *(estimate(each) for each in (*r2, r2[1] - r2[0])))
 
 
@@ -149,26 +149,38 @@ def drawn_weights(points: Points, rng: np.random.Generator) -> FloatArray:
     return weights
 
 
-def falling_r2(x: FloatArray, y: FloatArray, group: Array, weights: FloatArray) -> float:
-    """1 - SSE / SST of falling curves, one a group; SST is about the groups' means.
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Falling curves over an axis, one a group of points; prepared once for many draws."""
 
-    >>> x, group = np.array([0.1, 0.2, 0.1, 0.2]), np.array([0, 0, 1, 1])
-    >>> falling_r2(x, np.array([0.9, 0.5, 0.4, 0.0]), group, np.ones(4))
-    1.0
-    """
-    wrong = total = 0.0
-    for each in np.unique(group[weights > 0]):
-        mine = (group == each) & (weights > 0) & np.isfinite(y)
-        if not mine.any():
-            continue
-        _, inverse = np.unique(x[mine], return_inverse=True)
-        w, shares = weights[mine], y[mine]
-        sums = np.bincount(inverse, w)
-        means = np.bincount(inverse, w * shares) / sums
-        fit = isotonic_regression(means, weights=sums, increasing=False).x[inverse]
-        wrong += float((w * (shares - fit) ** 2).sum())
-        total += float((w * (shares - np.average(shares, weights=w)) ** 2).sum())
-    return 1 - wrong / total if total > 1e-12 else float("nan")
+    parts: tuple[tuple[Array, Array], ...]  # of each group: its points, and their places among different x
+
+    @classmethod
+    def of(cls, x: FloatArray, group: Array) -> "Curves":
+        """The groups of points."""
+        members = [np.flatnonzero(group == each) for each in np.unique(group)]
+        return cls(tuple((mine, np.unique(x[mine], return_inverse=True)[1]) for mine in members))
+
+    def r2(self, y: FloatArray, weights: FloatArray) -> float:
+        """1 - SSE / SST of the best falling curves; SST is about the groups' means.
+
+        >>> x, group = np.array([0.1, 0.2, 0.1, 0.2]), np.array([0, 0, 1, 1])
+        >>> Curves.of(x, group).r2(np.array([0.9, 0.5, 0.4, 0.0]), np.ones(4))
+        1.0
+        """
+        wrong = total = 0.0
+        for mine, place in self.parts:
+            w = weights[mine]
+            if not w.any():
+                continue
+            sums = np.bincount(place, w)
+            there = sums > 0
+            means = np.bincount(place, w * y[mine])[there] / sums[there]
+            fit = np.zeros(len(sums))
+            fit[there] = isotonic_regression(means, weights=sums[there], increasing=False).x
+            wrong += float((w * (y[mine] - fit[place]) ** 2).sum())
+            total += float((w * (y[mine] - np.average(y[mine], weights=w)) ** 2).sum())
+        return 1 - wrong / total if total > 1e-12 else float("nan")
 
 
 def knee(x: FloatArray, share: FloatArray, threshold: float) -> float:

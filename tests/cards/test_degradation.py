@@ -2,16 +2,16 @@ import numpy as np
 import pytest
 from benchmarks.cards.degradation import (
     SCOPES,
+    Curves,
     drawn_weights,
     explained,
-    falling_r2,
     joined,
     knee,
     points_of,
     robustness,
 )
 
-from cleanrank.report.collapse import falling_r2 as plain_r2
+from cleanrank.report.collapse import falling_r2
 from cleanrank.report.summaries import summarise
 from tests.report.grids import record
 
@@ -68,10 +68,11 @@ def test_the_axis_that_the_loss_follows_explains_all_of_it(axis):
 def test_one_curve_is_the_plain_r2_and_whole_weights_are_copies():
     rng = np.random.default_rng(0)
     x, y, group = rng.random(40).round(1), rng.random(40), np.zeros(40, dtype=int)
-    assert falling_r2(x, y, group, np.ones(40)) == pytest.approx(plain_r2(x, y))
+    curves = Curves.of(x, group)
+    assert curves.r2(y, np.ones(40)) == pytest.approx(falling_r2(x, y))
     counts = rng.integers(0, 4, 40)
-    copies = plain_r2(np.repeat(x, counts), np.repeat(y, counts))
-    assert falling_r2(x, y, group, counts.astype(float)) == pytest.approx(copies)
+    copies = falling_r2(np.repeat(x, counts), np.repeat(y, counts))
+    assert curves.r2(y, counts.astype(float)) == pytest.approx(copies)
 
 
 def test_weights_are_products_of_draws():
