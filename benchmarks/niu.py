@@ -51,6 +51,9 @@ ROOT = Path(__file__).parent.parent
 NDCG, MAP = "ndcg@10:letor:ties=average", "map:letor:ties=average"
 RANKED = ("uniform", "nonuniform", "adjacent", "stand-ins", "grades", "balance", "robust-ranker")
 
+# Data sets as they are, neither merged nor sampled.
+WHOLE = ("OHSUMED", "MQ2008", "MSLR sample", "TD2003's shape (synthetic)", "MSLR's shape (synthetic)")
+
 
 @dataclass(frozen=True)
 class Part:
@@ -240,7 +243,9 @@ def draw(ranked: Mapping[str, Part], other: Mapping[str, Part], folder: Path) ->
         if there := [points_of(ranked[n].summary, NDCG, draws=1) for n in names if n in ranked]:
             save_picture(mean_panels(joined(there)), folder / f"niu-{picture}.svg", width=400)
     if "pnoise" in other:
-        save_picture(pair_noise_panels(other["pnoise"].summary), folder / "niu-pnoise.svg")
+        summary = other["pnoise"].summary
+        unsampled = tuple(cell for cell in summary.cells if cell.dataset in WHOLE)
+        save_picture(pair_noise_panels(replace(summary, cells=unsampled)), folder / "niu-pnoise.svg")
     if "pointwise" in other:
         save_picture(loss_panels(other["pointwise"].summary), folder / "niu-pointwise.svg", width=400)
 
