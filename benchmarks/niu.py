@@ -51,6 +51,15 @@ ROOT = Path(__file__).parent.parent
 NDCG, MAP = "ndcg@10:letor:ties=average", "map:letor:ties=average"
 RANKED = ("uniform", "nonuniform", "adjacent", "stand-ins", "grades", "balance", "robust-ranker")
 
+# Of a place in the page: the file of its picture, and its words.
+PICTURES = {
+    "uniform ndcg": ("uniform", "Share of NDCG@10 above random that is kept, against dNoise and pNoise"),
+    "nonuniform ndcg": ("nonuniform", "Share of NDCG@10 above random that is kept under geometric noise"),
+    "explained": ("collapse", "Mean share kept of the six rankers, against dNoise and pNoise"),
+    "grades ndcg": ("grades", "Mean share kept of the six rankers on sets with more and fewer grades"),
+    "balance ndcg": ("balance", "Mean share kept of the six rankers on balanced and unbalanced samples"),
+    "pointwise": ("pointwise", "PRank's loss against dNoise and pNoise"),
+}
 # Data sets as they are, neither merged nor sampled.
 WHOLE = ("OHSUMED", "MQ2008", "MSLR sample", "TD2003's shape (synthetic)", "MSLR's shape (synthetic)")
 
@@ -78,6 +87,9 @@ def read(name: str, store: Store, measures: Sequence[str] | None) -> Part | None
     except MissingDataError:
         return None
     done = [r for r in collect(cells, store, recipe.name) if r.status == "done"]
+    by_method = [{r.cell["seed"] for r in done if r.cell["method"] == m.label} for m in recipe.methods]
+    if shared := set.intersection(*by_method):  # a method may have run with fewer seeds than those of others
+        done = [r for r in done if r.cell["seed"] in shared]
     # By data set: its queries are the same at all levels.
     records = whole_part(done, group=lambda dataset: dataset).records if done else ()
     if not records or (recipe.noise and not any(r.cell["rate"] for r in records)):
@@ -93,15 +105,35 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="fill the page and draw its pictures")
     asked = parser.parse_args()
     with Store(asked.store) as store:
-        names = (*RANKED, "robust-forms")
-        ranked = {n: p for n in names if (p := read(n, store, [NDCG, MAP])) is not None}
-        other = {n: p for n in ("newcome", "pointwise", "pnoise") if (p := read(n, store, None)) is not None}
-    texts = {name: text for name, text in sections(ranked, other).items() if text}
+        ranked = own_parts([read(n, store, [NDCG, MAP]) for n in (*RANKED, "robust-forms")])
+        other = own_parts([read(n, store, None) for n in ("newcome", "pointwise", "pnoise")])
+    texts = with_pictures(sections(ranked, other))
     for name, text in texts.items():
         print(f"\n## {name}\n\n{text}")
     if asked.write:
         fill(ROOT / "docs" / "results" / "niu.md", texts)
         draw(ranked, other, ROOT / "docs" / "results" / "img")
+
+
+def own_parts(parts: Sequence[Part | None]) -> dict[str, Part]:
+    """The parts that have cells which no part before them has."""
+    kept: dict[str, Part] = {}
+    seen: set[str] = set()
+    for part in parts:
+        if part is not None and not seen.issuperset(keys := {r.key for r in part.records}):
+            kept[part.name] = part
+            seen |= keys
+    return kept
+
+
+def with_pictures(texts: Mapping[str, str]) -> dict[str, str]:
+    """Texts that begin with the picture of their part."""
+    return {
+        name: f"![{PICTURES[name][1]}](img/niu-{PICTURES[name][0]}.svg)\n\n{text}"
+        if name in PICTURES
+        else text
+        for name, text in texts.items()
+    }
 
 
 def sections(ranked: Mapping[str, Part], other: Mapping[str, Part]) -> dict[str, str]:
