@@ -237,7 +237,8 @@ def rivals_table(ranked: Mapping[str, Part]) -> Table:
             and r.cell["rate"] in (0, *rates)
             and r.cell["noise"] in (noise, "none")
         ]
-        summary = summarise(list({r.key: r for r in records}.values()), measures=[NDCG], resamples=1000)
+        both = whole_part(list({r.key: r for r in records}.values()), group=lambda dataset: dataset).records
+        summary = summarise(both, measures=[NDCG], resamples=1000)
         points = points_of(summary, NDCG)
         for row in robustness(points, noise, BASE):
             at = [

@@ -121,10 +121,10 @@ def explained_table(sets: Mapping[str, Points]) -> Table:
 
 
 def verdict(gain: Estimate) -> str:
-    """What an interval of the gain says."""
-    if gain.low > 0:
+    """What an interval of the gain says; draws with one kind of noise only have a gain of 0."""
+    if gain.low > -1e-9 and gain.value > 0:
         return "pNoise explains more"
-    return "dNoise explains more" if gain.high < 0 else "no difference is certain"
+    return "dNoise explains more" if gain.high < 1e-9 and gain.value < 0 else "no difference is certain"
 
 
 def short_words(sets: Mapping[str, Points], core: Points) -> str:
