@@ -196,9 +196,9 @@ RANK_SVM: dict[str, Any] = {
     "loss": "hinge",
     "tol": 1e-6,
     "max_iter": 1000,
-    "scaling": "zscore",
+    "scaling": "minmax",
 }
-LIST_NET: dict[str, Any] = {"max_iter": 200, "tol": 1e-6, "scaling": "zscore", "early_stopping_rounds": 0}
+LIST_NET: dict[str, Any] = {"max_iter": 200, "tol": 1e-6, "scaling": "zscore", "early_stopping_rounds": 50}
 RANK_BOOST: dict[str, Any] = {
     "n_estimators": 300,
     "directions": "both",
