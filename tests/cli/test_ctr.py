@@ -36,11 +36,11 @@ def test_train_saves_a_folder_and_predict_scores_rows(cli, log):
     assert (record["rows"], record["epochs"]) == (len(splits.train), wanted.model_.best_epoch)
     done = cli("predict", "model/", "ml-100k", "-o", "scores.txt", "--json")
     assert done.code == 0, done.err
-    np.testing.assert_allclose(np.loadtxt("scores.txt"), wanted.predict_proba(splits.test), atol=1e-6)
+    np.testing.assert_allclose(np.loadtxt("scores.txt"), wanted.predict_proba(splits.test)[:, 1], atol=1e-6)
     assert json.loads(done.out)["auc"] == pytest.approx(wanted.score(splits.test))
     done = cli("predict", "model/model.safetensors", "movielens", "-o", "v.npy", "--part", "validation")
     assert done.code == 0, done.err
-    np.testing.assert_allclose(np.load("v.npy"), wanted.predict_proba(splits.validation), atol=1e-6)
+    np.testing.assert_allclose(np.load("v.npy"), wanted.predict_proba(splits.validation)[:, 1], atol=1e-6)
     assert "must not exist yet" in cli(*train, *FEW).err
     noise = ("--option", "robust=peer", "--option", "alpha=auto", "--noise", "uniform:0.1", "--force")
     done = cli(*train, *FEW, *noise)

@@ -92,7 +92,7 @@ def predict(model: Path, data: str, out: Path, part: str, jobs: int, force: bool
     trained = ranker.model_
     name = trained.record.get(DATA)
     if name is None:
-        remedy = "Score rows in Python: load_ranker(...).predict_proba(rows)."
+        remedy = "Score rows in Python: load_ranker(...).predict_proba(rows)[:, 1]."
         raise invalid(
             "the model", "must say what it was trained on, as cleanrank train writes it", remedy=remedy
         )
@@ -100,7 +100,7 @@ def predict(model: Path, data: str, out: Path, part: str, jobs: int, force: bool
         remedy = "Codes of users and items mean something in their own data set alone."
         raise invalid("DATA", f"must be {name}, which the model was trained on", data, remedy=remedy)
     rows = getattr(load_clicks(data, **trained.record[PREPARATION]), one_of("part", part, PARTS))
-    probability = ranker.predict_proba(rows)
+    probability = ranker.predict_proba(rows)[:, 1]
     write_scores(probability, out)
     figures = evaluate_clicks(rows.y, probability, rows.users)
     record = {

@@ -37,7 +37,7 @@ def test_the_figures_are_those_of_the_model_that_validation_rows_choose(rows):
     result = studied(rows, grid)
     assert result.chosen["learning_rate"] == 0.003
     model = cr.CTRModel(**SMALL, random_state=1, n_jobs=1).fit(rows.train, rows.validation)
-    wanted = evaluate_clicks(rows.test.y, model.predict_proba(rows.test), rows.test.users)
+    wanted = evaluate_clicks(rows.test.y, model.predict_proba(rows.test)[:, 1], rows.test.users)
     assert result.means["auc"] == wanted.auc
     assert result.means["gauc"] == wanted.gauc
     assert result.means["log loss"] == wanted.log_loss

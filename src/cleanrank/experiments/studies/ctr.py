@@ -110,7 +110,7 @@ def _scored(task: ClickTask, choices: list[dict[str, Any]]) -> tuple[FloatArray,
         chosen["alpha"] = float(model.alpha_)
     if model.removed_ is not None:
         chosen["removed"] = float(model.removed_.mean())
-    return model.predict_proba(task.clean.test), chosen
+    return model.predict_proba(task.clean.test)[:, 1], chosen
 
 
 def _fitted(task: ClickTask, params: Mapping[str, Any]) -> CTRModel:

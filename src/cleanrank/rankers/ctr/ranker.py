@@ -93,7 +93,7 @@ class CTRModel(Estimator):
     ...     layout=layout, users=np.arange(400))
     >>> model = CTRModel("deepfm", epochs=5, batch_size=50, n_jobs=1).fit(rows)
     >>> model.score(rows) > 0.9, model.predict_proba(rows).shape
-    (True, (400,))
+    (True, (400, 2))
     """
 
     model: str = "din"
@@ -180,9 +180,11 @@ class CTRModel(Estimator):
         return self._fitted().predict(rows, device=self.device, n_jobs=self.n_jobs)
 
     def predict_proba(self, rows: ClickRows) -> FloatArray:
-        """The probability of a click of every row, calibrated if the model is."""
-        plain, curve = probabilities(self.predict(rows)), self._fitted().calibration
-        return plain if curve is None else curve.apply(plain)
+        """The probabilities of no click and of a click of every row, (N, 2); calibrated if the model is."""
+        click, curve = probabilities(self.predict(rows)), self._fitted().calibration
+        if curve is not None:
+            click = curve.apply(click)
+        return np.column_stack([1 - click, click])
 
     def score(self, rows: ClickRows) -> float:
         """The AUC on labelled rows."""
