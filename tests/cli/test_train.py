@@ -60,6 +60,17 @@ def test_every_model_can_be_trained_and_read_back(cli, files, model, more):
     assert TreeModel.load("model.txt").best_iteration > 0
 
 
+@pytest.mark.parametrize("model", ["prank", "rank-svm", "rank-boost", "list-net", "ada-rank"])
+def test_classic_rankers_are_written_as_json_which_trees_are_not(cli, files, model):
+    done = cli("train", "train.txt", "--model", model, "--valid", "valid.txt", "-o", "model.json")
+    assert done.code == 0, done.err
+    assert cli("predict", "model.json", "valid.txt", "-o", "scores.txt").code == 0
+    wanted = cr.load_ranker("model.json").predict(cr.read_data("valid.txt").X)
+    np.testing.assert_array_equal(np.loadtxt("scores.txt"), wanted)
+    done = cli("train", "train.txt", "-o", "trees.json", *FEW)
+    assert (done.code, "must be a text file" in done.err) == (2, True)
+
+
 def test_what_is_wrong_is_said_and_nothing_is_written(cli, files):
     done = cli("train", "train.txt", "--model", "lamdamart", "-o", "model.txt")
     assert done.code == 2

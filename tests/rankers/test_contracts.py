@@ -301,6 +301,13 @@ def test_classic_rankers_do_not_depend_on_threads_or_the_order_of_queries(name, 
         )
 
 
+@pytest.mark.parametrize("name", CLASSIC)
+def test_classic_rankers_refuse_wrong_seeds(name, data):
+    for seed in (-1, "x", None):
+        with pytest.raises(CleanrankError, match="seed must be an integer >= 0"):
+            RANKERS[name]().set_params(random_state=seed).fit_data(data)
+
+
 @pytest.mark.parametrize("name", OF_TREES)
 def test_treelite_reads_saved_models(name, data, tmp_path):
     treelite = pytest.importorskip("treelite")

@@ -9,7 +9,7 @@ import typer
 
 from cleanrank.cli import ctr, screen
 from cleanrank.errors import invalid
-from cleanrank.rankers import RANKERS, is_click_model
+from cleanrank.rankers import CLASSIC, RANKERS, is_click_model
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.validation import one_of
 
@@ -130,7 +130,8 @@ def train(
     ):
         if value is not None and model not in readers:
             raise invalid(name, f"goes with --model {' or '.join(readers)}", model)
-    check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=MODELS)
+    suffixes = (".json", *MODELS) if RANKERS[model].target.startswith(CLASSIC) else MODELS
+    check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=suffixes)
     data, validation = configure.read_training(file, valid, **columns)
     if words := unused_columns(data):
         screen.note(words)

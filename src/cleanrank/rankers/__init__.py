@@ -129,11 +129,14 @@ def _network(file: Path) -> Any:
 
 
 def _classic_ranker(path: str | PathLike[str]) -> Any:
-    from cleanrank.rankers.classic.models import load_model
+    from cleanrank.rankers.classic.models import damaged, load_model
 
     model = load_model(path)
-    classes = {entry.target.partition(":")[2]: entry for entry in RANKERS.values()}
-    ranker = classes[one_of("class of a saved ranker", model.ranker, classes)].load()()
-    ranker.set_params(**model.params)
+    classic = (entry for entry in RANKERS.values() if entry.target.startswith(CLASSIC))
+    entries = {entry.target.partition(":")[2]: entry for entry in classic}
+    try:
+        ranker = entries[one_of("class", model.ranker, entries)].load()(**model.params)
+    except (TypeError, ValueError) as error:
+        raise damaged(path, error) from None
     ranker.model_ = model
     return ranker

@@ -135,15 +135,16 @@ def test_models_are_saved_with_all_digits(kind, tmp_path, data):
     ("change", "why"),
     [
         ({"version": 2}, "version 2"),
-        ({"n_features": 3}, "shift must hold 3 numbers"),
+        ({"n_features": 3}, "shift must hold 3 finite numbers"),
         ({"feature_names": ["a"]}, "1 feature_names for 2 features"),
         ({"scaling": "cube"}, "unknown scaling 'cube'"),
         ({"model": {"features": [2], "thresholds": [0], "weights": [1]}}, "features must lie in 0..1"),
         (
             {"model": {"features": [0], "thresholds": [0, 1], "weights": [1]}},
-            "thresholds must hold 1 numbers",
+            "thresholds must hold 1 finite numbers",
         ),
-        ({"model": {"weights": [1, None], "thresholds": []}}, "weights must hold 2 numbers"),
+        ({"model": {"weights": [1, None], "thresholds": []}}, "weights must hold 2 finite numbers"),
+        ({"model": {"weights": [1, float("inf")], "thresholds": []}}, "weights must hold 2 finite numbers"),
         ({"model": []}, "indices must be integers"),
     ],
 )
@@ -153,6 +154,23 @@ def test_broken_files_are_refused(change, why, tmp_path):
     (tmp_path / "model").write_text(json.dumps(record))
     with pytest.raises(BadFileError, match="must be a whole ranker as JSON") as caught:
         load_model(tmp_path / "model")
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"class": "RankSVN"}, "unknown class 'RankSVN'. Did you mean 'RankSVM'?"),
+        ({"class": "BoostedRanker"}, "unknown class 'BoostedRanker'"),
+        ({"params": {"measuse": "map"}}, "'measuse'"),
+    ],
+)
+def test_files_of_no_classic_ranker_are_refused(change, why, tmp_path, data):
+    cr.RankSVM(C=1.0).fit_data(data).save(tmp_path / "model")
+    record = json.loads((tmp_path / "model").read_text()) | change
+    (tmp_path / "model").write_text(json.dumps(record))
+    with pytest.raises(BadFileError, match="must be a whole ranker as JSON") as caught:
+        cr.load_ranker(tmp_path / "model")
     assert why in str(caught.value)
 
 

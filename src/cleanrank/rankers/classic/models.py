@@ -129,9 +129,14 @@ def load_model(path: str | PathLike[str]) -> Model:
     try:
         return _read(json.loads(Path(file).read_text(encoding="utf-8")))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200] or type(error).__name__
-        rule = "must be a whole ranker as JSON, as save writes it"
-        raise BadFileError(error_text(f"model file {str(file)!r}", rule, why), str(file)) from None
+        raise damaged(file, error) from None
+
+
+def damaged(path: str | PathLike[str], error: Exception) -> BadFileError:
+    """The error that names the file and says what is wrong in it."""
+    why = " ".join(str(error).split())[:200] or type(error).__name__
+    rule = "must be a whole ranker as JSON, as save writes it"
+    return BadFileError(error_text(f"model file {str(path)!r}", rule, why), str(path))
 
 
 def _read(record: Mapping[str, Any]) -> Model:
@@ -163,6 +168,6 @@ def _read(record: Mapping[str, Any]) -> Model:
 
 def _numbers(record: Mapping[str, Any], name: str, length: int | None = None) -> FloatArray:
     values = np.asarray(record[name], dtype=np.float64)
-    if values.ndim != 1 or (length is not None and len(values) != length) or np.isnan(values).any():
-        raise ValueError(f"{name} must hold {'' if length is None else f'{length} '}numbers")
+    if values.ndim != 1 or (length is not None and len(values) != length) or not np.isfinite(values).all():
+        raise ValueError(f"{name} must hold {'' if length is None else f'{length} '}finite numbers")
     return values

@@ -21,7 +21,7 @@ from cleanrank.rankers.classic._pair_solver import PairProblem, Shape, Solution,
 from cleanrank.rankers.classic.base import LinearRanker, Rows, Watch
 from cleanrank.rankers.classic.models import LinearModel
 from cleanrank.types import Array, FloatArray, Progress, RankingData
-from cleanrank.validation import check_integer, check_number, is_number, one_of
+from cleanrank.validation import check_integer, check_number, check_seed, is_number, one_of
 
 LOSSES: dict[str, str] = {
     "hinge": "max(0, 1 - d) of the lead d of the better document, as published",
@@ -93,6 +93,7 @@ class RankSVM(LinearRanker):
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None
     ) -> None:
         self._check_settings()
+        check_seed(self.random_state)
         held = np.zeros(train.n_docs, dtype=bool)
         if self.C == AUTO and validation is None and train.n_queries >= FEWEST_QUERIES:
             held = np.isin(train.row_ids, held_out(train, HELD_OUT, self.random_state)[1].row_ids)
