@@ -160,9 +160,9 @@ def test_an_interrupt_ends_driver_and_workers_without_a_word_of_theirs(seconds, 
     workers = _wait_for(lambda: workers_of(psutil.Process(driver.pid)))
     time.sleep(seconds)
     os.killpg(driver.pid, signal.SIGINT)  # as Ctrl-C does: to all of them
-    out, err = driver.communicate(timeout=30)
+    out, err = driver.communicate(timeout=120)
     assert (out, err, driver.returncode) == ("interrupted\n", "", 0)
-    _, alive = psutil.wait_procs(workers, timeout=10)
+    _, alive = psutil.wait_procs(workers, timeout=60)
     assert not alive
 
 
