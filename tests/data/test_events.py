@@ -111,6 +111,26 @@ REFUSED = {
 }
 
 
+def test_times_with_gaps_are_whole_numbers_and_events_without_one_are_counted():
+    log = small_log()
+    log["time"] = log["time"].astype(float)
+    log.loc[1, "time"] = np.nan
+    assert read_events(log).report["events without a user, an item or a time"] == 1
+    for wrong in (0.5, np.inf, 1e300):
+        log.loc[1, "time"] = wrong
+        with pytest.raises(InvalidInputError, match="must be whole seconds or timestamps"):
+            read_events(log)
+
+
+def test_columns_that_are_no_texts_are_named(tmp_path):
+    log = small_log()
+    with pytest.raises(InvalidInputError, match="column 'item' must hold numbers or texts; got list"):
+        read_events(log.assign(item=[[1]] * len(log)))
+    (tmp_path / "log.csv").write_bytes(b"user,item,time\n1,a\xff,3\n2,b,4\n")
+    with pytest.raises(BadFileError, match=r"log.csv.*column 'item' must hold numbers or texts; got binary"):
+        read_events(tmp_path / "log.csv")
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_wrong_logs_are_refused(case, tmp_path):
     options, kind, message = REFUSED[case]

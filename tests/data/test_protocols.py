@@ -240,6 +240,7 @@ REFUSED = {
     "draw": ({"draw": "popluar"}, UnknownNameError, "Did you mean 'popular'?"),
     "targets": ({"targets": 0}, InvalidInputError, "targets must be an integer >= 1"),
     "context": ({"context": ["day"]}, UnknownNameError, "unknown context 'day'"),
+    "text": ({"context": "hour"}, InvalidInputError, "context= must be a list of names; got 'hour'"),
     "own": ({"own": 0.8}, InvalidInputError, "own= must be left out with protocol='sound'; got 0.8."),
     "ubr": ({"protocol": "ubr", "rare": 1}, InvalidInputError, "rare= must be left out with protocol='ubr'"),
     "many": ({"protocol": "ubr", "negatives": 2}, InvalidInputError, "must be 1 sampled item"),

@@ -134,7 +134,8 @@ def _sorted(
     for name, value in options.items():
         one_of("option of a model of clicks", name, sorted({*known, *of_network, *of_rows}))
         if name in of_rows:
-            preparation[name] = value
+            texts = name == "context" and isinstance(value, str)
+            preparation[name] = value.split(",") if texts else value
         elif name in of_network:
             # 64,32 is read as a list of numbers; widths are whole ones.
             built[name] = [int(width) for width in value] if isinstance(value, list) else value

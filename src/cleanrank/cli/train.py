@@ -106,6 +106,10 @@ def train(
     from cleanrank.rankers.base import unused_columns
 
     if one_of("task", task, ("rank", "ctr")) == "ctr":
+        of_rankings = {"--valid": valid, "--gold": gold, "--trees": trees, "--measure": measure}
+        for name, value in of_rankings.items():
+            if value is not None:
+                raise invalid(name, "goes with --task rank", value)
         shared = {"epochs": epochs, "early_stopping_rounds": stop_after, "learning_rate": learning_rate}
         ctr.train(
             ctr.log_name(data_set, file),

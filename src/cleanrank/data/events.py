@@ -130,9 +130,9 @@ def read_events(
     if (behaviour is None) != (clicks is None):
         rule = "must be given together"
         raise invalid("behaviour= and clicks=", rule, remedy="clicks= names the behaviours that count.")
-    clicks = None if clicks is None else _listed("clicks=", clicks)
-    shown, known = _listed("shown=", shown), None if known is None else _listed("known=", known)
-    user_fields, item_fields = _listed("user_fields=", user_fields), _listed("item_fields=", item_fields)
+    clicks = None if clicks is None else listed("clicks=", clicks)
+    shown, known = listed("shown=", shown), None if known is None else listed("known=", known)
+    user_fields, item_fields = listed("user_fields=", user_fields), listed("item_fields=", item_fields)
     columns = {"user": user, "item": item, "time": time, "behaviour": behaviour}
     roles = {role: name for role, name in columns.items() if name is not None}
     wanted = [*roles.values(), *user_fields, *item_fields]
@@ -174,7 +174,8 @@ def read_events(
     )
 
 
-def _listed(argument: str, names: Any) -> list[str]:
+def listed(argument: str, names: Any) -> list[str]:
+    """Names as a list; one text is refused, since its letters would be taken for names."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise invalid(argument, "must be a list of names", repr(names), remedy=f"Write [{names!r}].")
     return [str(name) for name in names]
@@ -236,7 +237,7 @@ def _kept(
     counts["events read"] += piece.num_rows
     clicked = None
     if clicks is not None:
-        did = piece.column(roles["behaviour"]).cast(pa.string())
+        did = _texts(roles["behaviour"], piece.column(roles["behaviour"]))
         for each in pc.value_counts(did).to_pylist():
             counts[f"={each['values']}"] += each["counts"]
         clicked = pc.is_in(did, pa.array(clicks, pa.string()))
@@ -252,7 +253,7 @@ def _kept(
         piece = piece.filter(there)
         clicked = None if clicked is None else clicked.filter(there)
     columns = {name: piece.column(name) for name in piece.schema.names if name != roles.get("behaviour")}
-    columns = {name: _plain_column(column) for name, column in columns.items()}
+    columns = {name: _plain_column(name, column) for name, column in columns.items()}
     if "time" in roles:
         columns[roles["time"]] = _seconds(roles["time"], piece.column(roles["time"]))
     if clicked is not None:
@@ -260,7 +261,7 @@ def _kept(
     return columns
 
 
-def _plain_column(column: Any) -> Any:
+def _plain_column(name: str, column: Any) -> Any:
     """Whole numbers as NumPy, in 32 bits where they fit; anything else as an Arrow array of texts.
 
     Only fields of users and items can still have missing values: -1 among numbers, "" among texts.
@@ -271,7 +272,17 @@ def _plain_column(column: Any) -> Any:
         numbers = (column.fill_null(-1) if column.null_count else column).to_numpy()
         small = not len(numbers) or (numbers.min() >= 0 and numbers.max() < 2**31)
         return numbers.astype(np.int32 if small else np.int64)
-    return column.cast(pa.string())
+    return _texts(name, column)
+
+
+def _texts(name: str, column: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowException:
+        remedy = "Convert the column first; a text file must be in UTF-8."
+        raise invalid(f"column {name!r}", "must hold numbers or texts", column.type, remedy=remedy) from None
 
 
 def _seconds(name: str, column: Any) -> IntArray:
@@ -280,6 +291,10 @@ def _seconds(name: str, column: Any) -> IntArray:
 
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64())
+    if pa.types.is_floating(column.type):  # as pandas keeps whole numbers where one is missing
+        numbers = column.to_numpy()
+        if ((np.abs(numbers) < 2**53) & (numbers == np.trunc(numbers))).all():
+            return np.asarray(numbers, dtype=np.int64)
     if not pa.types.is_integer(column.type):
         value = f"{column[0].as_py()!r} (type {column.type})" if len(column) else f"type {column.type}"
         remedy = "Convert the column first; time=None takes the order of the file."

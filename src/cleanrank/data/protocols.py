@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.behaviours import ClickRows, ClickSplits, Codes, Layout
-from cleanrank.data.events import Events
+from cleanrank.data.events import Events, listed
 from cleanrank.data.moments import CONTEXTS
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray
@@ -103,7 +103,7 @@ def prepare_clicks(
     check_integer("history", history, least=1)
     check_integer("least", least, least=1)
     check_seed(seed)
-    for name in context:
+    for name in listed("context=", context):
         one_of("context", name, CONTEXTS)
     if context and events.times is None:
         raise invalid("context", "needs times in the log", ", ".join(context), remedy="Leave it out.")

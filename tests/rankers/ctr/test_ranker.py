@@ -139,6 +139,10 @@ def test_saved_models_predict_the_same(rows, held, tmp_path):
     full = replace(short, histories=np.pad(short.histories, ((0, 0), (0, 2), (0, 0))))
     assert (loaded.predict(short) == loaded.predict(full)).all()
     raw = bytearray((tmp_path / "one.safetensors").read_bytes())
+    at = raw.index(b'\\"history\\": ')
+    (tmp_path / "zero.safetensors").write_bytes(raw[: at + 13] + b"0" + raw[at + 14 :])
+    with pytest.raises(cr.BadFileError, match="history must be an integer >= 1; got 0"):
+        cr.load_ranker(tmp_path / "zero.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(raw[:-100])
     with pytest.raises(cr.BadFileError):
         cr.load_ranker(tmp_path / "cut.safetensors")
@@ -252,6 +256,10 @@ def test_wrong_rows(rows, held):
         model.predict(rows)
     with pytest.raises(cr.CleanrankError, match="training rows must be ClickRows; got ndarray"):
         model.fit(rows.item)
+    fitted = cr.CTRModel("deepfm", **{**QUICK, "epochs": 1}).fit(rows)
+    for use in (fitted.predict, fitted.score):
+        with pytest.raises(cr.CleanrankError, match=r"rows must be ClickRows; got ndarray.*prepare_clicks"):
+            use(rows.item)
     with pytest.raises(cr.CleanrankError, match="validation rows must have rows that were clicked"):
         model.fit(rows, held.select(held.y == 1))
     with pytest.raises(cr.CleanrankError, match=r"sample_weight must hold 1500 numbers >= 0"):

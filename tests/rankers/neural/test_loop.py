@@ -184,7 +184,7 @@ def test_a_loss_that_bursts_is_an_error():
         ({"optimizer": "adan"}, "Did you mean 'adam'"),
         ({"precision": "float16"}, "Known: float32"),
         ({"epochs": 0}, "epochs must be an integer >= 1"),
-        ({"patience": -1}, "patience must be"),
+        ({"patience": -1}, "early_stopping_rounds must be"),
         ({"learning_rate": 0.0}, "learning_rate must be a number > 0"),
         ({"learning_rate": float("nan")}, "learning_rate must be a number > 0"),
         ({"weight_decay": -1.0}, "weight_decay must be a number >= 0"),

@@ -18,7 +18,7 @@ from cleanrank.rankers.ctr.resident import check_layout, logits, resident
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
 from cleanrank.types import FloatArray
-from cleanrank.validation import one_of
+from cleanrank.validation import check_integer, one_of
 
 VERSION = 1
 
@@ -78,6 +78,7 @@ def load_click_model(path: str | PathLike[str]) -> TrainedModel:
     file = Path(path) / MODEL_FILE if Path(path).is_dir() else Path(path)
     tensors, metadata = read_tensors(file, "model file", CLICK_MODEL, VERSION)
     try:
+        check_integer("history", metadata["options"]["history"], least=1)
         layout, curve = Layout(**metadata["layout"]), metadata["calibration"]
         network = MODELS[one_of("model", metadata["model"], MODELS)](layout, **metadata["options"])
         network.load_state_dict(weights_of(tensors, "network/"))

@@ -24,7 +24,14 @@ from cleanrank.rankers.base import Estimator, NotFittedError
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.model import TrainedModel, load_click_model, probabilities
 from cleanrank.rankers.ctr.objective import KINDS, Objective, objective
-from cleanrank.rankers.ctr.resident import ResidentRows, batches, check_layout, logits, resident
+from cleanrank.rankers.ctr.resident import (
+    ResidentRows,
+    batches,
+    check_click_rows,
+    check_layout,
+    logits,
+    resident,
+)
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
 from cleanrank.rankers.neural.denoising import (
     OTHER,
@@ -188,7 +195,8 @@ class CTRModel(Estimator):
 
     def score(self, rows: ClickRows) -> float:
         """The AUC on labelled rows."""
-        return auc(rows.y, self.predict(rows))
+        scores = self.predict(rows)
+        return auc(rows.y, scores)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the model as safetensors: a file that ends so, or model.safetensors in a folder."""
@@ -368,9 +376,7 @@ class CTRModel(Estimator):
 
 
 def _check_rows(subject: str, rows: Any) -> None:
-    if not isinstance(rows, ClickRows):
-        remedy = "load_dataset reads logs as ClickRows; data.behaviours.prepare makes them of your own."
-        raise invalid(subject, "must be ClickRows", type(rows).__name__, remedy=remedy)
+    check_click_rows(rows, subject)
     clicked = int(rows.y.sum())
     if not 0 < clicked < len(rows):
         rule = "must have rows that were clicked and rows that were not"

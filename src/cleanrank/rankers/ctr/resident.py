@@ -1,6 +1,7 @@
 """Rows of clicks on the device: moved there once, batches gathered by row."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,8 +52,16 @@ def resident(rows: ClickRows, device: torch.device, most: int | None = None) -> 
     )
 
 
+def check_click_rows(rows: Any, subject: str) -> None:
+    """Refuses anything but ClickRows."""
+    if not isinstance(rows, ClickRows):
+        remedy = "load_dataset reads logs as ClickRows; prepare_clicks makes them of your own."
+        raise invalid(subject, "must be ClickRows", type(rows).__name__, remedy=remedy)
+
+
 def check_layout(rows: ClickRows, layout: Layout, most: int, subject: str = "rows") -> None:
     """Refuses rows whose fields, codes or histories a model does not know."""
+    check_click_rows(rows, subject)
     for part in ("user", "item", "context"):
         known, present = getattr(layout, part), getattr(rows.layout, part)
         if list(known) != list(present):

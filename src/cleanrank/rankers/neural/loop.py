@@ -62,7 +62,7 @@ class Training:
         check_seed(self.seed)
         check_n_jobs(self.n_jobs)
         check_integer("epochs", self.epochs, least=1)
-        check_integer("patience", self.patience, least=0)
+        check_integer("early_stopping_rounds", self.patience, least=0)
         check_number("learning_rate", self.learning_rate, above=0)
         check_number("weight_decay", self.weight_decay, least=0)
         if self.clip_norm is not None:
