@@ -113,8 +113,9 @@ def test_sources_are_known_by_name_on_this_machine_or_not():
     assert source_of("synthetic").folds is None
     with pytest.raises(UnknownNameError, match=r"unknown data set 'mq2080'\. Did you mean 'mq200"):
         source_of("mq2080")
+    assert source_of("ml-100k").name == "movielens-100k"
     with pytest.raises(UnknownNameError, match="unknown data set 'movielens"):
-        source_of("movielens-100k")
+        source_of("movielens-1m")
 
 
 def test_the_identity_of_folders_is_that_of_their_files(tmp_path, monkeypatch):
