@@ -96,10 +96,10 @@ def load_ranker(path: str | PathLike[str]) -> Any:
     file = existing_file(folder / MODEL_FILE if folder.is_dir() else folder)
     with file.open("rb") as opened:
         start = opened.read(16)
-    if start == b'{"cleanrank": "r':
-        return _classic_ranker(file)
-    if start[8:9] == b"{":
+    if start[8:9] == b"{" and b"\0" in start[:8]:  # the length of safetensors' header
         return _network(file)
+    if start.lstrip()[:1] == b"{":
+        return _classic_ranker(file)
     if not start.startswith(b"tree"):
         rule = "must be LightGBM's text, which begins with 'tree', a network as safetensors, or JSON"
         raise BadFileError(error_text(f"model file {str(file)!r}", rule, repr(start)), str(file))

@@ -197,3 +197,13 @@ def test_linear_models_score_rows_alike_in_any_company():
     )
     alone = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))])
     np.testing.assert_array_equal(model.predict(X), alone)
+
+
+def test_json_may_be_written_anew_by_others(tmp_path, data):
+    ranker = cr.RankBoost(n_estimators=2).fit_data(data)
+    ranker.save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text("\n" + json.dumps(record, indent=2, sort_keys=True))
+    np.testing.assert_array_equal(
+        cr.load_ranker(tmp_path / "model.json").predict(data.X), ranker.predict(data.X)
+    )

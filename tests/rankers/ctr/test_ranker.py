@@ -266,7 +266,7 @@ def test_wrong_rows(rows, held):
         model.fit(rows, sample_weight=[1.0])
     for change, message in (
         (_other_fields, r"must have the item fields of the training rows \(item, category\); got product"),
-        (_more_items, r"must have codes below 31 in field 'item', as the training rows; got 40"),
+        (_more_items, r"must be coded as the training rows, with 31 codes in field 'item'; got 50"),
     ):
         with pytest.raises(cr.CleanrankError, match=message):
             model.fit(rows, change(held))

@@ -60,21 +60,18 @@ def check_click_rows(rows: Any, subject: str) -> None:
 
 
 def check_layout(rows: ClickRows, layout: Layout, most: int, subject: str = "rows") -> None:
-    """Refuses rows whose fields, codes or histories a model does not know."""
+    """Refuses rows whose fields, codes or histories are not those of the training rows."""
     check_click_rows(rows, subject)
     for part in ("user", "item", "context"):
         known, present = getattr(layout, part), getattr(rows.layout, part)
         if list(known) != list(present):
             rule = f"must have the {part} fields of the training rows ({', '.join(known) or 'none'})"
             raise invalid(subject, rule, ", ".join(present) or "none")
-        columns = [rows.histories] if part == "item" else []
-        for codes in (getattr(rows, part), *columns):
-            for place, (name, size) in enumerate(known.items()):
-                highest = int(codes[..., place].max(initial=0))
-                if highest >= size:
-                    rule = f"must have codes below {size} in field {name!r}, as the training rows"
-                    remedy = "Give values that were not among the training rows code 0."
-                    raise invalid(subject, rule, highest, remedy=remedy)
+        for name, size in known.items():
+            if present[name] != size:
+                rule = f"must be coded as the training rows, with {size:,} codes in field {name!r}"
+                remedy = "Prepare training and other rows together: codes of two preparations differ."
+                raise invalid(subject, rule, f"{present[name]:,}", remedy=remedy)
     if rows.histories.shape[1] > most:
         rule = f"must have histories of at most {most} behaviours, as the training rows"
         raise invalid(subject, rule, rows.histories.shape[1], remedy=f"Prepare them with history={most}.")
