@@ -9,13 +9,14 @@ results/classic_speed_PART.json of every part that ran.
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from sklearn.svm import LinearSVC
-from timing import interleaved, write_result
+from timing import interleaved, timed, write_result
 
 import cleanrank as cr
 from cleanrank.rankers.classic.ada_rank import AdaRank
@@ -54,7 +55,7 @@ def growth(
     for n in sizes:
         data = synthetic(n // 100, 100, n_features)
         make().fit_data(data)  # compiles
-        seconds.append(min(_seconds(lambda: make().fit_data(data)) for _ in range(repeats)))  # noqa: B023
+        seconds.append(min(timed(partial(make().fit_data, data)) for _ in range(repeats)))
     unit = [s / (n * math.log(n)) for s, n in zip(seconds, sizes, strict=True)]
     return {
         "documents": list(sizes),
@@ -72,12 +73,6 @@ def synthetic(n_queries: int, docs_per_query: int, n_features: int, seed: int = 
     worth = X[:, : n_features // 3].sum(axis=1) / math.sqrt(n_features / 3) + 2 * rng.normal(size=n)
     X[:, ::2] = np.round(4 * X[:, ::2]) / 4
     return cr.from_arrays(X, np.digitize(worth, [1.2, 2.4]), group=np.full(n_queries, docs_per_query))
-
-
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 def boosting(repeats: int) -> dict[str, Any]:
@@ -125,11 +120,7 @@ def boosting(repeats: int) -> dict[str, Any]:
 
 def numpy_rank_boost(data: RankingData, rounds: int, max_bins: int = 255) -> Any:
     """Scores of the rows by RankBoost on arrays of all pairs, feature by feature."""
-    parts = []
-    for start, stop in zip(data.indptr[:-1], data.indptr[1:], strict=True):
-        higher, lower = np.nonzero(data.y[start:stop, None] > data.y[None, start:stop])
-        parts.append((start + higher, start + lower))
-    higher, lower = (np.concatenate(side) for side in zip(*parts, strict=True))
+    higher, lower = pair_rows(data)
     bins, n_bins = [], []
     for column in np.asarray(data.X, dtype=np.float64).T:
         values, place = np.unique(column, return_inverse=True)
@@ -218,7 +209,7 @@ def large() -> dict[str, Any]:
     """RankSVM at 240,000 documents."""
     data = mslr_shape(LARGE_QUERIES)
     fits = {loss: RankSVM(C=C, loss=loss, scaling="none") for loss in ("hinge", "squared_hinge")}
-    seconds = {loss: _seconds(lambda: fit.fit_data(data)) for loss, fit in fits.items()}  # noqa: B023
+    seconds = {loss: timed(partial(fit.fit_data, data)) for loss, fit in fits.items()}
     return {
         "documents": data.n_docs,
         "seconds": {loss: round(each, 2) for loss, each in seconds.items()},
@@ -237,8 +228,8 @@ def beside_linear_svc(repeats: int) -> dict[str, Any]:
         tol = next(tol for tol in 10.0 ** -np.arange(1, 9) if _objective(tol, loss, D, sign) <= enough)
         timings = interleaved(
             {
-                "RankSVM": lambda: ours.fit_data(data),  # noqa: B023
-                "LinearSVC": lambda: linear_svc(tol, loss, D, sign),  # noqa: B023
+                "RankSVM": partial(ours.fit_data, data),
+                "LinearSVC": partial(linear_svc, tol, loss, D, sign),
             },
             repeats=repeats,
             warm_up=0,
@@ -252,7 +243,7 @@ def largest(tol: float) -> dict[str, Any]:
     """One fit of each on 1.9 million pairs: 7 GB for LinearSVC, and 45 for 240,000 documents."""
     data = mslr_shape(PEER_QUERIES)
     ours = RankSVM(C=C, scaling="none")
-    seconds = {"RankSVM": _seconds(lambda: ours.fit_data(data))}
+    seconds = {"RankSVM": timed(partial(ours.fit_data, data))}
     D, sign = pair_differences(data)
     objective = 0.0
 
@@ -260,7 +251,7 @@ def largest(tol: float) -> dict[str, Any]:
         nonlocal objective
         objective = _objective(tol, "hinge", D, sign)
 
-    seconds["LinearSVC"] = _seconds(peer)
+    seconds["LinearSVC"] = timed(peer)
     return {
         "documents": data.n_docs,
         "pairs": len(D),
@@ -279,14 +270,21 @@ def mslr_shape(n_queries: int) -> RankingData:
     return cr.from_arrays(X - 1, data.y, group=data.lengths)
 
 
+def pair_rows(data: RankingData) -> tuple[Any, Any]:
+    """The rows of the better and of the worse document of every pair."""
+    parts = []
+    for start, stop in pairwise(data.indptr):
+        higher, lower = np.nonzero(data.y[start:stop, None] > data.y[None, start:stop])
+        parts.append((start + higher, start + lower))
+    higher, lower = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return higher, lower
+
+
 def pair_differences(data: RankingData) -> tuple[Any, Any]:
     """Differences of features of all pairs, every second one turned round, and which."""
     X = np.asarray(data.X, dtype=np.float64)
-    parts = []
-    for start, stop in zip(data.indptr[:-1], data.indptr[1:], strict=True):
-        higher, lower = np.nonzero(data.y[start:stop, None] > data.y[None, start:stop])
-        parts.append(X[start + higher] - X[start + lower])
-    D = np.concatenate(parts)
+    higher, lower = pair_rows(data)
+    D = X[higher] - X[lower]
     D[1::2] *= -1
     sign = np.ones(len(D))
     sign[1::2] = -1

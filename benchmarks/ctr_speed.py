@@ -67,9 +67,11 @@ def our_inputs(layout: Layout, codes: Mapping[str, Tensor]) -> list[Tensor]:
     return [*fields, history, codes["length"]]
 
 
-def steps(model: nn.Module, batches: list[tuple[Any, Tensor]], loss: Callable[..., Tensor]) -> Step:
+def steps(
+    model: nn.Module, batches: list[tuple[Any, Tensor]], loss: Callable[..., Tensor], *, fused: bool = False
+) -> Step:
     """A round: one training step on each batch."""
-    optimizer = torch.optim.Adam(model.train().parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(model.train().parameters(), lr=1e-3, fused=fused)
 
     def run() -> None:
         for inputs, y in batches:
@@ -243,15 +245,8 @@ def on_gpu(arguments: argparse.Namespace) -> None:
             least = max(counter.get_total_flops() / flops_rate, moved / bytes_rate)
             line = {"least_ms": 1e3 * least}
             for kind, model in (("plain", network), ("compiled", torch.compile(network))):
-                optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
-
-                def step(model: Any = model, optimizer: Any = optimizer) -> None:
-                    optimizer.zero_grad(set_to_none=True)
-                    logits = model(*inputs)  # noqa: B023
-                    nn.functional.binary_cross_entropy_with_logits(logits, y).backward()  # noqa: B023
-                    optimizer.step()
-
-                taken = seconds(step, 30)
+                run = steps(model, [(inputs, y)], nn.functional.binary_cross_entropy_with_logits, fused=True)
+                taken = seconds(run, 30)
                 line |= {f"{kind}_samples_per_second": batch / taken, f"{kind}_share": least / taken}
             results[f"{name} {batch}"] = {key: float(f"{value:.4g}") for key, value in line.items()}
             print(name, batch, results[f"{name} {batch}"], file=sys.stderr, flush=True)

@@ -70,7 +70,7 @@ def interleaved(
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(repeats):
         for name in rng.sample(names, len(names)):
-            seconds[name].append(_seconds(candidates[name]))
+            seconds[name].append(timed(candidates[name]))
     first = seconds[names[0]]
     return Timings(
         seconds={name: tuple(times) for name, times in seconds.items()},
@@ -83,8 +83,8 @@ def interleaved(
     )
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    """Times one call; the collector runs before it and rests during it, the result is freed outside."""
+def timed(run: Callable[[], object]) -> float:
+    """Seconds of one call; the collector runs before it and rests during it, the result is freed outside."""
     gc.collect()
     gc.disable()
     try:

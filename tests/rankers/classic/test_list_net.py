@@ -13,7 +13,7 @@ import cleanrank as cr
 from cleanrank.errors import InvalidInputError
 from cleanrank.jit import query_chunks
 from cleanrank.rankers.classic.list_net import ListNet, first_place, list_losses
-from tests.rankers.classic.test_rank_svm import one_thread, random_rows  # noqa: F401
+from tests.rankers.classic.rows import random_rows
 
 
 def naive(w: Any, X: Any, y: Any, indptr: Any) -> tuple[float, Any]:

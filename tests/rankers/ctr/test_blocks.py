@@ -8,8 +8,7 @@ import pytest
 from cleanrank.data.behaviours import Layout
 
 torch = pytest.importorskip("torch")
-
-from cleanrank.rankers.ctr import blocks  # noqa: E402
+blocks = pytest.importorskip("cleanrank.rankers.ctr.blocks")
 
 
 def random(*shape, seed=0):
@@ -190,7 +189,10 @@ def test_memory_reads_and_writes():
     block = filled(blocks.Memory(4, 5, 3, 2))
     mask = torch.tensor([[True, True, True], [True, False, False]])
     read_out, sums = block(behaviours, mask, item)
-    cosine = lambda x, y: x @ y / np.sqrt((x @ x) * (y @ y))  # noqa: E731
+
+    def cosine(x, y):
+        return x @ y / np.sqrt((x @ x) * (y @ y))
+
     K = np.tanh(array(block.keys))
     for b, length in enumerate((3, 1)):
         M, S = np.tanh(array(block.start)), np.zeros((3, 4))

@@ -1,5 +1,6 @@
 """What classic rankers share: rows on one scale, the best step on validation rows, models as JSON."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -66,7 +67,7 @@ class Watch:
         return bool(self.history and self._patience and self._steps - self.best_step >= self._patience)
 
 
-class ClassicRanker(BaseRanker):
+class ClassicRanker(BaseRanker, ABC):
     """A ranker of which a subclass writes ``_train``; it reads numbers and grades alone.
 
     Attributes:
@@ -79,9 +80,9 @@ class ClassicRanker(BaseRanker):
     random_state: int
     n_jobs: int
 
+    @abstractmethod
     def _train(self, rows: Rows, watch: Watch, progress: Progress | None) -> Model:
         """How a subclass learns."""
-        raise NotImplementedError
 
     def _fit(
         self, train: RankingData, validation: RankingData | None = None, *, progress: Progress | None = None

@@ -1,6 +1,7 @@
 """What classic rankers learn: weights of features, or weights of thresholds; saved as JSON."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -20,7 +21,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassicModel:
+class ClassicModel(ABC):
     """What all models have."""
 
     ranker: str  # the class of the ranker
@@ -40,9 +41,9 @@ class ClassicModel:
         """Scores of rows, in input order; they must have the columns that the model was trained on."""
         return self.scores(self.scaling.apply(self.columns.matrix(X)))
 
+    @abstractmethod
     def scores(self, scaled: FloatArray) -> FloatArray:
         """Scores of rows whose features are scaled."""
-        raise NotImplementedError
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes JSON, whose numbers keep all digits."""

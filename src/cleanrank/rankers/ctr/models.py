@@ -12,6 +12,7 @@ PeerRank paper and of UBR's baselines. Every model sees u; what has no place for
 each of their fields as further fields.
 """
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from cleanrank.errors import invalid
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 UNITS = ("dot", "dense")
 
 
-class ClickNetwork(nn.Module):
+class ClickNetwork(nn.Module, ABC):
     """What all models share: embeddings in, logits out."""
 
     has_auxiliary = False
@@ -80,9 +81,9 @@ class ClickNetwork(nn.Module):
         rows: Embedded = self.embed(user, item, context, history, lengths)
         return self.with_auxiliary(rows) if auxiliary else self.score(rows)
 
+    @abstractmethod
     def score(self, rows: Embedded) -> Tensor:
         """Logits (B,)."""
-        raise NotImplementedError
 
     def with_auxiliary(self, rows: Embedded) -> tuple[Tensor, Tensor]:
         """Logits (B,) and the further loss."""
@@ -98,9 +99,9 @@ class SequenceNetwork(ClickNetwork):
         width += self.user_width + self.item_width
         self.head = head(width, self.sizes.layers, self.sizes.dropout, scale=scale)
 
+    @abstractmethod
     def summary(self, rows: Embedded) -> Tensor:
         """s, (B, width)."""
-        raise NotImplementedError
 
     def score(self, rows: Embedded) -> Tensor:
         """Logits (B,)."""

@@ -32,7 +32,7 @@ from cleanrank.rankers.ctr.resident import (
     logits,
     resident,
 )
-from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
+from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values, settings_of
 from cleanrank.rankers.neural.denoising import (
     OTHER,
     Twins,
@@ -48,9 +48,6 @@ from cleanrank.validation import check_integer, one_of
 
 # (epoch, logits of the training rows)
 Observer: TypeAlias = Callable[[int, FloatArray], None]
-
-# What may change between the parts of an interrupted training.
-CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
 @dataclass(repr=False, eq=False)
@@ -240,20 +237,7 @@ class CTRModel(Estimator):
                 )
             if goal.scheme == "sour" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
                 raise invalid("sour", "must run in one process", os.environ["WORLD_SIZE"])
-        training = Training(
-            epochs=self.epochs,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            clip_norm=self.clip_norm,
-            patience=self.early_stopping_rounds or 0,
-            precision=self.precision,
-            device=self.device,
-            deterministic=self.deterministic,
-            seed=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-        return training, goal
+        return Training.of(self), goal
 
     def _build(self, rows: ClickRows, seed: int) -> tuple[Any, dict[str, Any]]:
         options = self.model_options or {}
@@ -323,7 +307,7 @@ class CTRModel(Estimator):
         names = ("user", "item", "context", "y", "history_of", "histories", "lengths")
         parts = [rows] if validation is None else [rows, validation]
         arrays = [getattr(part, name) for part in parts for name in names]
-        return {"data": fingerprint(*arrays, weight), **self._settings()}
+        return {"data": fingerprint(*arrays, weight), **settings_of(self)}
 
     def _keep(
         self, network: nn.Module, options: dict[str, Any], rows: ClickRows, state: TrainingState
@@ -338,13 +322,9 @@ class CTRModel(Estimator):
             rows.layout,
             state.best_epoch if validated else state.epoch,
             state.best_value if validated else None,
-            {**self._settings(), "alpha": alpha},
+            {**settings_of(self), "alpha": alpha},
         )
         return self
-
-    def _settings(self) -> dict[str, Any]:
-        """The parameters that decide the weights, as JSON gives them back."""
-        return plain_values({k: v for k, v in self.get_params().items() if k not in CHANGEABLE})
 
     def _not_contradicted(
         self,

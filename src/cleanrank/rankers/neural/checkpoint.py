@@ -22,6 +22,8 @@ from cleanrank.types import Array
 from cleanrank.validation import is_integer, require
 
 ALIGNMENT = 8
+# What may change between the parts of an interrupted training.
+CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
 def _safetensors() -> Any:
@@ -211,6 +213,11 @@ def _array(value: Any) -> Array:
 def plain_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as JSON gives them back; functions by name, the same in every process."""
     return dict(json.loads(json.dumps(dict(settings), default=_worded)))
+
+
+def settings_of(estimator: Any) -> dict[str, Any]:
+    """The parameters of an estimator that decide its weights, as JSON gives them back."""
+    return plain_values({k: v for k, v in estimator.get_params().items() if k not in CHANGEABLE})
 
 
 def fingerprint(*arrays: Any) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from cleanrank.errors import invalid
 from cleanrank.losses.torch.pair_sums import elementwise
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
-from cleanrank.rankers.neural.loop import Forward, train
+from cleanrank.rankers.neural.loop import Forward, Training, train
 from cleanrank.rankers.neural.model import Task
 from cleanrank.rankers.neural.networks import build_network
 from cleanrank.rankers.neural.objective import PAIRED
@@ -89,7 +89,7 @@ def coteach(
         return value_of(twins.first)
 
     ranker.alpha_ = None
-    state = train(twins, step, batches, ranker._training(), validate=None if value_of is None else validate)
+    state = train(twins, step, batches, Training.of(ranker), validate=None if value_of is None else validate)
     return ranker._keep(task, state)
 
 

@@ -68,6 +68,16 @@ class Training:
         if self.clip_norm is not None:
             check_number("clip_norm", self.clip_norm, above=0)
 
+    @classmethod
+    def of(cls, estimator: Any) -> "Training":
+        """What the parameters of an estimator say."""
+        named = ("epochs", "optimizer", "learning_rate", "weight_decay", "clip_norm", "precision", "device")
+        return cls(
+            **{name: getattr(estimator, name) for name in (*named, "deterministic", "n_jobs")},
+            patience=estimator.early_stopping_rounds or 0,
+            seed=estimator.random_state,
+        )
+
 
 def train(
     model: nn.Module,

@@ -24,7 +24,7 @@ from cleanrank.rankers.base import (
     validation_data,
 )
 from cleanrank.rankers.columns import frame_features, frame_qid
-from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, plain_values
+from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, settings_of
 from cleanrank.rankers.neural.inputs import batch_of, bucketed
 from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
 from cleanrank.rankers.neural.model import (
@@ -42,9 +42,6 @@ from cleanrank.validation import check_integer, is_frame
 
 # (epoch, scores of the training rows): what SOUR takes in place of (trees, scores).
 Observer: TypeAlias = Callable[[int, FloatArray], None]
-
-# What may change between the parts of an interrupted training.
-CHANGEABLE = ("epochs", "early_stopping_rounds", "device", "checkpoint", "n_jobs")
 
 
 @dataclass(repr=False, eq=False)
@@ -138,7 +135,7 @@ class NeuralRanker(BaseRanker):
         _refuse_categories(data.categories)
         pairs = isinstance(self.loss, str) and self.loss != "pointwise"
         check_labels(data, pairs=pairs)
-        training = self._training()
+        training = Training.of(self)
         loss, self.alpha_ = list_loss(self.loss_config(), data)
         if self.checkpoint is not None and not getattr(loss, "resumable", True):
             rule = "must be None with a loss that learns weights of its own"
@@ -188,7 +185,7 @@ class NeuralRanker(BaseRanker):
         features = features if hasattr(features, "shape") else np.asarray(features)
         pairs = checked_preferences(preferences, features.shape[0])
         check_integer("batch_pairs", batch_pairs, least=1)
-        training = self._training()
+        training = Training.of(self)
         loss, self.alpha_ = preference_loss(self.loss_config())
         task = Task(self, features, np.array([0, features.shape[0]]), None, names)
         if task.listwise:
@@ -261,21 +258,6 @@ class NeuralRanker(BaseRanker):
             self.loss_options,
         )
 
-    def _training(self) -> Training:
-        return Training(
-            epochs=self.epochs,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            clip_norm=self.clip_norm,
-            patience=self.early_stopping_rounds or 0,
-            precision=self.precision,
-            device=self.device,
-            deterministic=self.deterministic,
-            seed=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-
     def _train(
         self,
         task: Task,
@@ -319,13 +301,13 @@ class NeuralRanker(BaseRanker):
             checkpoint=self.checkpoint,
             identity=None
             if self.checkpoint is None
-            else {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **self._settings()},
+            else {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **settings_of(self)},
         )
         return self._keep(task, state)
 
     def _keep(self, task: Task, state: TrainingState) -> Self:
         validated = state.best_epoch > 0
-        settings = self._settings()
+        settings = settings_of(self)
         robust = robust_words(self.loss_config().steps) or None
         alpha = None if self.alpha_ is None else float(self.alpha_)
         self.history_ = state.history
@@ -340,10 +322,6 @@ class NeuralRanker(BaseRanker):
             task.names,
         )
         return self
-
-    def _settings(self) -> dict[str, Any]:
-        """The parameters that decide the weights, as JSON gives them back."""
-        return plain_values({k: v for k, v in self.get_params().items() if k not in CHANGEABLE})
 
 
 def _refuse_categories(categories: Mapping[str, Any] | None) -> None:
