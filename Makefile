@@ -33,7 +33,9 @@ browser:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no chromium here: the browser tests will skip"
 
+# Fills the tables and draws the pictures of the pages from results/ and benchmarks/results, then builds the manual.
 docs: install
+	$(BIN)/python benchmarks/pages.py
 	$(BIN)/mkdocs build --strict --quiet
 
 # The report card, the strategies, the PeerRank grid and the studies of judges take minutes to hours and are run by hand.
