@@ -58,7 +58,7 @@ def test_train_saves_a_folder_and_predict_scores_rows(cli, log):
         ((), "needs one log of the catalogue"),
         (("--data", "ml-100k", "--option", "embeding=4"), "unknown option of a model of clicks 'embeding'"),
         (("--data", "ml-100k", "--option", "robust=sours"), "unknown robust loss 'sours'"),
-        (("--data", "ml-100k", "--measure", "map"), "--measure goes with --task rank; got map"),
+        (("--data", "ml-100k", "--measure", "map"), "--measure goes with --task rank; got --task ctr"),
         (("--data", "ml-100k", "--option", "context=hour,weekdy"), "unknown context 'weekdy'"),
         (("--data", "ml-100k", "--option", "protocol=sounds"), "unknown protocol 'sounds'"),
     ],

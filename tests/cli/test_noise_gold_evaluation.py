@@ -110,7 +110,7 @@ def test_differences_and_whole_queries(cli, folder):
             "must be left out with --for evaluation",
         ),
         ("--for noise", "needs DATA"),
-        ("judge.qrels --runs runs", "no runs or judge; got options of --for evaluation"),
+        ("judge.qrels --runs runs", "--runs goes with --for evaluation; got --for noise"),
         ("--for evaluate --runs runs", "Did you mean 'evaluation'?"),
         ("--for evaluation --runs runs --judge judge.csv -m map", "--unit queries takes any measure"),
         (

@@ -29,7 +29,10 @@ COMMANDS = {
     "predict model.txt data.csv -o {out}": (".npy", ("model.txt", "data.csv")),
     "corrupt data.csv --matrix noise.json -o {out}": (".parquet", ("data.csv", "noise.json")),
     "clicks data.csv --scores scores.txt -o {out}": (".csv", ("data.csv", "scores.txt")),
-    "gold sample data.csv --doubt scores.txt -o {out}": (".xlsx", ("data.csv", "scores.txt")),
+    "gold sample data.csv --strategy doubt --doubt scores.txt -o {out}": (
+        ".xlsx",
+        ("data.csv", "scores.txt"),
+    ),
     "gold read sheet.csv data.csv -o {out}": (".json", ("sheet.csv", "data.csv")),
     "gold read sheet.csv data.csv --html {out}": (".html", ("sheet.csv", "data.csv")),
     "annotators sheet.csv -o {out}": (".csv", ("sheet.csv",)),

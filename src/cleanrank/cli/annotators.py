@@ -13,6 +13,7 @@ SHOWN = 30
 
 @app.command()
 def annotators(
+    context: typer.Context,
     judgements: Annotated[
         Path,
         typer.Argument(
@@ -79,6 +80,8 @@ def annotators(
         write_annotators_page,
     )
 
+    if again is None:
+        screen.refuse(context, "n", "goes with --again")
     check_outputs(out, again, inputs=(judgements, gold), force=force, suffixes=FRAMES)
     screen.check_page(html, (judgements, gold, out, again), force)
     judged = read_judgements(

@@ -56,6 +56,7 @@ def diagnose(
 @app.command()
 @screen.with_columns
 def plan(
+    context: typer.Context,
     budget: Annotated[float, typer.Option(help="Money there is, in the unit of --cost.")],
     cost: Annotated[float, typer.Option(help="Of one judgement.")] = 1.0,
     documents: Annotated[int | None, typer.Option(help="Labels per query.  [default: 50]")] = None,
@@ -102,6 +103,10 @@ def plan(
     from cleanrank.planning.plan import plan_labels, shape_of
 
     check_outputs(html, inputs=[like], force=force, suffixes=PAGES)
+    if like is None:
+        screen.refuse(context, screen.TABLES, "goes with --like")
+    if top_k == 0:
+        screen.refuse(context, "pair_cost pair_error", "goes with --top-k above 0", top_k)
     shares = None if proportions is None else screen.parse_numbers("--proportions", proportions, ":")
     if like is not None:
         if proportions is not None or prevalence is not None:

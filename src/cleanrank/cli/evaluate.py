@@ -36,6 +36,7 @@ FORMATS = ("table", "markdown", "latex", "json")
 DEFAULT = ("ndcg@10", "map", "mrr")
 CORRECTABLE = {"lightgbm": ("dcg@10", "auc:micro"), "trec": ("dcg@10", "precision@10")}
 DOCUMENTS = 12
+TESTS = "test alternative permutations correction"
 
 app = typer.Typer()
 
@@ -43,6 +44,7 @@ app = typer.Typer()
 @app.command()
 @screen.with_columns
 def evaluate(
+    context: typer.Context,
     data: JudgedData,
     scores: Annotated[
         list[Path] | None,
@@ -89,6 +91,7 @@ def evaluate(
     if judge is not None:
         from cleanrank.judges.evaluation import evaluate_with_judge
 
+        screen.refuse(context, f"allow_dependent per_query topics {screen.TABLES}", "goes without --judge")
         runs = [data, *(scores or ())] if scores else data
         settings: dict[str, Any] = {"judge": judge, "gold": gold, "target": target, "design": design}
         settings |= {"interval": interval, "unjudged": unjudged, "mapping": with_judge.scale(mapping)}
@@ -99,6 +102,7 @@ def evaluate(
         count = 0 if scores is None else len(scores)
         remedy = "Several systems: cleanrank compare. Without gold labels on everything: --judge and --gold."
         raise invalid("evaluate", "takes DATA and one file of SCORES", f"{count} files", remedy=remedy)
+    _check_judged(context, noise)
     check_outputs(per_query, inputs=[data, *scores, noise], force=force, suffixes=FRAMES)
     read = _read(data, scores, columns, topics)
     judged, (values,) = read.data, read.scores
@@ -157,6 +161,7 @@ def evaluate(
 @app.command()
 @screen.with_columns
 def compare(
+    context: typer.Context,
     data: JudgedData,
     systems: Annotated[
         list[str],
@@ -207,6 +212,7 @@ def compare(
 
         if form not in ("table", "json"):
             raise invalid("--format", "must be table or json with --judge", form)
+        screen.refuse(context, f"{TESTS} allow_dependent topics {screen.TABLES}", "goes without --judge")
         runs = _named([str(data), *systems])
         screen.check_page(html, (judge, *runs.values()), force)
         settings: dict[str, Any] = {"judge": judge, "gold": gold, "target": target, "design": design}
@@ -215,6 +221,7 @@ def compare(
         table = with_judge.show_judged(compare_with_judge, runs, measure, settings, form == "json")
         _write_page(html, judge, table)
         return
+    _check_judged(context, noise)
     screen.check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
     read = _read(data, list(paths.values()), columns, topics)
@@ -222,6 +229,7 @@ def compare(
     if noise is not None:
         if form not in ("table", "json"):
             raise invalid("--format", "must be table or json with --noise", form)
+        screen.refuse(context, TESTS, "goes without --noise, which has probabilities of the order")
         known = with_noise.load_noise(noise, judged)
         first = next(iter(scores)) if baseline is None else baseline
         measures = as_measures(measure or CORRECTABLE[read.convention], read.convention)
@@ -247,6 +255,8 @@ def compare(
         screen.show(record, form == "json", repr(judged), with_noise.corrected_table(rows, level, text))
         _write_page(html, data, with_noise.corrected_table(rows, level, text))
         return
+    if test != "fisher":
+        screen.refuse(context, "permutations", "goes with --test fisher", test)
     comparison = compare_systems(
         scores,
         judged,
@@ -272,6 +282,13 @@ def compare(
     _write_page(html, data, tables.comparison_table(comparison, long=True))
 
 
+def _check_judged(context: typer.Context, noise: str | None) -> None:
+    """Refuses what only goes with --judge or --noise."""
+    screen.refuse(context, "target design interval unjudged mapping", "goes with --judge and --gold")
+    if noise is None:
+        screen.refuse(context, "allow_dependent", "goes with --noise")
+
+
 def _write_page(html: Path | None, data: Path, table: Table) -> None:
     """The page of a comparison, where one is wanted."""
     from cleanrank.report.sections import Section, write_sections
@@ -285,6 +302,7 @@ def _write_page(html: Path | None, data: Path, table: Table) -> None:
 @app.command("explain-ndcg")
 @screen.with_columns
 def explain_ndcg(
+    context: typer.Context,
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA]", help="Judged data.", callback=screen.piped)
     ] = None,
@@ -305,6 +323,9 @@ def explain_ndcg(
     from cleanrank.metrics.explain_ndcg import explain_query
 
     if grades is not None:
+        screen.refuse(
+            context, f"query {screen.TABLES}", "goes with DATA and SCORES, not with --grades", grades
+        )
         y = _typed_grades(grades)
         explanation = explain_ranking(y, range(len(y), 0, -1), cutoff)
     elif data is not None and scores is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cleanrank.experiments.driver import Reproduction, Tally
 
 FAILURES = 10  # shown one by one
+OF_RUNS = "recipe jobs only quick engine scheduler markdown pictures"
 FIGURES = (
     "dataset", "noise", "method", "measure", "mean", "low", "high", "seed_sd", "p_holm", "mark", "state",
 )  # fmt: skip
@@ -29,6 +30,7 @@ app.add_typer(runs, name="runs")
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     recipe: Annotated[
         str | None,
         typer.Argument(metavar="[RECIPE]", help="A TOML file, or a name that `cleanrank recipes` lists."),
@@ -94,6 +96,7 @@ def reproduce(
             remedy="Overwrite with --force.",
         )
     if matrix:
+        screen.refuse(context, OF_RUNS, "goes with a recipe, not with --matrix")
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         columns = ("recipe", "status", "command")
@@ -103,6 +106,7 @@ def reproduce(
         return
     if recipe is None:
         raise typer.BadParameter("name a recipe, or give --matrix", param_hint="RECIPE")
+    screen.refuse(context, "recipes", "goes with --matrix")
     try:
         with screen.counter("cells") as tick:
             run = driver.reproduce(

@@ -26,6 +26,7 @@ app = typer.Typer()
 @app.command("find-issues")
 @screen.with_columns
 def find_issues(
+    context: typer.Context,
     data: screen.Data,
     out: Annotated[Path, screen.out_file("ISSUES", "Table of doubts: .csv, .tsv, .xlsx or .parquet.")],
     method: Annotated[
@@ -129,6 +130,12 @@ def find_issues(
         raise invalid("--model", "goes with --method sour or last-sour", f"--method {method}")
     if noise is not None and gold is not None:
         raise invalid("--noise and --gold", "must not be given together")
+    if gold is None:
+        screen.refuse(context, "gold_columns", "goes with --gold")
+    for name in ("kind", "cutoff", "start", "end"):
+        if name not in known:
+            readers = " or ".join(each for each in DETECTORS if name in options_of(each))
+            screen.refuse(context, name, f"goes with --method {readers}", method)
     trees = None if model is None else TreeModel.load(model)
     judged = read_data(data, **columns) if trees is None else read_for(trees, data, **columns)
     changed = None if truth is None else read_changed(truth, judged)
@@ -236,6 +243,7 @@ def _noise(noise: str | None, answers: "GoldAnswers | None", judged: RankingData
 @app.command()
 @screen.with_columns
 def clean(
+    context: typer.Context,
     data: screen.Data,
     issues: Annotated[
         Path, typer.Argument(metavar="ISSUES", help="What find-issues wrote.", callback=screen.piped)
@@ -266,6 +274,8 @@ def clean(
     from cleanrank.data.tables import names_of, read_data, write_data
     from cleanrank.issues.table import read_issues
 
+    if mode != "relabel":
+        screen.refuse(context, "n_grades", "goes with --mode relabel", mode)
     check_outputs(out, inputs=[data, issues], force=force, suffixes=DATA)
     audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(audit, inputs=[data, issues], force=force)

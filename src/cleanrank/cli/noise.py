@@ -15,6 +15,8 @@ from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 PURPOSES = ("noise", "evaluation")
+FOR_NOISE = "n strategy doubt form show_given"
+FOR_EVALUATION = "runs judge budget unit measure compare answers pilot mapping width level"
 
 app = typer.Typer()
 gold = typer.Typer(
@@ -35,6 +37,7 @@ JudgedFile = Annotated[
 @app.command()
 @screen.with_columns
 def corrupt(
+    context: typer.Context,
     file: JudgedFile,
     out: Annotated[Path, screen.out_file("OUT", "Noisy data, in the format of the suffix.")],
     profile: Annotated[
@@ -75,8 +78,9 @@ def corrupt(
     data = read_judged(file, columns)
     settings: dict[str, Any] = {"profile": None}
     if matrix is not None:
-        if rate is not None or option or spread:
-            raise invalid("--rate, --spread and --option", "must not be given with --matrix")
+        screen.refuse(
+            context, "profile rate spread option n_grades", "must not be given with --matrix", str(matrix)
+        )
         corruption = corrupt_data(data, read_matrix(matrix), seed=seed)
     else:
         settings = {"profile": profile, "rate": rate, "spread": spread}
@@ -207,6 +211,7 @@ def _evaluation_option(*names: str, metavar: str | None = None, description: str
 @gold.command()
 @screen.with_columns
 def sample(
+    context: typer.Context,
     out: Annotated[Path, screen.out_file("SHEET", "The sheet to write, .csv, .tsv, .xlsx or LETOR.")],
     data: Annotated[
         Path | None,
@@ -297,13 +302,18 @@ def sample(
     if one_of("purpose (--for)", purpose, PURPOSES) == "evaluation":
         if data is not None:
             raise invalid("DATA", "must be left out with --for evaluation", str(data), remedy="Name --judge.")
+        screen.refuse(context, f"{FOR_NOISE} {screen.TABLES}", "goes with --for noise", "--for evaluation")
+        if answers is None:
+            screen.refuse(context, "width level", "goes with --gold, the sheet so far")
         settings = {"budget": budget, "unit": unit, "measure": measure, "seed": seed}
         settings |= {"width": width, "level": level, "mapping": with_judge.scale(mapping)}
         _sample_for_evaluation(out, runs, judge, answers, pilot, compare, mapping, force, settings)
         return
-    if data is None or runs or judge or answers or pilot or compare:
-        got = "no DATA" if data is None else "options of --for evaluation"
-        raise invalid("gold sample --for noise", "needs DATA and no runs or judge", got)
+    screen.refuse(context, FOR_EVALUATION, "goes with --for evaluation", "--for noise")
+    if strategy != "doubt":
+        screen.refuse(context, "doubt", "goes with --strategy doubt", strategy)
+    if data is None:
+        raise invalid("gold sample --for noise", "needs DATA", "none")
     check_outputs(out, inputs=[data, doubt], force=force, suffixes=("", ".csv", ".tsv", ".xlsx"))
     judged = _judged_rows(data, columns)
     scores = None if doubt is None else read_scores(doubt, judged)

@@ -121,6 +121,7 @@ COLUMN_OPTIONS = {
 }
 
 
+TABLES = " ".join(COLUMN_OPTIONS)
 # The options of ``read_data`` that were given.
 Columns = dict[str, Any]
 
@@ -148,6 +149,14 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in (*own, *added)}
     return run
+
+
+def refuse(context: typer.Context, names: str, rule: str, *value: Any) -> None:
+    """Raises where one of some options (by the names of their arguments) was typed and nothing reads it."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.name in names.split() and source is not None and source.name == "COMMANDLINE":
+            raise invalid(max(parameter.opts, key=len), rule, *value)
 
 
 def command(*words: str | Path, columns: Columns) -> str:

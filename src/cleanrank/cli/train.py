@@ -13,12 +13,31 @@ from cleanrank.rankers import CLASSIC, RANKERS, is_click_model
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.validation import one_of
 
+# Options by the arguments of rankers that they set; those that a ranker lacks are refused for it.
+SETTINGS = {
+    "objective": "implementation",
+    "trees": "n_estimators",
+    "epochs": "epochs",
+    "stop_after": "early_stopping_rounds",
+    "measure": "measure",
+    "learning_rate": "learning_rate",
+    "leaves": "num_leaves",
+    "min_docs": "min_child_samples",
+    "seed": "random_state",
+    "jobs": "n_jobs",
+    "noise": "noise",
+    "gold": "gold",
+    "valid_clean": "clean_validation",
+}
+OF_RANKINGS = "valid valid_clean trees measure leaves min_docs objective gold gold_columns"
+
 app = typer.Typer()
 
 
 @app.command(epilog="\n\n".join(f"{name}: {entry.about}." for name, entry in RANKERS.items()))
 @screen.with_columns
 def train(
+    context: typer.Context,
     out: Annotated[
         Path, screen.out_file("MODEL", "Model: LightGBM's text, a network as safetensors, else JSON.")
     ],
@@ -106,10 +125,7 @@ def train(
     from cleanrank.rankers.base import unused_columns
 
     if one_of("task", task, ("rank", "ctr")) == "ctr":
-        of_rankings = {"--valid": valid, "--gold": gold, "--trees": trees, "--measure": measure}
-        for name, value in of_rankings.items():
-            if value is not None:
-                raise invalid(name, "goes with --task rank", value)
+        screen.refuse(context, f"{OF_RANKINGS} {screen.TABLES}", "goes with --task rank", "--task ctr")
         shared = {"epochs": epochs, "early_stopping_rounds": stop_after, "learning_rate": learning_rate}
         ctr.train(
             ctr.log_name(data_set, file),
@@ -127,13 +143,14 @@ def train(
         raise invalid("train", "needs DATA, a file of judged rows", data_set, remedy=remedy)
     model = model or "lambdarank"
     one_of("model", model, RANKERS)
-    for name, value, readers in (
-        ("--valid-clean", valid_clean or None, ("robust",)),
-        ("--noise", noise, configure.READS_NOISE),
-        ("--gold", gold, configure.READS_GOLD),
-    ):
-        if value is not None and model not in readers:
-            raise invalid(name, f"goes with --model {' or '.join(readers)}", model)
+    for name, setting in SETTINGS.items():
+        if not configure.reads(model, setting):
+            readers = " or ".join(configure.readers_of(setting))
+            screen.refuse(context, name, f"goes with --model {readers}", model)
+        if valid is None and model not in configure.WITHOUT_VALIDATION.get(setting, RANKERS):
+            screen.refuse(context, name, "goes with --valid, on which it stops or chooses", model)
+    if gold is None:
+        screen.refuse(context, "gold_columns", "goes with --gold")
     suffixes = (".json", *MODELS) if RANKERS[model].target.startswith(CLASSIC) else MODELS
     check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=suffixes)
     data, validation = configure.read_training(file, valid, **columns)
@@ -145,16 +162,9 @@ def train(
     if noise is not None:
         options["noise"] = load_noise(noise, max(data.n_grades, 2))
     settings = {
-        "implementation": objective,
-        "n_estimators": trees,
-        "epochs": epochs,
-        "early_stopping_rounds": stop_after,
-        "measure": measure,
-        "learning_rate": learning_rate,
-        "num_leaves": leaves,
-        "min_child_samples": min_docs,
-        "random_state": seed,
-        "n_jobs": jobs,
+        setting: context.params[name]
+        for name, setting in SETTINGS.items()
+        if setting not in ("noise", "gold", "clean_validation")
     }
     ranker = configure.configured_ranker(model, settings, options)
     headings = screen.parse_columns("--gold-columns", gold_columns)
@@ -179,6 +189,7 @@ def train(
 @app.command()
 @screen.with_columns
 def predict(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved model.")],
     file: Annotated[
         Path,
@@ -205,8 +216,10 @@ def predict(
     from cleanrank.rankers.configure import score_file, size_of
 
     if is_click_model(model):
+        screen.refuse(context, screen.TABLES, "goes with a model of rankings", str(model))
         ctr.predict(model, str(file), out, part, jobs, force, as_json)
         return
+    screen.refuse(context, "part", "goes with a model of clicks", str(model))
     check_outputs(out, inputs=[model, file], force=force, suffixes=SCORES)
     scores, data, fitted = score_file(model, file, jobs, **columns)
     write_scores(scores, out)

@@ -1,6 +1,7 @@
 """Rankers from names, settings and files, as the command line gives them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,19 @@ from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
 TREES = {"n_estimators": 500, "early_stopping_rounds": 50}
-READS_NOISE = ("robust", "pairwise", "neural")
-READS_GOLD = ("robust",)
+# Rankers that read a setting, where their arguments do not say so: arguments of ``fit``, those that mean
+# something for some objectives alone, the cut-off of SOUR.
+READERS = {
+    "noise": ("robust", "pairwise", "neural"),
+    "gold": ("robust",),
+    "implementation": ("lambdarank", "lambdamart", "peer", "sour"),
+}
+# Rankers that stop or choose by a setting without validation data too: on rows that they hold out.
+WITHOUT_VALIDATION = {
+    "clean_validation": (),
+    "early_stopping_rounds": ("peer", "robust", "ada-rank"),
+    "measure": ("peer", "robust", "sour", "rank-svm"),
+}
 
 
 def configured_ranker(name: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
@@ -48,6 +60,26 @@ def configured_ranker(name: str, settings: Mapping[str, Any], options: Mapping[s
     for option in options:
         one_of(f"option of {name}", option, sorted(known))
     return make_ranker(name, **{key: settings[key] for key in settings if key in known} | options)
+
+
+def reads(name: str, setting: str) -> bool:
+    """Whether a ranker of RANKERS makes use of a setting.
+
+    >>> reads("rank-svm", "n_estimators"), reads("sour", "measure"), reads("gbdt", "implementation")
+    (False, True, False)
+    """
+    if setting in READERS:
+        return name in READERS[setting]
+    return setting in RANKERS[name].load()().get_params() or (name == "sour" and setting == "measure")
+
+
+def readers_of(setting: str) -> list[str]:
+    """The rankers that make use of a setting, of those whose parts are installed."""
+    names: list[str] = list(READERS.get(setting, ()))
+    for name in () if names else RANKERS:
+        with suppress(ImportError):
+            names += [name] if reads(name, setting) else []
+    return names
 
 
 def _cutoff(measure: str) -> int:
