@@ -5,25 +5,23 @@ Keys and types are those of the classes below; an error names the file, the key,
 """
 
 import difflib
-import math
-import re
 import shlex
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
-import msgspec
 from msgspec import Meta
 
 import cleanrank
-from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, UnknownNameError, invalid
+from cleanrank.errors import CleanrankError, UnknownNameError, invalid
+from cleanrank.experiments.figures import figures_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import CLICK_FLIPS, NOISES, SPLITS
 from cleanrank.experiments.sources import GENERATORS, source_of
 from cleanrank.experiments.studies import CTR, STUDIES, algorithm
+from cleanrank.experiments.toml import check_distinct, check_table, known, placed, read_toml, typed
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
 from cleanrank.report.published import Published
@@ -33,9 +31,6 @@ COMMAND = "cleanrank reproduce"
 FOLDER = "recipes"
 LAST_SEED = 2**31 - 1  # LightGBM's
 SET_BY_READER = ("name", "command")
-# The types of msgspec's messages in words.
-WORDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
-WORDS |= {"array": "a list", "object": "a table"}
 
 NOT_EMPTY = Meta(min_length=1)
 LARGEST = 1.7e308
@@ -106,7 +101,7 @@ class Recipe:
     select: str = "ndcg@10"  # the measure that validation data are judged by
     baseline: str | None = None  # the label that others are tested against
     quick: Quick = field(default_factory=Quick)
-    published: tuple[Published, ...] = ()
+    published: tuple[Published, ...] = ()  # figures of papers come from the package's own files
     name: str = ""  # the path below ``recipes/`` without its ending
     command: str = ""  # what runs it
 
@@ -181,76 +176,25 @@ def recipe_name(path: str | Path) -> str:
 def read_recipe(path: str | Path) -> Recipe:
     """Reads a recipe; an error gives the key, its place, the known ones and the closest."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadFileError(f"{path.name} must be valid TOML; got {error}.", str(path)) from error
-    except RecursionError:
-        message = f"{path.name} must be valid TOML; got brackets nested too deep to read."
-        raise BadFileError(message, str(path)) from None
+    text, values = read_toml(path)
     first = text.lstrip().partition("\n")[0].lstrip("# ").strip()
     if not text.lstrip().startswith("#") or not first.startswith(COMMAND):
         first = f"{COMMAND} {shlex.quote(str(path))}"
     place = f"{path.name}: "
-    _check_table(values, Recipe, place)
-    recipe: Recipe = _typed(values, Recipe, place)
-    return _checked(replace(recipe, name=recipe_name(path), command=first), place)
+    check_table(values, Recipe, place, hidden=SET_BY_READER)
+    recipe: Recipe = typed(values, Recipe, place)
+    return _with_figures(_checked(replace(recipe, name=recipe_name(path), command=first), place))
 
 
-def _check_table(table: Mapping[str, Any], kind: Any, place: str) -> None:
-    """Refuses unknown keys and repeated entries of lists, in tables within the table too."""
-    types = get_type_hints(kind)
-    if kind is Recipe:
-        types = {key: types[key] for key in types if key not in SET_BY_READER}
-    for key, value in table.items():
-        _known("key", key, types, place)
-        if isinstance(value, dict) and is_dataclass(types[key]):
-            _check_table(value, types[key], f"{place}{key}.")
-        if isinstance(value, list) and get_origin(types[key]) is tuple:
-            _check_distinct(value, f"{place}{key}")
-            for i, entry in enumerate(value):
-                if isinstance(entry, dict) and is_dataclass(inner := get_args(types[key])[0]):
-                    _check_table(entry, inner, f"{place}{key}[{i}].")
-
-
-def _check_distinct(values: Sequence[Any], place: str) -> None:
-    for i, value in enumerate(values):
-        if not isinstance(value, dict) and value in values[:i]:
-            raise invalid(place, "must not repeat an entry", repr(value))
-
-
-def _typed(value: Any, kind: Any, place: str) -> Any:
-    """A TOML value as a type; msgspec's error in our words."""
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        rule, _, path = str(error).partition(" - at `$")
-    path = path.rstrip("`").removeprefix("." if place.endswith(": ") else "")
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", rule):
-        raise invalid(f"{place}{path}.{missing[1]}".replace(": .", ": "), "must be given")
-    if not rule.startswith("Expected "):
-        raise InvalidInputError(f"{place}{path}: {rule}")
-    for key, index in re.findall(r"(\w+)|\[(\d+)\]", path):
-        value = value[key] if key else value[int(index)]
-    rule = re.sub(r", got .*", "", rule).replace("Expected ", "must be ")
-    rule = re.sub(r"`(.*?)`", lambda types: " or ".join(WORDS.get(t, t) for t in types[1].split(" | ")), rule)
-    if isinstance(value, float) and not math.isfinite(value):
-        rule = "must be a finite number"
-    raise invalid(f"{place}{path}", rule.removesuffix(" or null"), repr(value))
-
-
-@contextmanager
-def _placed(place: str) -> Iterator[None]:
-    try:
-        yield
-    except CleanrankError as error:
-        raise type(error)(f"{place.removesuffix('.').removesuffix(': ')}: {error}") from None
-
-
-def _known(kind: str, name: str, names: Iterable[str], place: str) -> str:
-    with _placed(place):
-        return one_of(kind, name, names)
+def _with_figures(recipe: Recipe) -> Recipe:
+    """The recipe with the published figures of its name; a changed copy has those that still fit."""
+    own = _study_measures(recipe.methods, "")
+    fitting = []
+    for figure in figures_of(recipe.name):
+        if figure.published is not None:
+            with suppress(CleanrankError):
+                fitting.append(_figure(figure.published, recipe, own, recipe.name))
+    return replace(recipe, published=(*recipe.published, *fitting))
 
 
 def _checked(recipe: Recipe, place: str) -> Recipe:
@@ -258,13 +202,13 @@ def _checked(recipe: Recipe, place: str) -> Recipe:
     data = tuple(_data(d, f"{place}data[{i}]") for i, d in enumerate(recipe.data))
     methods = tuple(_method(m, f"{place}methods[{i}]") for i, m in enumerate(recipe.methods))
     for i, noise in enumerate(recipe.noise):
-        _known("noise profile", noise.profile, NOISES, f"{place}noise[{i}].profile")
+        known("noise profile", noise.profile, NOISES, f"{place}noise[{i}].profile")
         for split in noise.on:
-            _known("split", split, SPLITS, f"{place}noise[{i}].on")
+            known("split", split, SPLITS, f"{place}noise[{i}].on")
     labels = [m.label for m in methods]
-    _check_distinct([d.label for d in data], f"{place}labels of data")
-    _check_distinct([n.profile for n in recipe.noise], f"{place}noise profiles")
-    _check_distinct(labels, f"{place}labels of methods")
+    check_distinct([d.label for d in data], f"{place}labels of data")
+    check_distinct([n.profile for n in recipe.noise], f"{place}noise profiles")
+    check_distinct(labels, f"{place}labels of methods")
     for i, method in enumerate(methods):
         for other in methods[:i]:
             if replace(method, label=other.label) == other:
@@ -274,9 +218,9 @@ def _checked(recipe: Recipe, place: str) -> Recipe:
     measures = tuple(dict.fromkeys(_measure(m, f"{place}measures", own) for m in recipe.measures))
     show = tuple(_measure(m, f"{place}show", own) for m in recipe.show)
     for measure in show:
-        _known("measure", measure, measures, f"{place}show")
+        known("measure", measure, measures, f"{place}show")
     if recipe.baseline is not None:
-        _known("method label", recipe.baseline, labels, f"{place}baseline")
+        known("method label", recipe.baseline, labels, f"{place}baseline")
     select = _measure(recipe.select, f"{place}select")
     recipe = replace(
         recipe, data=data, methods=methods, measures=measures, show=show or measures, select=select
@@ -288,7 +232,7 @@ def _checked(recipe: Recipe, place: str) -> Recipe:
 
 def _data(data: Data, place: str) -> Data:
     """Data under the catalogue's name, checked whether they are on this machine or not."""
-    with _placed(f"{place}.name"):
+    with placed(f"{place}.name"):
         source = source_of(data.name)
     _params(data.options, source.options, f"{place}.options")
     if data.name in GENERATORS:
@@ -301,7 +245,7 @@ def _data(data: Data, place: str) -> Data:
         else:
             _check_fold(fold, source.folds, f"{place}.folds")
     if data.derived is not None:
-        _known("derived set", data.derived, DERIVED, f"{place}.derived")
+        known("derived set", data.derived, DERIVED, f"{place}.derived")
     return replace(data, name=source.name, label=data.label or data.derived or source.name)
 
 
@@ -325,12 +269,12 @@ def _check_fold(fold: int | str, folds: Sequence[int], place: str) -> None:
 
 
 def _method(entry: RecipeMethod, place: str) -> RecipeMethod:
-    _known("method", entry.method, (*METHODS, *STUDIES), f"{place}.method")
+    known("method", entry.method, (*METHODS, *STUDIES), f"{place}.method")
     defaults = algorithm(entry.method).params
     params = _params(entry.params, defaults, f"{place}.params")
     grid = _params(entry.grid, defaults, f"{place}.grid", lists=True)
     for key, values in grid.items():
-        _check_distinct(values, f"{place}.grid.{key}")
+        check_distinct(values, f"{place}.grid.{key}")
         if key in params:
             raise invalid(f"{place}.grid.{key}", "must not be given both in params and in grid")
     return replace(entry, label=entry.label or entry.method, params={**defaults, **params}, grid=grid)
@@ -340,13 +284,13 @@ def _params(
     values: Mapping[str, Any], defaults: Mapping[str, Any], place: str, *, lists: bool = False
 ) -> dict[str, Any]:
     """The values of a table, or lists of them, in the types of the defaults."""
-    typed = {}
+    converted = {}
     for key, value in values.items():
-        _known("key", key, defaults, place)
+        known("key", key, defaults, place)
         kind: Any = Finite if isinstance(defaults[key], float) else type(defaults[key])
         kind = Annotated[tuple[kind, ...], NOT_EMPTY] if lists else kind
-        typed[key] = _typed(value, kind, f"{place}.{key}")
-    return typed
+        converted[key] = typed(value, kind, f"{place}.{key}")
+    return converted
 
 
 def _study_measures(methods: Sequence[RecipeMethod], place: str) -> list[str] | None:
@@ -362,7 +306,7 @@ def _study_measures(methods: Sequence[RecipeMethod], place: str) -> list[str] | 
 
 def _measure(text: str, place: str, own: list[str] | None = None) -> str:
     """The canonical text of a measure, which must be one of a study's ``own``."""
-    with _placed(place):
+    with placed(place):
         return str(Measure.parse(text)) if own is None else one_of("measure of this study", text, own)
 
 
@@ -383,12 +327,12 @@ def _check_quick(recipe: Recipe, place: str) -> None:
 def _figure(figure: Published, recipe: Recipe, own: list[str] | None, place: str) -> Published:
     """A published figure that fits the recipe; one for context may name other methods and rates."""
     measure = _measure(figure.measure, f"{place}.measure", own)
-    _known("measure of this recipe", measure, recipe.measures, f"{place}.measure")
-    _known("data set of this recipe", figure.dataset, [d.label for d in recipe.data], f"{place}.dataset")
+    known("measure of this recipe", measure, recipe.measures, f"{place}.measure")
+    known("data set of this recipe", figure.dataset, [d.label for d in recipe.data], f"{place}.dataset")
     if not figure.context:
-        _known("method label", figure.method, [m.label for m in recipe.methods], f"{place}.method")
+        known("method label", figure.method, [m.label for m in recipe.methods], f"{place}.method")
     if figure.noise is not None:
-        _known("noise profile", figure.noise, NOISES, f"{place}.noise")
+        known("noise profile", figure.noise, NOISES, f"{place}.noise")
     if figure.decimals is not None and figure.decimals < 0:
         raise invalid(f"{place}.decimals", "must not be negative", figure.decimals)
     folds = next(d.folds for d in recipe.data if d.label == figure.dataset)

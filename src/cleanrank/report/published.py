@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cleanrank.errors import invalid
 from cleanrank.report.summaries import Level, Row, Summary, summarise
@@ -55,6 +55,7 @@ class Published:
         context: another ranker's figure, shown for orientation: it never gets a verdict.
         decimals: digits printed after the point; read off the figures of the same source and measure unless
             given.
+        relation: "=", or "~" for about; ">" and "<" where the source gives a bound.
     """
 
     dataset: str
@@ -67,6 +68,7 @@ class Published:
     fold: int | str | None = None
     context: bool = False
     decimals: int | None = None
+    relation: Literal["=", "~", ">", "<"] = "="
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
@@ -122,16 +124,20 @@ def tolerance(seed_sd: float | None, query_se: float | None, decimals: int) -> f
     return Z * math.hypot(seed_sd or 0.0, query_se or 0.0) + 0.5 * 10.0**-decimals
 
 
-def judge(ours: float | None, published: float | None, allowed: float) -> str:
-    """The verdict in words; equal to the tolerance still agrees.
+def judge(ours: float | None, published: float | None, allowed: float, relation: str = "=") -> str:
+    """The verdict in words; equal to the tolerance still agrees, and a bound allows nothing.
 
     >>> judge(0.512, 0.51, 0.002), judge(0.52, 0.51, 0.002), judge(0.5, None, 0.1), judge(None, 0.5, 0.1)
     ('agrees', 'differs', 'no published figure', 'not run')
+    >>> judge(0.52, 0.51, 0.002, ">"), judge(0.5, 0.51, 0.02, ">")
+    ('agrees', 'differs')
     """
     if ours is None:
         return NOT_RUN
     if published is None:
         return NO_FIGURE
+    if relation in ("<", ">"):
+        return AGREES if (ours > published) == (relation == ">") and ours != published else DIFFERS
     # a hair of slack, so that 0.512 - 0.510 is not more than 0.002 for the sake of binary fractions
     return AGREES if abs(ours - published) <= allowed + 1e-12 else DIFFERS
 
@@ -186,13 +192,13 @@ def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
     if row is None:
         return blank
     if blank.fold:
-        return _fold_verdict(summary, row, blank)
+        return _fold_verdict(summary, row, blank, figure.relation)
     if row.state != "complete" or row.mean is None:
         return replace(blank, note=_lack(row))
     allowed = tolerance(row.seed_sd, row.query_se, decimals)
     return replace(
         blank,
-        verdict=judge(row.mean, figure.value, allowed),
+        verdict=judge(row.mean, figure.value, allowed, figure.relation),
         ours=row.mean,
         low=row.low,
         high=row.high,
@@ -215,7 +221,7 @@ def _blank(figure: Published, level: Level) -> Verdict:
     )
 
 
-def _fold_verdict(summary: Summary, row: Row, blank: Verdict) -> Verdict:
+def _fold_verdict(summary: Summary, row: Row, blank: Verdict, relation: str) -> Verdict:
     """One fold: the mean over its seeds, judged with the pooled standard error scaled to its queries."""
     cells = [
         c
@@ -229,7 +235,8 @@ def _fold_verdict(summary: Summary, row: Row, blank: Verdict) -> Verdict:
     spread = math.sqrt(sum((m - ours) ** 2 for m in means) / (len(means) - 1)) if len(means) > 1 else None
     se = (row.query_se or 0.0) * math.sqrt(max(row.n_queries, 1) / max(cells[0].n_queries, 1))
     allowed = tolerance(spread, se, blank.decimals)
-    return replace(blank, verdict=judge(ours, blank.published, allowed), ours=ours, tolerance=allowed)
+    verdict = judge(ours, blank.published, allowed, relation)
+    return replace(blank, verdict=verdict, ours=ours, tolerance=allowed)
 
 
 def _matching(summary: Summary, figure: Published) -> Row | None:
