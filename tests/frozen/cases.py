@@ -146,7 +146,7 @@ def study(name):
     def run():
         data = splits()
         known = STUDIES[name].params
-        small = {**TREES, "end": 6, "steps": 20, "pairs": 200}
+        small = {"epochs": 3} if name == "epochs" else {**TREES, "end": 6, "steps": 20, "pairs": 200}
         train, validation = add_noise(
             "uniform", 0.2, (data.train, data.validation), ("train", "validation"), 3
         )

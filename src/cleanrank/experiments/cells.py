@@ -46,6 +46,7 @@ from cleanrank.experiments.noises import (
     add_noise,
     flip_clicks,
     noise_profile,
+    unflipped_clicks,
 )
 from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import Result, now, pack, to_json
@@ -225,9 +226,17 @@ def _study(cell: Inputs, splits: Splits) -> Result:
         params=cell["params"],
         select=cell["select"],
         seed=cell["seed"],
+        unflipped=_unflipped(cell, splits),
     )
     result: Result = STUDIES[cell["algorithm"]].run(task)
     return replace(result, chosen={**result.chosen, **_noise_facts(cell, splits, train, profile)})
+
+
+def _unflipped(cell: Inputs, splits: Splits) -> Callable[[], RankingData] | None:
+    if not cell["rate"] or cell["noise"] not in CLICK_NOISES:
+        return None
+    clean = splits.train, splits.validation
+    return lambda: unflipped_clicks(cell["noise"], cell["rate"], clean, cell["seed"])
 
 
 def _clicked(cell: Inputs, splits: ClickSplits) -> Result:

@@ -62,7 +62,7 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
     if not rate:
         return clean
     one_of("noise", name, [each for each in NOISES if each not in CLICK_FLIPS])
-    seeds = [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
+    seeds = _seeds(seed)
     if name in PROFILES:
         # One matrix for both splits: judges do not know which documents will be used for what.
         profile = _profile(name, rate, clean[0], _top_grade(clean) + 1)
@@ -80,6 +80,16 @@ def add_noise(name: str, rate: float, clean: Split, on: Sequence[str], seed: int
         noisy = _clicked_grades(rate, clean, seeds)
     train, validation = (n if split in on else c for split, n, c in zip(SPLITS, noisy, clean, strict=True))
     return train, validation
+
+
+def _seeds(seed: int) -> list[int]:
+    return [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(len(SPLITS))]
+
+
+def unflipped_clicks(name: str, rate: float, clean: Split, seed: int) -> RankingData:
+    """The training data of ``add_noise`` under a noise of CLICK_NOISES before any click was flipped."""
+    seeds, users = _seeds(seed), CLICK_NOISES[name].users(rate, clean)
+    return click_data(*clean, users.model, flip=0.0, seed=seeds[0], seeds=seeds).train
 
 
 def noise_profile(name: str, rate: float, clean: RankingData, noisy: RankingData, C: int) -> NoiseProfile:

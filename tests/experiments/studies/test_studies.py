@@ -6,6 +6,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.split import Splits
 from cleanrank.errors import UnknownNameError
+from cleanrank.experiments.cells import _study
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.studies import STUDIES, StudyTask, algorithm
 from cleanrank.noise.corrupt import corrupt
@@ -47,6 +48,8 @@ def test_every_study_gives_its_measures_for_every_query_the_same_twice(asked, na
 def small(name):
     if name == "detection":
         return {"options": {"end": 20, "params": {"min_data_in_leaf": 5}}}
+    if name == "epochs":
+        return {"epochs": 3, "hidden": [4]}
     # Studies of forests look at every tenth of the trees and at the first fifty.
     return {"rounds": 50, "min_data_in_leaf": 5} if "rounds" in STUDIES[name].params else {}
 
@@ -137,3 +140,26 @@ def test_positives_are_counted_over_documents(asked):
     found = STUDIES["positives"].run(asked)
     assert found.means["positives"] == pytest.approx(np.count_nonzero(asked.train.y) / len(asked.train.y))
     assert found.values["positives"][0] == pytest.approx(np.count_nonzero(asked.train.y[:12]) / 12)
+    before, given = asked.clean.train.y > 0, asked.train.y > 0
+    assert found.means["lost"] == pytest.approx((before & ~given).sum() / before.sum())
+    assert found.means["made up"] == pytest.approx((~before & given).sum() / (~before).sum())
+    assert found.values["lost"][0] == pytest.approx((before & ~given)[:12].sum() / before[:12].sum())
+
+
+def test_of_clicks_those_are_lost_or_made_up_that_were_flipped():
+    splits = Splits(*(cr.make_ranking(400, 5, docs_per_query=12, seed=s) for s in (1, 2, 3)))
+    cell = {
+        "noise": "pbm-quoted",
+        "rate": 0.05,
+        "on": ["train", "validation"],
+        "algorithm": "positives",
+        "params": {},
+        "select": "ndcg@10",
+        "seed": 4,
+    }
+    means = _study(cell, splits).means
+    # As quoted in the text of Wu et al. (2022); 4,800 documents, of which 3 % are clicked.
+    assert means["lost"] == pytest.approx(0.5037, abs=0.1)
+    assert means["made up"] == pytest.approx(0.0373, abs=0.01)
+    assert 0 < _study({**cell, "noise": "pbm", "rate": 0.3}, splits).means["lost"] < 0.45
+    assert _study({**cell, "noise": "pbm-attracted"}, splits).means["lost"] == 0

@@ -47,7 +47,7 @@ def neural(task: MethodTask) -> MethodResult:
 
 
 def _fitted(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
-    ranker = _ranker(task, params)
+    ranker = make_network(task, params)
     train, validation = task.train, None if params["last"] else task.validation
     if params["bins"]:
         train = replace(train, weights=agreement_weights(train, bins=params["bins"]).astype(np.float32))
@@ -61,7 +61,8 @@ def _fitted(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
     return ranker
 
 
-def _ranker(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
+def make_network(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
+    """The ranker of a recipe's parameters, not fitted yet, without what debiases, teaches or weighs rows."""
     settings: dict[str, Any] = {name: params[name] for name in PLAIN}
     robust = {"name": params["robust"], **params["options"]} if params["robust"] else None
     if params["network"] != "linear":

@@ -4,11 +4,11 @@ A study stands in a recipe where a method does. It sees the clean labels, which 
 brings measures of its own instead of scores; a recipe holds methods or studies, never both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cleanrank.experiments.methods import METHODS, NOISE, SOUR, Method, choices_of
+from cleanrank.experiments.methods import METHODS, NEURAL, NOISE, SOUR, Method, choices_of
 from cleanrank.types import RankingData
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ class StudyTask:
     params: Mapping[str, Any]  # one value for every parameter of the study
     select: str  # the measure that validation data are judged by
     seed: int
+    unflipped: Callable[[], RankingData] | None = (
+        None  # training clicks before flips, where labels are clicks
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,18 @@ def algorithm(name: str) -> Method:
 # The study of logs of clicks, which no other method or study can read.
 CTR = "ctr"
 TENTHS = range(10, 101, 10)
+# Epochs at which a training is looked at, and the labels of validation data it is judged by.
+EPOCHS = (1, 2, 4, 8, 16, 32, 64)
+VALIDATION_LABELS = {
+    "true": "validation data with their true labels",
+    "given": "validation data as training has them, with noise or clicks",
+}
+# Parameters of the method neural that a plain training has.
+CURVE = {
+    name: value
+    for name, value in NEURAL.items()
+    if name not in (NOISE, "debias", "forget", "ramp", "bins", "last", "early_stopping_rounds")
+}
 KINDS_OF_LEAVES = {
     "P_k": "relevant documents within the top k",
     "O-": "negative outliers",
@@ -90,7 +105,22 @@ STUDIES: dict[str, Method] = {
         1,
         "studies.labels:positives",
         {},
-        {"positives": "the share of training documents with a grade above 0; of clicks, their rate"},
+        {
+            "positives": "the share of training documents with a grade above 0; of clicks, their rate",
+            "lost": "of the documents with a grade above 0 or a click, the share that noise gives 0: e+",
+            "made up": "of the others, the share that noise gives a grade above 0 or a click: e-",
+        },
+    ),
+    # one training of the method neural, with its parameters
+    "epochs": Method(
+        1,
+        "studies.neural:epochs",
+        CURVE,
+        {
+            f"{labels} labels, epoch {epoch}": f"the measure of the choice on {words}, after so many epochs"
+            for labels, words in VALIDATION_LABELS.items()
+            for epoch in EPOCHS
+        },
     ),
     # options: parameters of the method that ``ranker`` names
     "tied_pairs": Method(

@@ -63,11 +63,18 @@ def label_noise(task: StudyTask) -> Result:
 
 
 def positives(task: StudyTask) -> Result:
-    """How many training documents have a grade above 0: where labels are clicks, the click rate."""
+    """Training documents with a grade above 0 or a click, and which of them noise lost or made up."""
     train = task.train
-    positive = train.y > 0
-    shares = {"positives": segment_sum(positive, train.indptr) / train.lengths}
-    return Result("done", shares, {"positives": float(positive.mean())}, train.query_ids.tolist())
+    before = (task.clean.train if task.unflipped is None else task.unflipped()).y > 0
+    given = train.y > 0
+    everywhere = np.ones_like(given)
+    shares = {"positives": (given, everywhere), "lost": (~given, before), "made up": (given, ~before)}
+    values, means = {}, {}
+    for name, (rows, among) in shares.items():
+        counts, sizes = (segment_sum(each, train.indptr) for each in (rows & among, among))
+        values[name] = np.divide(counts, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+        means[name] = float(counts.sum() / sizes.sum()) if sizes.any() else float("nan")
+    return Result("done", values, means, train.query_ids.tolist())
 
 
 def order(task: StudyTask) -> Result:
