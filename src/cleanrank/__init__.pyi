@@ -54,6 +54,7 @@ from cleanrank.noise.gold import sample_gold as sample_gold
 from cleanrank.noise.pair_noise import pnoise as pnoise
 from cleanrank.noise.pair_noise import pnoise_curve as pnoise_curve
 from cleanrank.noise.pair_noise import pnoise_expected as pnoise_expected
+from cleanrank.noise.pair_noise import pnoise_matrices as pnoise_matrices
 from cleanrank.noise.profiles import Corruption as Corruption
 from cleanrank.noise.profiles import NoiseProfile as NoiseProfile
 from cleanrank.planning.plan import plan_labels as plan_labels

@@ -13,6 +13,7 @@ from cleanrank.noise.pair_noise import (
     pnoise,
     pnoise_curve,
     pnoise_expected,
+    pnoise_matrices,
     signal_left,
 )
 from cleanrank.noise.profiles import NoiseProfile, adjacent, geometric, uniform
@@ -202,6 +203,31 @@ def test_uniform_noise_in_explicit_terms(C, rate):
             top += r[l] * r[j] * (t**2 * C * (C - 1) / 2 + t * kappa * (C - 1 - (j - l)))
             bottom += r[l] * r[j] * other
     assert pnoise_expected(uniform(rate, C), r) == pytest.approx(top / bottom, abs=1e-13)
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+@pytest.mark.parametrize("C", [2, 3, 5])
+def test_the_matrices_hold_the_probabilities_that_the_paper_names(C, weight):
+    """Every pair of true grades and every pair of given ones, by hand."""
+    rng = np.random.default_rng(C)
+    T = rng.dirichlet(np.ones(C), size=C)
+    A, D = pnoise_matrices(T, new_weight=weight)
+    for l, j in np.ndindex(C, C):
+        given = [(a, b, T[l, a] * T[j, b]) for a, b in np.ndindex(C, C)]
+        real = sum(p for a, b, p in given if a != b)
+        inverse = sum(p for a, b, p in given if a > b)
+        expected = (real, inverse) if l < j else (real / 2, weight * real / 2) if l == j else (0, 0)
+        np.testing.assert_allclose((A[l, j], D[l, j]), expected, atol=1e-14)
+    r = rng.dirichlet(np.ones(C))
+    assert r @ D @ r / (r @ A @ r) == pytest.approx(pnoise_expected(T, r, new_weight=weight))
+
+
+def test_the_matrices_of_two_grades_are_those_printed_in_the_paper():
+    rate = 0.3
+    A, D = pnoise_matrices(f"uniform:{rate}", 2)
+    kept = rate**2 + (1 - rate) ** 2
+    np.testing.assert_allclose(A, [[rate * (1 - rate), kept], [0, rate * (1 - rate)]])
+    np.testing.assert_allclose(D, [[rate * (1 - rate) / 2, rate**2], [0, rate * (1 - rate) / 2]])
 
 
 @pytest.mark.parametrize("C", [2, 3, 5, 7])

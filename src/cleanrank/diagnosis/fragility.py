@@ -45,8 +45,8 @@ class Limits:
 
     Attributes:
         half: the rate at which half of the signal is left (pNoise 1/4).
-        turning_point: the knee: the rate at which pNoise reaches ``at``, beyond which rankers were seen to
-            fall fast.
+        turning_point: the knee: the rate at which pNoise reaches ``at``, and 1 - 2 ``at`` of AUC's signal
+            is left.
         bend: the rate at which the curve lies farthest above the line from its start to its end: up to there
             the first errors cost most. None for a curve that does not bend upwards.
         at: the value of pNoise that counts as the turning point.

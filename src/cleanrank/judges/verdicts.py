@@ -12,8 +12,8 @@ from cleanrank.judges.against_gold import AgainstGold, Coverage
 from cleanrank.judges.system_order import SystemOrder
 from cleanrank.noise.class_conditional import ClassConditionality
 
-# Wrong pairs: at .2 three fifths of AUC's signal are left (1 - 2 pNoise); from .4 on rankers were seen to
-# fall fast (Niu et al. 2015), as in ``diagnose``.
+# Wrong pairs: at .2 three fifths of AUC's signal are left (1 - 2 pNoise), at .4 one fifth, the knee
+# of ``diagnose``.
 TRAIN_PNOISE, TRAIN_TURNING_POINT = 0.2, 0.4
 # Kendall's tau: orders that differ no more than those of two careful assessors have .9 and more, orders below
 # .8 differ noticeably (Voorhees 2000, 2001). For a yes the interval must lie above .8.

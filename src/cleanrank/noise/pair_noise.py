@@ -177,6 +177,36 @@ def pair_shares(r: FloatArray, length: int | None = None) -> tuple[FloatArray, F
     return same, np.triu(r[..., :, None] * r[..., None, :], 1)
 
 
+def pnoise_matrices(
+    profile: Any, n_grades: int | None = None, *, new_weight: float = 0.5
+) -> tuple[FloatArray, FloatArray]:
+    """The matrices A and D of Niu et al. (2015): with proportions r, pNoise of long lists is r'Dr / r'Ar.
+
+    Both are upper triangular. For true grades l < j, A(l, j) is the probability that two documents of these
+    grades are given different grades, and D(l, j) that they are given them in the wrong order. For equal
+    grades A(l, l) is the probability that the first of two is given the higher grade, and D(l, l) = w A(l, l).
+
+    Args:
+        profile: a noise matrix, as ``NoiseProfile.of`` reads it.
+        n_grades: C, with ``family:rate``.
+        new_weight: what a new-come pair counts, w.
+
+    Returns:
+        (A, D), each C x C.
+
+    >>> A, D = pnoise_matrices("uniform:0.1", 2)
+    >>> A.round(3).tolist(), D.round(3).tolist()
+    ([[0.09, 0.82], [0.0, 0.09]], [[0.045, 0.01], [0.0, 0.045]])
+    >>> r = np.array([0.5, 0.5])
+    >>> round(float(r @ D @ r / (r @ A @ r)), 12)
+    0.1
+    """
+    check_number("new_weight", new_weight, least=0, most=1)
+    G, either = order_probabilities(NoiseProfile.of(profile, n_grades).matrix)
+    equal = np.diag(np.diag(G))
+    return np.triu(either, 1) + equal, np.triu(G, 1) + new_weight * equal
+
+
 def pnoise_expected(
     profile: Any,
     proportions: npt.ArrayLike,
@@ -306,7 +336,7 @@ def new_come_share(
 ) -> float:
     """Among pairs of equal true grade, the share whose first document a ranker scores higher.
 
-    Without ``given``, pairs are sampled (Niu et al. 2015, Table 2): the share is (1 - ties) / 2 for any
+    Without ``given``, pairs are sampled (Niu et al. 2014, Table 2): the share is (1 - ties) / 2 for any
     ranker. With it, every new-come pair counts, the document of higher given grade first: well above 1/2,
     judges' errors follow the features, and new-come pairs are less wrong than one half.
 

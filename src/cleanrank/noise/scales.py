@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.noise.pair_noise import order_probabilities, pnoise_expected
+from cleanrank.noise.pair_noise import pnoise_expected, pnoise_matrices
 from cleanrank.noise.profiles import NoiseProfile, make_profile, proportions_of
 from cleanrank.ragged import query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -231,18 +231,16 @@ def _counts(counts: Sequence[int] | None, proportions: Sequence[float] | None, s
 
 
 def _smallest(profile: NoiseProfile, C: int) -> FloatArray:
-    """Minimises r'Nr / r'Ar over the simplex from many starts; balanced proportions if nothing beats them."""
+    """Minimises r'Dr / r'Ar over the simplex from many starts; balanced proportions if nothing beats them."""
     from scipy.optimize import minimize
 
-    G, A = order_probabilities(profile.matrix)
-    wrong = np.triu(G, 1)
-    N = wrong + wrong.T + np.diag(np.diag(A)) / 2
+    A, D = (matrix + matrix.T for matrix in pnoise_matrices(profile))
 
     def value(r: FloatArray) -> tuple[float, FloatArray]:
-        top, bottom = r @ N @ r, r @ A @ r
+        top, bottom = r @ D @ r, r @ A @ r
         if bottom <= 0:  # no pair left: worse than any
             return 1.0, np.zeros(C)
-        return float(top / bottom), 2 * (N @ r * bottom - A @ r * top) / bottom**2
+        return float(top / bottom), 2 * (D @ r * bottom - A @ r * top) / bottom**2
 
     even = np.full(C, 1 / C)
     if not even @ A @ even > 0:

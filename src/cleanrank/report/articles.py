@@ -201,7 +201,7 @@ def _curves_table(values: Values, rates: Sequence[float], *, differing: bool = F
         "Errors": "family of the noise",
         "Label error rate": "pNoise over the real queries and from overall shares alone; the worst tenth is "
         "what a tenth of the queries with two grades reach",
-        "Knee": "the error rate beyond which rankers were seen to fall fast",
+        "Knee": "the error rate at which most of AUC's signal is gone",
     }
     return Table(head, rows, caption="pNoise by error rate", headed=2, explained=explained)
 

@@ -230,6 +230,7 @@ METHODS: dict[str, Method] = {
     "linear": Method(1, "methods.linear:linear", LINEAR),
     "one_feature": Method(1, "methods.trees:one_feature", {}),
     "random": Method(1, "methods.trees:random", {}),
+    "constant": Method(1, "methods.trees:constant", {}),
     # end 0: as many trees as rounds
     "sour": Method(1, "methods.trees:sour", SOUR),
     # contamination 0: by score

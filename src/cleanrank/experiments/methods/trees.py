@@ -82,6 +82,11 @@ def random(task: MethodTask) -> MethodResult:
     return MethodResult(np.random.default_rng(task.seed).random(task.test.n_docs))
 
 
+def constant(task: MethodTask) -> MethodResult:
+    """One score for all documents: what the order of rows, or the rule for ties, gives by itself."""
+    return MethodResult(np.zeros(task.test.n_docs))
+
+
 def tuned(task: MethodTask, fit: Fit) -> MethodResult:
     """The scores of the model that validation data choose from the grid."""
     model, chosen = best_trees(task, fit)

@@ -70,6 +70,8 @@ CURVE = {
     for name, value in NEURAL.items()
     if name not in (NOISE, "debias", "forget", "ramp", "bins", "last", "early_stopping_rounds")
 }
+GRADES = 5  # of the longest scale that ``statistics`` counts
+CURVE_RATES = tuple(round(0.05 * step, 2) for step in range(1, 11))
 KINDS_OF_LEAVES = {
     "P_k": "relevant documents within the top k",
     "O-": "negative outliers",
@@ -99,6 +101,28 @@ STUDIES: dict[str, Method] = {
             "pnoise:macro": "the mean of the queries' pNoise",
             "pnoise:expected": "pNoise in closed form for the queries as they are",
             "pnoise:overall": "pNoise in closed form for the overall shares of grades and long lists",
+        },
+    ),
+    "statistics": Method(
+        1,
+        "studies.scales:statistics",
+        {},
+        {
+            "queries": "of training, validation and test data together",
+            "documents": "the same",
+            "documents per query": "the same",
+            "features": "of a document",
+            **{f"grade {grade} (%)": f"documents of grade {grade}" for grade in range(GRADES)},
+        },
+    ),
+    # grades: of the scale that the labels are brought to, 0 as it is; balance: own, halfway, best
+    "closed_form": Method(
+        1,
+        "studies.scales:closed_form",
+        {"profile": "uniform", "grades": 0, "balance": "own"},
+        {
+            f"pnoise at {rate:g}": f"pNoise in closed form, long lists, at dNoise {rate:g}"
+            for rate in CURVE_RATES
         },
     ),
     "positives": Method(
