@@ -184,7 +184,7 @@ def pnoise_matrices(
 
     Both are upper triangular. For true grades l < j, A(l, j) is the probability that two documents of these
     grades are given different grades, and D(l, j) that they are given them in the wrong order. For equal
-    grades A(l, l) is the probability that the first of two is given the higher grade, and D(l, l) = w A(l, l).
+    grades A(l, l) is the probability that the first of two is given the higher one, and D(l, l) = w A(l, l).
 
     Args:
         profile: a noise matrix, as ``NoiseProfile.of`` reads it.

@@ -1,4 +1,4 @@
-"""Studies of scales of grades: what data sets hold, and pNoise in closed form on other scales and balances."""
+"""Studies of scales of grades: what data sets hold, and pNoise in closed form for other scales and shares."""
 
 from functools import cache
 
