@@ -1,10 +1,10 @@
 """Thirteen click models with and without peers: the tables of docs/results/ctr.md.
 
-Given files of runs, sums them up in benchmarks/results/ctr.json; without, reads that file, so that the page
-can be made again. Prints the tables; ``--write`` puts them into the page. Nothing is trained here.
+Sums up files of runs in benchmarks/results/ctr.json, from which pages.py makes the page. Nothing is trained
+here.
 
-    python benchmarks/ctr.py --table table1_tmall.jsonl --popularity popularity.jsonl --store ctr.sqlite
-    python benchmarks/ctr.py --write
+    python benchmarks/ctr.py table1_tmall.jsonl popularity.jsonl ctr.sqlite
+    python benchmarks/pages.py ctr
 
 The files come from benchmarks/ctr_gpu.py and from ``cleanrank reproduce recipes/ctr/flips.toml`` and
 ``recipes/ctr/table1.toml``; speeds from benchmarks/ctr_speed.py, logits from benchmarks/ctr_logits.py.
@@ -13,7 +13,7 @@ The files come from benchmarks/ctr_gpu.py and from ``cleanrank reproduce recipes
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,9 @@ from cards.clicks import (
     table_of_lines,
     table_of_records,
 )
-from pages import fill
 from timing import RESULTS, write_result
 
 from cleanrank.report.table import Cell, Line, Table, number
-
-ROOT = Path(__file__).parent.parent
-SETS = {"tmall": "Tmall sessions", "movielens": "MovieLens-100K"}
 
 
 def summed_up(table: Path, popularity: Path, store: Path) -> dict[str, Any]:
@@ -51,16 +47,6 @@ def summed_up(table: Path, popularity: Path, store: Path) -> dict[str, Any]:
         ],
         "flips": flips_of_records(flips),
     }
-
-
-def sections(found: Mapping[str, Any], speed: Mapping[str, Any], cuda: Mapping[str, Any]) -> dict[str, str]:
-    """Text by the name of its place in the page."""
-    tables = {name: gain_table(found[name]) for name in SETS}
-    tables["popularity"] = popularity_table(found["popularity"])
-    tables["flips"] = flips_table(found["flips"])
-    tables["auto"] = auto_table(found["flips"])
-    tables["cpu"], tables["gpu"] = cpu_table(speed["results"]), gpu_table(cuda["results"])
-    return {name: table.markdown() for name, table in tables.items()}
 
 
 def gain_table(rows: Sequence[Figures]) -> Table:
@@ -237,25 +223,33 @@ def stored(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def flips_rows() -> Sequence[Figures]:
+    """The figures of flipped labels."""
+    rows: Sequence[Figures] = stored("ctr")["flips"]
+    return rows
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "tmall": lambda: gain_table(stored("ctr")["tmall"]).markdown(),
+    "movielens": lambda: gain_table(stored("ctr")["movielens"]).markdown(),
+    "popularity": lambda: popularity_table(stored("ctr")["popularity"]).markdown(),
+    "flips": lambda: flips_table(flips_rows()).markdown(),
+    "auto": lambda: auto_table(flips_rows()).markdown(),
+    "logits": lambda: logits_table(stored("ctr_logits")["results"]).markdown(),
+    "cpu": lambda: cpu_table(stored("ctr_speed")["results"]).markdown(),
+    "gpu": lambda: gpu_table(stored("ctr_speed_cuda")["results"]).markdown(),
+}
+PICTURES: dict[str, Callable[[Path], object]] = {}
+
+
 def main() -> None:
-    """Reads, prints, writes."""
+    """Sums up files of runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--table", type=Path, help="what ctr_gpu.py table wrote of Tmall's sessions")
-    parser.add_argument("--popularity", type=Path, help="what ctr_gpu.py popularity wrote")
-    parser.add_argument("--store", type=Path, help="the runs of recipes/ctr")
-    parser.add_argument("--write", action="store_true", help="fill the page")
+    parser.add_argument("table", type=Path, help="what ctr_gpu.py table wrote of Tmall's sessions")
+    parser.add_argument("popularity", type=Path, help="what ctr_gpu.py popularity wrote")
+    parser.add_argument("store", type=Path, help="the runs of recipes/ctr")
     asked = parser.parse_args()
-    files = (asked.table, asked.popularity, asked.store)
-    if any(files):
-        if not all(files):
-            parser.error("--table, --popularity and --store go together")
-        write_result("ctr", rounded(summed_up(*files)))
-    texts = sections(stored("ctr"), stored("ctr_speed"), stored("ctr_speed_cuda"))
-    texts["logits"] = logits_table(stored("ctr_logits")["results"]).markdown()
-    for name, text in texts.items():
-        print(f"\n## {name}\n\n{text}")
-    if asked.write:
-        fill(ROOT / "docs" / "results" / "ctr.md", texts)
+    write_result("ctr", rounded(summed_up(asked.table, asked.popularity, asked.store)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Every cell (data x noise x method) is kept in the cache folder: a run may be stopped and taken up again.
 The real sets need CLEANRANK_DATA; without it the synthetic sets are run alone. The result goes to
-benchmarks/results/estimation.json and, as tables, between the markers of docs/results/estimation.md.
+benchmarks/results/estimation.json, from which `python benchmarks/pages.py estimation` makes the page.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import write_result
+from timing import RESULTS, write_result
 
 from cleanrank.data.synthetic import make_ranking
 from cleanrank.noise.agreement import judgements
@@ -35,8 +35,6 @@ from cleanrank.rankers.grade_model import fit_grades
 from cleanrank.types import RankingData
 
 VERSION = 1
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "estimation.md"
-BEGIN, END = "<!-- estimation: begin -->", "<!-- estimation: end -->"
 ITEMS = 200
 FOREST: dict[str, Any] = {
     "n_estimators": 60,
@@ -305,11 +303,16 @@ def _row(names: list[str], rows: list[dict[str, Any]]) -> str:
     return "| " + " | ".join([*names, *shown]) + " |"
 
 
-def write_page(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+def stored() -> list[dict[str, Any]]:
+    """The cells of the last run."""
+    found: list[dict[str, Any]] = json.loads((RESULTS / "estimation.json").read_text(encoding="utf-8"))[
+        "cells"
+    ]
+    return found
+
+
+TEXTS: dict[str, Callable[[], str]] = {"estimation": lambda: tables(stored())}
+PICTURES: dict[str, Callable[[Path], object]] = {}
 
 
 def main() -> None:
@@ -322,12 +325,10 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "cleanrank-estimation")
     options = parser.parse_args()
     found = run_all(options.cache, options.seeds, options.jobs, options.only)
-    text = tables(found)
     if options.only:
-        print(text)
+        print(tables(found))
         return
     write_result("estimation", {"seeds": options.seeds, "level": 0.95, "cells": found})
-    write_page(text)
 
 
 if __name__ == "__main__":
