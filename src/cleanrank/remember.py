@@ -9,6 +9,7 @@ predictions and forests.
 import dataclasses
 import functools
 import hashlib
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,6 +56,11 @@ def remembering(memory: Memory) -> Iterator[Memory]:
         _memory.reset(token)
 
 
+def is_remembering() -> bool:
+    """Whether a memory is in use."""
+    return _memory.get() is not None
+
+
 def remembered(function: Callable[P, R]) -> Callable[P, R]:
     """Marks a function whose result follows from its arguments, ``progress`` left aside.
 
@@ -68,15 +74,19 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
     (array([0, 1, 4]), array([0, 1, 4]))
     """
 
+    signature = inspect.signature(function)
+
     @functools.wraps(function)
     def looked_up(*args: P.args, **kwargs: P.kwargs) -> R:
         memory = _memory.get()
         if memory is None:
             return function(*args, **kwargs)
-        known = {name: value for name, value in kwargs.items() if name != "progress"}
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        known = {name: value for name, value in bound.arguments.items() if name != "progress"}
         digest = hashlib.blake2b(f"{function.__module__}.{function.__qualname__}".encode())
         try:
-            _add(digest, (args, known))
+            _add(digest, known)
         except _NoContentError:
             return function(*args, **kwargs)
         result: R = memory.recall(digest.digest(), lambda: function(*args, **kwargs))

@@ -11,7 +11,8 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.experiments.cells import CellSpec
-from cleanrank.experiments.driver import Tally, default_jobs, run_cells
+from cleanrank.experiments.driver import Tally, run_cells
+from cleanrank.experiments.engines import cores
 from cleanrank.experiments.results import rows_of, to_json
 from cleanrank.experiments.store import Store
 from tests.experiments.toys import FIGURE, MOODY, workers_of
@@ -84,7 +85,7 @@ def test_unknown_engines_and_no_processes_are_refused(store):
         run_cells(cells(1), store, "r", engine="spark")
     with pytest.raises(InvalidInputError, match="jobs must be an integer >= 1"):
         run_cells(cells(1), store, "r", jobs=0)
-    assert default_jobs() >= 1
+    assert cores() >= 1
 
 
 def test_the_time_left_follows_the_pace():

@@ -14,6 +14,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import os
 import platform
 import threading
 import time
@@ -28,6 +29,7 @@ import numpy as np
 from cleanrank.data.behaviours import ClickSplits
 from cleanrank.data.split import Splits
 from cleanrank.errors import invalid
+from cleanrank.experiments.engines import THREADS
 from cleanrank.experiments.methods import (
     BUDGET,
     CLEAN_VALIDATION,
@@ -67,6 +69,8 @@ SHOWN_ONLY = ("dataset", "method")
 FILTERS = ("dataset", "fold", "noise", "rate", "method", "seed")
 PACKAGES = ("cleanrank", "numpy", "lightgbm", "numba", "torch")
 SAMPLES = 5  # the papers draw five
+# Below so many documents further threads of trees wait for each other more than they help.
+MANY_DOCUMENTS = 50_000
 # Threads of one process take turns: not every threading layer of numba survives two callers at once.
 _TURN = threading.Lock()
 # Of a process: methods of one setting share predictions, forests and noisy labels.
@@ -227,6 +231,8 @@ def _study(cell: Inputs, splits: Splits) -> Result:
         select=cell["select"],
         seed=cell["seed"],
         unflipped=_unflipped(cell, splits),
+        grid=cell["grid"],
+        n_jobs=_threads(train),
     )
     result: Result = STUDIES[cell["algorithm"]].run(task)
     return replace(result, chosen={**result.chosen, **_noise_facts(cell, splits, train, profile)})
@@ -270,6 +276,7 @@ def score(cell: Inputs, splits: Splits) -> MethodResult:
         grid=cell["grid"],
         select=cell["select"],
         seed=cell["seed"],
+        n_jobs=_threads(train),
         judge=judge,
         profile=true_noise if params.get(NOISE) == TRUE_NOISE else None,
         users=clicks.users(cell["rate"], (splits.train, splits.validation)) if clicks else None,
@@ -286,6 +293,11 @@ def _noise_facts(
     """What is noted of the noise of a cell; nothing where there is none, or where clicks are the labels."""
     labels_as_they_are = not cell["rate"] or cell["noise"] in CLICK_NOISES or train is splits.train
     return {} if labels_as_they_are else realised_noise(splits.train, train, profile)
+
+
+def _threads(train: RankingData) -> int:
+    """Threads of a cell, on which no figure depends: those that the engine gives, one for few documents."""
+    return int(os.environ.get(THREADS, "1")) if train.n_docs >= MANY_DOCUMENTS else 1
 
 
 def noisy_data(cell: Inputs, splits: Splits) -> Split:

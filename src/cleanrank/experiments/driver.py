@@ -1,6 +1,5 @@
 """From a recipe to its report: read, expand, compute what is not stored yet, collect, render."""
 
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from cleanrank.data.catalogue import find
 from cleanrank.data.files import written_whole
 from cleanrank.errors import MissingDataError, invalid
 from cleanrank.experiments.cells import CellSpec, expand, filter_cells
-from cleanrank.experiments.engines import CELL, ENGINES
+from cleanrank.experiments.engines import CELL, ENGINES, cores
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, known_recipes, read_recipe
 from cleanrank.experiments.results import split
@@ -170,7 +169,7 @@ def run_cells(
     one, and the other options are those of ``reproduce``.
     """
     compute = ENGINES[one_of("engine", engine, ENGINES)]
-    processes = default_jobs() if jobs is None else check_integer("jobs", jobs, least=1)
+    processes = cores() if jobs is None else check_integer("jobs", jobs, least=1)
     by_key = {c.key: c for c in cells}
     store.add_recipe(recipe, {c.key: c.inputs for c in cells})
     stored = store.done_keys() & set(by_key)
@@ -202,11 +201,6 @@ def run_cells(
             watch(tally)
     count()
     return tally
-
-
-def default_jobs() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def collect(cells: Sequence[CellSpec], store: Store, recipe: str) -> tuple[RunRecord, ...]:

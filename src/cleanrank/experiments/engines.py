@@ -36,16 +36,15 @@ START_TRIES = 3
 CONNECT_SECONDS = 10
 ORPHAN_SECONDS = 0.5
 OUTPUT_SHOWN = 4000
-THREAD_VARIABLES = (
-    *(f"{library}_NUM_THREADS" for library in ("OMP", "NUMBA", "OPENBLAS", "MKL")),
-    "VECLIB_MAXIMUM_THREADS",
-)
+THREADS = "NUMBA_NUM_THREADS"
+# Figures of these libraries may round otherwise on several threads.
+SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
 def run_local(
     items: Iterable[Item], *, jobs: int = 1, scheduler: str | None = None, target: str = CELL
 ) -> Iterator[Done]:
-    """Computes cells in ``jobs`` processes of one thread each.
+    """Computes cells in ``jobs`` processes, which share the cores for trees and compiled loops.
 
     Processes are started afresh, never forked, because OpenMP does not survive a fork. A process that dies
     is replaced; its cell is tried once more, then given up as failed.
@@ -58,6 +57,7 @@ def run_local(
     tried: set[str] = set()
     under_way: dict[Future[Any], _Worker] = {}
     failed_starts = 0
+    threads = max(1, cores() // jobs)
 
     def take(last: Item | None = None) -> Item | None:
         others = [each.item for each in under_way.values()]
@@ -68,7 +68,7 @@ def run_local(
         if (item := take()) is not None:
             again.append(item)
             with _interrupts_deferred():
-                worker = _Worker(target)
+                worker = _Worker(target, threads)
                 workers.callback(worker.end)
                 under_way[worker.future] = worker
 
@@ -103,6 +103,11 @@ def run_local(
             start()
 
 
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class _Blocks:
     """Hands out items so that a process stays with the block of its last one, as long as there are others."""
 
@@ -134,7 +139,7 @@ def _block(item: Item | None) -> str | None:
 class _Worker:
     """One process in a pool of its own, so that its death costs one cell and ends no other process."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, threads: int) -> None:
         from joblib.externals.loky import ProcessPoolExecutor
 
         self.target = target
@@ -143,7 +148,7 @@ class _Worker:
             1,
             initializer=_start_worker,
             initargs=(os.getpid(), self.output.name, target),
-            env=dict.fromkeys(THREAD_VARIABLES, "1"),
+            env={**dict.fromkeys(SINGLE, "1"), THREADS: str(threads)},
         )
         self.item: Item | None = None  # the cell it computes; none while it starts
         self.future: Future[Any] = self.pool.submit(os.getpid)

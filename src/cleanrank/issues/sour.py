@@ -13,6 +13,7 @@ from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.table import LabelIssues
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.trees import TreeModel, TreeParams
+from cleanrank.remember import is_remembering
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_number
 
@@ -71,7 +72,7 @@ def find_sour(
     )  # fmt: skip
     settings = TreeParams(
         objective="lambdarank" if norm else "lambdamart", implementation=objective,
-        peers=as_peers(peers, seed), params=params, seed=seed, n_jobs=n_jobs,
+        peers=as_peers(peers, seed), params=params, n_estimators=end, seed=seed, n_jobs=n_jobs,
     )  # fmt: skip
     if model is not None and folds:
         raise invalid("folds", "must be 0 with a model that is there already", folds)
@@ -144,8 +145,18 @@ def watch_training(
     progress: Progress | None = None,
     **options: Any,
 ) -> tuple[SOUR, TreeModel]:
-    """Trains ``window.end`` trees on all of ``data`` and watches them; ``options`` are those of ``SOUR``."""
-    settings = replace(settings or TreeParams(), n_estimators=window.end)
+    """Trains ``window.end`` trees on all of ``data`` and watches them; ``options`` are those of ``SOUR``.
+
+    Where work is remembered, windows share one model: it is trained unwatched, with all the trees of
+    ``settings``, and its first trees are watched afterwards, which finds the same.
+    """
+    settings = settings or TreeParams(n_estimators=window.end)
+    if is_remembering():
+        longest = replace(settings, n_estimators=max(window.end, settings.n_estimators))
+        model = longest.train(data, progress=progress)
+        detector = watch_model(data, model, window, **{"n_jobs": settings.n_jobs, **options})
+        return detector, replace(model, best_iteration=min(window.end, model.best_iteration))
+    settings = replace(settings, n_estimators=window.end)
     detector = SOUR.of(data, window, **{"n_jobs": settings.n_jobs, **options})
     return detector, settings.train(data, observer=detector, progress=progress)
 

@@ -26,7 +26,6 @@ from cleanrank.experiments.methods import (
     TRUE_NOISE,
     MethodResult,
     MethodTask,
-    Unjudged,
 )
 from cleanrank.issues.find import find_label_issues, options_of
 from cleanrank.issues.isolation import find_isolated
@@ -35,7 +34,7 @@ from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.noise.gold import STRATEGIES, from_gold, sample_gold
 from cleanrank.rankers.base import best_of
 from cleanrank.rankers.boosted import BoostedRanker
-from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams, lambdarank_params
+from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams, common_params, lambdarank_params
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.robust.sour import SOURRanker
 from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
@@ -46,6 +45,8 @@ Fit: TypeAlias = Callable[[dict[str, Any]], tuple[TreeModel, Mapping[str, Any]]]
 
 # What TreeParams has by other names; all other parameters of LAMBDARANK go to LightGBM.
 OWN = ("norm", "rounds", "early_stopping_rounds")
+# In the order that SOURRanker gives them, so that its base model is the lambdarank of the same settings.
+COMMON = ("learning_rate", "num_leaves", "min_data_in_leaf")
 RANKERS = ("lambdarank", "sour", "isolation", "peer")
 CHOSEN_INSIDE = ("start", "kind")
 WINDOW = (
@@ -122,7 +123,7 @@ def tree_params(params: Mapping[str, Any], objective: str = "lambdarank", **opti
         implementation="builtin",
         n_estimators=params["rounds"],
         early_stopping_rounds=params["early_stopping_rounds"],
-        params=_lightgbm(params),
+        params=common_params(*(params[name] for name in COMMON), _lightgbm(params)),
         **options,
     )
 
@@ -144,17 +145,25 @@ def _dense(X: Features) -> FloatArray:
 
 def sour(task: MethodTask) -> MethodResult:
     """SOUR and its variants; starts and kinds of plain SOUR's grid share one base model."""
+    model, chosen = _best_sour(task)
+    return MethodResult(model.predict(task.test.X), chosen)
+
+
+def _best_sour(task: MethodTask, **options: Any) -> tuple[TreeModel, dict[str, Any]]:
+    """The model of SOUR that validation data choose from the grid, and the choice."""
+    validation = options.get("validation", task.validation)
     first = {**task.params, **{key: values[0] for key, values in task.grid.items()}}
     shares = (first["variant"], first["min_frequency"], first["folds"]) == ("sour", 1.0, 0)
     inside = {key: list(task.grid[key]) for key in CHOSEN_INSIDE if shares and key in task.grid}
     outside = [c for c in task.choices() if all(c[key] == values[0] for key, values in inside.items())]
-    rankers = ((_sour_ranker({**task.params, **choice, **inside}, task), choice) for choice in outside)
-    fits = ((ranker.fit_data(task.train, task.validation), choice) for ranker, choice in rankers)
-    model, choice = best_of(fits, lambda each: each[0].chosen_["validation"] or 0.0)
-    return MethodResult(model.predict(task.test.X), {**choice, **model.chosen_})
+    rankers = ((sour_ranker({**task.params, **choice, **inside}, task), choice) for choice in outside)
+    fits = ((ranker.fit_data(task.train, validation), choice) for ranker, choice in rankers)
+    ranker, choice = best_of(fits, lambda each: each[0].chosen_["validation"] or 0.0)
+    return ranker.model_, {**choice, **ranker.chosen_}
 
 
-def _sour_ranker(params: Mapping[str, Any], task: MethodTask) -> SOURRanker:
+def sour_ranker(params: Mapping[str, Any], task: MethodTask) -> SOURRanker:
+    """SOUR as the parameters of a recipe describe it."""
     window = {key: params[key] for key in WINDOW}
     window["end"] = window["end"] or params["rounds"]
     window["implementation"] = window.pop("objective")
@@ -196,22 +205,22 @@ def _with_peers(task: MethodTask, params: Mapping[str, Any], **options: Any) -> 
     return fit_trees(task, params, peers=peers, implementation=params["objective"], **options)
 
 
-def train_ranker(
-    params: Mapping[str, Any], train: RankingData, validation: RankingData | None, select: str, seed: int
-) -> TreeModel:
-    """The trees of ``params["ranker"]``, one of RANKERS; without validation data it keeps all of them."""
-    name = one_of("ranker", params["ranker"], RANKERS)
-    nothing = Unjudged(train.X[:0], train.indptr[:1])
-    task = MethodTask(train, validation or train, nothing, {}, select=select, seed=seed)
+def train_ranker(task: MethodTask, **options: Any) -> tuple[TreeModel, dict[str, Any]]:
+    """The trees of ``params["ranker"]``, one of RANKERS, that validation data choose, and the choice.
+
+    With ``validation=None`` a model keeps all its trees, and nothing can be chosen.
+    """
+    name = one_of("ranker", task.params["ranker"], RANKERS)
     if name == "sour":
-        model: TreeModel = _sour_ranker(params, task).fit_data(train, validation).model_
-        return model
-    if name == "isolation":
-        return _isolated(task, {**params, "contamination": 0.0}, validation=validation)[0]
-    if name == "peer":
-        settings = {**params, "peers": "expected", "objective": "parity"}
-        return _with_peers(task, settings, validation=validation)
-    return fit_trees(task, params, validation=validation)
+        return _best_sour(task, **options)
+    added = {"isolation": {"contamination": 0.0}, "peer": {"peers": "expected", "objective": "parity"}}
+
+    def fit(params: dict[str, Any]) -> tuple[TreeModel, Mapping[str, Any]]:
+        if name == "isolation":
+            return _isolated(task, params, **options)
+        return (_with_peers if name == "peer" else fit_trees)(task, params, **options), {}
+
+    return best_trees(replace(task, params={**task.params, **added.get(name, {})}), fit)
 
 
 def corrected(task: MethodTask) -> MethodResult:

@@ -5,7 +5,7 @@ brings measures of its own instead of scores; a recipe holds methods or studies,
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cleanrank.experiments.methods import METHODS, NEURAL, NOISE, SOUR, Method, choices_of
@@ -31,6 +31,8 @@ class StudyTask:
     unflipped: Callable[[], RankingData] | None = (
         None  # training clicks before flips, where labels are clicks
     )
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # values that validation data choose from
+    n_jobs: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,21 +193,28 @@ STUDIES: dict[str, Method] = {
             "share with outliers": "the share of test queries with outliers",
         },
     ),
+    # single: each tree alone, not the sum up to it
     "exit_leaves": Method(
-        1,
+        2,
         "studies.trees:exit_leaves",
-        {"ranker": "lambdarank", **SOUR},
+        {"ranker": "lambdarank", "single": False, **SOUR},
         {
-            f"{kind}, {trees}": f"mean value of the 30 leaves most reached by {words}, {trees}"
+            f"{kind}, {trees}": f"mean score, {trees}, of the 30 leaves most reached by {words}"
             for kind, words in KINDS_OF_LEAVES.items()
             for trees in (*(f"tree {t}" for t in (1, 10, 20, 30, 40, 50)), "trees 1-50")
         },
     ),
+    # split: validation, test
     "curve": Method(
-        1,
+        2,
         "studies.trees:curve",
-        {"ranker": "lambdarank", **SOUR},
-        {f"validation at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS},
+        {"ranker": "lambdarank", "split": "validation", **SOUR},
+        {
+            "best": "the measure of the choice with the trees that validation data choose",
+            **{f"at {p}%": f"the measure of the choice with {p} % of the trees" for p in TENTHS},
+            "trees": "trees that validation data choose",
+            "documents removed": "training documents that were left out",
+        },
     ),
     # given: validation, noise; grade: only rows with that given grade, -1 all
     "detection": Method(
