@@ -70,6 +70,7 @@ from cleanrank.rankers.ctr.ranker import CTRModel as CTRModel
 from cleanrank.rankers.neural.ranker import NeuralRanker as NeuralRanker
 from cleanrank.robust.robust_ranker import RobustRanker as RobustRanker
 from cleanrank.robust.sour import SOURRanker as SOURRanker
+from cleanrank.robust.sour_network import fit_without_outliers as fit_without_outliers
 from cleanrank.types import RankingData as RankingData
 
 __version__: str

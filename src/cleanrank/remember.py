@@ -73,7 +73,6 @@ def remembered(function: Callable[P, R]) -> Callable[P, R]:
     at work
     (array([0, 1, 4]), array([0, 1, 4]))
     """
-
     signature = inspect.signature(function)
 
     @functools.wraps(function)

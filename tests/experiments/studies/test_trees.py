@@ -27,7 +27,9 @@ NOISY = cr.corrupt(made(1), "uniform", 0.3, seed=1).data
 def inquiry(name, train=None, **changes):
     parts = Splits(made(1), made(2), made(3))
     params = {**STUDIES[name].params, **QUICK, **changes}
-    return StudyTask(parts, train or parts.train, parts.validation, NoiseProfile(np.eye(3)), params, "ndcg@3", 1)
+    return StudyTask(
+        parts, train or parts.train, parts.validation, NoiseProfile(np.eye(3)), params, "ndcg@3", 1
+    )
 
 
 @pytest.mark.parametrize("name", ["outliers", "breakdown", "exit_leaves", "curve"])
@@ -163,12 +165,12 @@ def test_curves_are_those_of_the_first_trees(split, data, ranker):
     model, whole = settings.train(train, made(2)), settings.train(train)
     assert model.best_iteration < 10
 
-    def values(trees):
-        return cr.evaluate(whole.booster.predict(data.X, num_iteration=trees), data, "ndcg@3")["ndcg@3"]
+    def values(size):
+        return cr.evaluate(whole.booster.predict(data.X, num_iteration=size), data, "ndcg@3")["ndcg@3"]
 
-    for trees in (1, 5, 10):
-        np.testing.assert_allclose(measured.values[f"at {10 * trees}%"], values(trees))
-        assert measured.chosen["curve"]["mean"][trees - 1] == pytest.approx(values(trees).mean(), abs=1e-5)
+    for size in (1, 5, 10):
+        np.testing.assert_allclose(measured.values[f"at {10 * size}%"], values(size))
+        assert measured.chosen["curve"]["mean"][size - 1] == pytest.approx(values(size).mean(), abs=1e-5)
     assert measured.chosen["curve"]["trees"] == list(range(1, 11))
     np.testing.assert_allclose(measured.values["best"], values(model.best_iteration))
     assert measured.means["trees"] == model.best_iteration == measured.chosen["trees"]

@@ -45,8 +45,6 @@ Fit: TypeAlias = Callable[[dict[str, Any]], tuple[TreeModel, Mapping[str, Any]]]
 
 # What TreeParams has by other names; all other parameters of LAMBDARANK go to LightGBM.
 OWN = ("norm", "rounds", "early_stopping_rounds")
-# In the order that SOURRanker gives them, so that its base model is the lambdarank of the same settings.
-COMMON = ("learning_rate", "num_leaves", "min_data_in_leaf")
 RANKERS = ("lambdarank", "sour", "isolation", "peer")
 CHOSEN_INSIDE = ("start", "kind")
 WINDOW = (
@@ -123,9 +121,14 @@ def tree_params(params: Mapping[str, Any], objective: str = "lambdarank", **opti
         implementation="builtin",
         n_estimators=params["rounds"],
         early_stopping_rounds=params["early_stopping_rounds"],
-        params=common_params(*(params[name] for name in COMMON), _lightgbm(params)),
+        params=_common_first(_lightgbm(params)),
         **options,
     )
+
+
+def _common_first(trees: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters in the order of SOURRanker's, so that its base model is known as the lambdarank it is."""
+    return common_params(trees["learning_rate"], trees["num_leaves"], trees["min_data_in_leaf"], trees)
 
 
 def _lightgbm(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +216,10 @@ def train_ranker(task: MethodTask, **options: Any) -> tuple[TreeModel, dict[str,
     name = one_of("ranker", task.params["ranker"], RANKERS)
     if name == "sour":
         return _best_sour(task, **options)
-    added = {"isolation": {"contamination": 0.0}, "peer": {"peers": "expected", "objective": "parity"}}
+    added: dict[str, dict[str, Any]] = {
+        "isolation": {"contamination": 0.0},
+        "peer": {"peers": "expected", "objective": "parity"},
+    }
 
     def fit(params: dict[str, Any]) -> tuple[TreeModel, Mapping[str, Any]]:
         if name == "isolation":
