@@ -38,7 +38,9 @@ def test_validation_rows_stop_the_final_network_alone():
 def test_a_window_beyond_the_epochs_trains_as_many(monkeypatch):
     seen = []
     watch = SOUR.__call__
-    monkeypatch.setattr(SOUR, "__call__", lambda self, epoch, *a: seen.append(epoch) or watch(self, epoch, *a))
+    monkeypatch.setattr(
+        SOUR, "__call__", lambda self, epoch, *a: seen.append(epoch) or watch(self, epoch, *a)
+    )
     cr.fit_without_outliers(network(), DATA, window=Window(cutoff=5, start=2, end=7))
     assert max(seen) == 7
 

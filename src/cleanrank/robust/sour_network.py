@@ -1,4 +1,4 @@
-"""SOUR for networks: the epochs of a training run take the place of the trees (Marcuzzi et al. 2022, Sec. 6)."""
+"""SOUR for networks: epochs of a training run take the place of trees (Marcuzzi et al. 2022, Sec. 6)."""
 
 from dataclasses import replace
 
