@@ -155,7 +155,15 @@ PEER: dict[str, Any] = {"alpha": 0.1, "peers": "expected", "objective": "parity"
 BOUGHT: dict[str, Any] = {BUDGET: 0, "strategy": "stratified", "objective": "exact", "selection": "average"}
 CLEANED: dict[str, Any] = {"detector": "confident", "mode": "drop", "options": {}, NOISE: "", **BOUGHT}
 CLEANED |= LAMBDARANK
-LINEAR: dict[str, Any] = {"loss": "ranknet", "steps": 300, "max_pairs": 300, "per_query": False}
+LINEAR: dict[str, Any] = {
+    "loss": "ranknet",
+    "solver": "adam",
+    "tol": 1e-4,
+    "max_steps": 2000,
+    "starts": 1,
+    "max_pairs": 10_000,
+    "per_query": False,
+}
 
 NEURAL: dict[str, Any] = {
     "loss": "ranknet",
@@ -227,7 +235,7 @@ METHODS: dict[str, Method] = {
     "rank_boost": Method(1, "methods.classic:rank_boost", RANK_BOOST),
     "list_net": Method(1, "methods.classic:list_net", LIST_NET),
     "ada_rank": Method(1, "methods.classic:ada_rank", ADA_RANK),
-    "linear": Method(1, "methods.linear:linear", LINEAR),
+    "linear": Method(2, "methods.linear:linear", LINEAR),
     "one_feature": Method(1, "methods.trees:one_feature", {}),
     "random": Method(1, "methods.trees:random", {}),
     "constant": Method(1, "methods.trees:constant", {}),

@@ -1,14 +1,20 @@
-"""Linear scorers trained on one loss, a whole grid of steps and decays at once (Haddad 2022, Sect. 5.2).
+"""Linear scorers trained on one loss until convergence (Haddad 2022, Sect. 5.2).
 
-A linear risk is sum_p w_p l(r_p . W, t_p): rows r are documents (points, with an intercept) or differences of
-documents (pairs, target 1). All G = 5 x 3 combinations of learning rate and weight decay share its rows, so W
-is (F, G) and one product serves them. Adam takes full steps; of each combination the step with the least risk
-on noisy validation data is kept, and of all combinations the one where that is least.
+The risk of a scorer w is a weighted mean of l(x . w, y) over documents or of l((x_i - x_j) . w, 1) over pairs
+of a relevant and another document of a query; ``losses`` are logistic (convex) and sigmoid (symmetrised).
+
+``adam`` is the published solver: full steps for every combination of 5 learning rates and 3 weight decays,
+all of them columns of one matrix W. A run stops where, at a multiple of SPAN steps, its training objective
+changed by less than ``tol`` (relative) over the last SPAN steps, or where the hold-out risk lies above its
+least, which is more than 2 SPAN steps old. Of several starts (the origin, then random ones) a combination
+goes on with the one whose training objective is least after RACE steps. ``lbfgs`` runs scipy's solver for
+each weight decay and start. Of each run the step with the least risk on noisy hold-out data counts, and of
+all combinations the one where that is least.
 
 Dense features are standardised; sparse ones, such as counts of words, stay sparse and as they are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -18,42 +24,92 @@ from scipy.sparse import csr_matrix, hstack, issparse
 
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import MethodResult, MethodTask
-from cleanrank.losses.binary import LOSSES, BinaryLoss
+from cleanrank.experiments.methods.linear_risk import LinearRisk, adam_step, risk_of
 from cleanrank.theory.order_preservation import Risk
-from cleanrank.types import Array, FloatArray, RankingData
+from cleanrank.types import Array, RankingData
+from cleanrank.validation import check_integer, check_number, one_of
 
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 DECAYS = (1e-5, 1e-4, 1e-3)
 WEIGHTS = ("macro", "micro")
-BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
+LOSSES = ("logistic", "sigmoid")
+# Steps between tests of convergence, between looks at the hold-out risk, and after which one start goes on.
+SPAN, EVERY, RACE = 100, 10, 300
+CONVERGED, RISING, BEHIND, LIMIT = "converged", "hold-out risk rises", "other start better", "limit of steps"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What a linear risk is a sum over; target (1 or 0) and weight per logit."""
+class Runs:
+    """R runs of a solver, each at the step with its least hold-out risk."""
 
-    r: Any  # rows; documents where there are ``pairs``
-    target: Array
-    weight: Array
-    pairs: Any = None  # (pairs, documents), +1 and -1 in a row; None where rows give the logits themselves
+    W: Array  # (F, R)
+    rate: Array  # learning rate; of L-BFGS 0
+    decay: Array
+    start: Array  # 0: the origin
+    held: Array  # least risk on hold-out data
+    step: Array  # where that was
+    objective: Array  # training risk and penalty, at the last test
+    steps: Array  # taken
+    stopped: list[str]  # why
 
-    def logits(self, W: Array) -> Array:
-        """Of all logits under each column of W."""
-        scores: Array = self.r @ W if self.pairs is None else self.pairs @ (self.r @ W)
-        return scores
+    @classmethod
+    def begun(cls, W: Array, rate: Array, decay: Array, start: Array) -> "Runs":
+        """Before the first step."""
+        R = len(rate)
+        none, nowhere = np.zeros((2, R), dtype=np.int64), np.full((2, R), np.inf)
+        return cls(W.copy(), rate, decay, start, nowhere[0], none[0], nowhere[1], none[1], [LIMIT] * R)
 
-    def gradient(self, slope: Array) -> Array:
-        """By W, from the slopes of the logits."""
-        gradient: Array = self.r.T @ (slope if self.pairs is None else self.pairs.T @ slope)
-        return gradient
+    def note(self, running: Array, W: Array, held: Array, step: int) -> None:
+        """Keeps the weights of runs whose hold-out risk is their least so far."""
+        better = held < self.held[running]
+        where = running[better]
+        self.held[where], self.step[where], self.W[:, where] = held[better], step, W[:, better]
+
+    def test(self, running: Array, objective: Array, held: Array, step: int, tol: float) -> Any:
+        """Notes the training objective and why runs stop; returns which of them go on."""
+        settled = np.abs(self.objective[running] - objective) <= tol * np.abs(objective)
+        rising = (step - self.step[running] > 2 * SPAN) & (held > self.held[running])
+        self.objective[running], self.steps[running] = objective, step
+        behind = np.zeros(len(running), dtype=np.bool_)
+        if step == RACE:
+            behind = ~np.isin(running, list(self.best_starts()))
+        for test, word in ((behind, BEHIND), (rising, RISING), (settled, CONVERGED)):
+            for run in running[test]:
+                self.stopped[run] = word
+        return ~(settled | rising | behind)
+
+    def best_starts(self) -> Iterable[int]:
+        """Of every combination the run with the least training objective."""
+        kept: dict[tuple[float, float], int] = {}
+        for run, combination in enumerate(zip(self.rate.tolist(), self.decay.tolist(), strict=True)):
+            before = kept.setdefault(combination, run)
+            if self.objective[run] < self.objective[before]:
+                kept[combination] = run
+        return kept.values()
+
+    def best(self) -> int:
+        """The run to keep: of the best starts the one with the least hold-out risk."""
+        return min(self.best_starts(), key=lambda run: float(self.held[run]))
+
+    def chosen(self, run: int) -> dict[str, Any]:
+        """What is noted of the run that is kept."""
+        return {
+            "learning_rate": float(self.rate[run]),
+            "weight_decay": float(self.decay[run]),
+            "start": int(self.start[run]),
+            "step": int(self.step[run]),
+            "steps": int(self.steps[run]),
+            "stopped": self.stopped[run],
+            "risk": float(self.held[run]),
+        }
 
 
 def linear(task: MethodTask) -> MethodResult:
     """One model for all queries, or (``per_query``) one for each, then with documents in all splits."""
     params = task.params
     risk = Risk.parse(params["loss"])
-    if risk is None or (risk.pairs is not None and risk.pairs not in WEIGHTS):
-        rule = f"must name a loss of points, or of pairs with the weights {' or '.join(WEIGHTS)}"
+    if risk is None or risk.loss not in LOSSES or risk.pairs not in (None, *WEIGHTS):
+        rule = f"must be logistic or sym-logistic, or ranknet or sym-ranknet with {' or '.join(WEIGHTS)}"
         raise invalid("loss", rule, repr(params["loss"]))
     scaled = _with_intercept if issparse(task.train.X) else _scaling(task.train)
     parts = [scaled(d.X) for d in (task.train, task.validation, task.test)]
@@ -63,13 +119,14 @@ def linear(task: MethodTask) -> MethodResult:
     sizes = [len(c) for c in cuts]
     if len(set(sizes)) > 1:
         raise invalid("queries", "must be the same in all splits for one model a query", sizes)
-    scores = np.zeros(task.test.n_docs)
+    scores, notes = np.zeros(task.test.n_docs), []
     for q, spans in enumerate(zip(*cuts, strict=True)):
         mine = [x[a:b] for x, (a, b) in zip(parts, spans, strict=True)]
         train = task.train.select(np.arange(*spans[0]))
         validation = task.validation.select(np.arange(*spans[1]))
-        scores[slice(*spans[2])] = _fitted(risk, mine, train, validation, params, task.seed + q)[0]
-    return MethodResult(scores)
+        scores[slice(*spans[2])], note = _fitted(risk, mine, train, validation, params, task.seed + q)
+        notes.append(note)
+    return MethodResult(scores, {key: [note[key] for note in notes] for key in notes[0]})
 
 
 def _with_intercept(X: Any) -> Any:
@@ -89,71 +146,81 @@ def _scaling(train: RankingData) -> Callable[[Any], Array]:
     return scaled
 
 
-def rows_of(risk: Risk, X: Any, data: RankingData, most: int, rng: np.random.Generator) -> Rows:
-    """Rows of a risk; of a query at most ``most`` pairs, drawn at random, which then stand for all."""
-    y = (data.y > 0).astype(np.float32)
-    if risk.pairs is None:
-        lengths = np.maximum(data.lengths, 1)
-        weights = np.repeat(1.0 / (lengths * data.n_queries), data.lengths)
-        return Rows(X, y, weights.astype(np.float32))
-    first, second, weight = [], [], []
-    for a, b in pairwise(data.indptr):
-        above, below = np.flatnonzero(y[a:b] > 0), np.flatnonzero(y[a:b] == 0)
-        pairs = len(above) * len(below)
-        if not pairs:
-            continue
-        total = 1.0 if risk.pairs == "macro" else pairs / (b - a) ** 2
-        # Pairs are drawn by number: a list of thousands of documents has millions.
-        kept = rng.choice(pairs, most, replace=False) if pairs > most else np.arange(pairs)
-        first.append(a + above[kept // len(below)])
-        second.append(a + below[kept % len(below)])
-        weight.append(np.full(len(kept), total / len(kept)))
-    if not first:
-        return Rows(X[:0], y[:0], y[:0])
-    weights = np.concatenate(weight) / (len(first) if risk.pairs == "macro" else data.n_queries)
-    i, j, ones = np.concatenate(first), np.concatenate(second), np.ones(len(weights), dtype=np.float32)
-    sparse: bool = issparse(X)
-    if not sparse:
-        return Rows(X[i] - X[j], ones, weights.astype(np.float32))
-    # Differences of sparse rows are twice as full: documents are scored first, then subtracted.
-    place = np.tile(np.arange(len(i)), 2), np.concatenate((i, j))
-    pairs_of: Any = csr_matrix((np.concatenate((ones, -ones)), place), shape=(len(i), int(X.shape[0])))
-    return Rows(X, ones, weights.astype(np.float32), pairs_of)
-
-
 def _fitted(
     risk: Risk, parts: list[Any], train: RankingData, validation: RankingData, params: Any, seed: int
-) -> tuple[FloatArray, dict[str, Any]]:
+) -> tuple[Array, dict[str, Any]]:
     X, X_val, X_test = parts
     rng = np.random.default_rng(seed)
-    most = params["max_pairs"]
-    inside, outside = rows_of(risk, X, train, most, rng), rows_of(risk, X_val, validation, most, rng)
-    loss = LOSSES[risk.loss] if isinstance(risk.loss, str) else risk.loss
-    W, least, when = descend(loss, inside, outside, params["steps"])
-    best = int(np.argmin(least))
-    rate, decay = list(product(RATES, DECAYS))[best]
-    chosen = {
-        "learning_rate": rate,
-        "weight_decay": decay,
-        "step": int(when[best]),
-        "risk": float(least[best]),
-    }
-    return (X_test @ W[:, best]).astype(np.float64), chosen
+    most = check_integer("max_pairs", params["max_pairs"], least=1)
+    inside, outside = risk_of(risk, X, train, most, rng), risk_of(risk, X_val, validation, most, rng)
+    starts = _starts(X, check_integer("starts", params["starts"], least=1), rng)
+    solver = SOLVERS[one_of("solver", params["solver"], SOLVERS)]
+    tol = check_number("tol", params["tol"], above=0)
+    runs = solver(inside, outside, starts, tol, check_integer("max_steps", params["max_steps"], least=1))
+    best = runs.best()
+    return (X_test @ runs.W[:, best]).astype(np.float64), runs.chosen(best)
 
 
-def descend(loss: BinaryLoss, inside: Rows, outside: Rows, steps: int) -> tuple[Array, Array, Array]:
-    """Adam for every combination: weights (F, G) of its best step, their risk on ``outside``, the step."""
-    grid = np.array(list(product(RATES, DECAYS)), dtype=np.float32)
-    W = np.zeros((inside.r.shape[1], len(grid)), dtype=np.float32)
+def _starts(X: Any, count: int, rng: np.random.Generator) -> Array:
+    """(F, count): the origin, then random weights under which scores have a variance of about 1."""
+    squares = float((X.multiply(X) if issparse(X) else X**2).sum()) / max(X.shape[0], 1)
+    starts = rng.standard_normal((X.shape[1], count)) / max(squares, 1e-12) ** 0.5
+    starts[:, 0] = 0.0
+    return starts.astype(np.float32)
+
+
+def adam(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max_steps: int) -> Runs:
+    """Full steps of Adam for every start, learning rate and weight decay; runs that stop drop out."""
+    combinations = list(product(range(starts.shape[1]), RATES, DECAYS))
+    start, rate, decay = (np.array(column) for column in zip(*combinations, strict=True))
+    runs = Runs.begun(np.ascontiguousarray(starts[:, start]), rate, decay, start)
+    W, running = runs.W.copy(), np.arange(len(rate))
     first, second = np.zeros_like(W), np.zeros_like(W)
-    best, least, when = W.copy(), np.full(len(grid), np.inf), np.zeros(len(grid), dtype=np.int64)
-    for step in range(1, steps + 1):
-        now = outside.weight @ loss.value(outside.logits(W), outside.target[:, None])
-        better = now < least
-        best[:, better], least[better], when[better] = W[:, better], now[better], step - 1
-        slope = inside.weight[:, None] * loss.gradient(inside.logits(W), inside.target[:, None])
-        gradient = inside.gradient(slope) + grid[:, 1] * W
-        first = BETA1 * first + (1 - BETA1) * gradient
-        second = BETA2 * second + (1 - BETA2) * gradient**2
-        W = W - grid[:, 0] * (first / (1 - BETA1**step)) / (np.sqrt(second / (1 - BETA2**step)) + TINY)
-    return best, least, when
+    for step in range(max_steps + 1):
+        if step < EVERY or step % EVERY == 0:
+            held = outside.values(W)
+            runs.note(running, W, held, step)
+        if step % SPAN == 0 or step == max_steps:
+            penalty = 0.5 * decay[running] * (W.astype(np.float64) ** 2).sum(axis=0)
+            on = runs.test(running, inside.values(W) + penalty, held, step, tol)
+            if not on.any():
+                break
+            if not on.all():
+                running = running[on]
+                W, first, second = (np.ascontiguousarray(values[:, on]) for values in (W, first, second))
+        adam_step(W, inside.gradients(W), first, second, rate[running], decay[running], step + 1)
+    return runs
+
+
+def lbfgs(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max_steps: int) -> Runs:
+    """Scipy's L-BFGS for every start and weight decay, until the objective changes by less than ``tol``."""
+    from scipy.optimize import minimize
+
+    combinations = list(product(range(starts.shape[1]), DECAYS))
+    rows: list[tuple[Any, ...]] = []
+    for start, decay in combinations:
+        # Of the points on the way: how many, the least hold-out risk, where it was, and its weights.
+        seen: list[Any] = [0, np.inf, 0, starts[:, start]]
+
+        def look(w: Array, seen: list[Any] = seen) -> None:
+            if (now := float(outside.values(w[:, None])[0])) < seen[1]:
+                seen[1:] = now, seen[0], w.copy()
+            seen[0] += 1
+
+        def objective(w: Array, decay: float = decay) -> tuple[float, Array]:
+            value = float(inside.values(w[:, None])[0]) + 0.5 * decay * float(w @ w)
+            return value, inside.gradients(w[:, None])[:, 0] + decay * w
+
+        begin = starts[:, start].astype(np.float64)
+        look(begin)
+        options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": tol / SPAN, "gtol": 1e-9}
+        end = minimize(objective, begin, jac=True, method="L-BFGS-B", callback=look, options=options)
+        word = CONVERGED if end.nit < max_steps else LIMIT
+        rows.append((decay, start, seen[1], seen[2], float(end.fun), int(end.nit), word, seen[3]))
+    decays, start_of, held, step, ends, steps, stopped, W = zip(*rows, strict=True)
+    columns = (np.array(values) for values in (decays, start_of, held, step, ends, steps))
+    decay_of, start_of, held, step, ends, steps = columns
+    return Runs(np.stack(W, axis=1), 0.0 * decay_of, decay_of, start_of, held, step, ends, steps, list(stopped))
+
+
+SOLVERS: dict[str, Callable[..., Runs]] = {"adam": adam, "lbfgs": lbfgs}
