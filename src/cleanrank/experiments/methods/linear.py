@@ -163,10 +163,11 @@ def _fitted(
 
 def _starts(X: Any, count: int, rng: np.random.Generator) -> Array:
     """(F, count): the origin, then random weights under which scores have a variance of about 1."""
-    squares = float((X.multiply(X) if issparse(X) else X**2).sum()) / max(X.shape[0], 1)
-    starts = rng.standard_normal((X.shape[1], count)) / max(squares, 1e-12) ** 0.5
+    stored: Any = getattr(X, "data", X) if issparse(X) else X
+    norm = float(np.sqrt(max((stored.astype(np.float64) ** 2).sum() / max(X.shape[0], 1), 1e-12)))
+    starts: Array = (rng.standard_normal((X.shape[1], count)) / norm).astype(np.float32)
     starts[:, 0] = 0.0
-    return starts.astype(np.float32)
+    return starts
 
 
 def adam(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max_steps: int) -> Runs:
@@ -193,34 +194,36 @@ def adam(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max
 
 
 def lbfgs(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max_steps: int) -> Runs:
-    """Scipy's L-BFGS for every start and weight decay, until the objective changes by less than ``tol``."""
-    from scipy.optimize import minimize
+    """Scipy's L-BFGS for every start and weight decay."""
+    start, decay = (np.array(column) for column in zip(*product(range(starts.shape[1]), DECAYS), strict=True))
+    runs = Runs.begun(starts[:, start], 0.0 * decay, decay, start)
+    for run in range(len(decay)):
+        _lbfgs_run(inside, outside, runs, run, tol, max_steps)
+    return runs
 
-    combinations = list(product(range(starts.shape[1]), DECAYS))
-    rows: list[tuple[Any, ...]] = []
-    for start, decay in combinations:
-        # Of the points on the way: how many, the least hold-out risk, where it was, and its weights.
-        seen: list[Any] = [0, np.inf, 0, starts[:, start]]
 
-        def look(w: Array, seen: list[Any] = seen) -> None:
-            if (now := float(outside.values(w[:, None])[0])) < seen[1]:
-                seen[1:] = now, seen[0], w.copy()
-            seen[0] += 1
+def _lbfgs_run(
+    inside: LinearRisk, outside: LinearRisk, runs: Runs, run: int, tol: float, max_steps: int
+) -> None:
+    """One run, until a step changes the objective by less than ``tol`` / SPAN (relative)."""
+    import scipy.optimize
 
-        def objective(w: Array, decay: float = decay) -> tuple[float, Array]:
-            value = float(inside.values(w[:, None])[0]) + 0.5 * decay * float(w @ w)
-            return value, inside.gradients(w[:, None])[:, 0] + decay * w
+    minimize: Any = scipy.optimize.minimize
+    decay, begin = float(runs.decay[run]), runs.W[:, run].astype(np.float64)
 
-        begin = starts[:, start].astype(np.float64)
-        look(begin)
-        options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": tol / SPAN, "gtol": 1e-9}
-        end = minimize(objective, begin, jac=True, method="L-BFGS-B", callback=look, options=options)
-        word = CONVERGED if end.nit < max_steps else LIMIT
-        rows.append((decay, start, seen[1], seen[2], float(end.fun), int(end.nit), word, seen[3]))
-    decays, start_of, held, step, ends, steps, stopped, W = zip(*rows, strict=True)
-    columns = (np.array(values) for values in (decays, start_of, held, step, ends, steps))
-    decay_of, start_of, held, step, ends, steps = columns
-    return Runs(np.stack(W, axis=1), 0.0 * decay_of, decay_of, start_of, held, step, ends, steps, list(stopped))
+    def look(w: Array) -> None:
+        runs.note(np.array([run]), w[:, None], outside.values(w[:, None]), int(runs.steps[run]))
+        runs.steps[run] += 1
+
+    def objective(w: Array) -> tuple[float, Array]:
+        value = float(inside.values(w[:, None])[0]) + 0.5 * decay * float(w @ w)
+        return value, inside.gradients(w[:, None])[:, 0] + decay * w
+
+    look(begin)
+    options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": tol / SPAN, "gtol": 1e-9}
+    end = minimize(objective, begin, jac=True, method="L-BFGS-B", callback=look, options=options)
+    runs.objective[run], runs.steps[run] = end.fun, end.nit
+    runs.stopped[run] = CONVERGED if end.nit < max_steps else LIMIT
 
 
 SOLVERS: dict[str, Callable[..., Runs]] = {"adam": adam, "lbfgs": lbfgs}

@@ -11,7 +11,7 @@ take part in about equally many pairs.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,7 @@ FACTORS = 6
 BETA1, BETA2, TINY = 0.9, 0.999, 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(NamedTuple):
     """Relevant and other documents of queries that have both; every relevant one meets ``met`` others."""
 
     relevant: IntArray
@@ -57,7 +56,7 @@ class LinearRisk:
         e = _exponentials(self.X @ W)
         if self.pairs is None:
             return point_values(e, self.target, self.weight, self._is_sigmoid)
-        return pair_values(e, *vars(self.pairs).values(), self._is_sigmoid)
+        return pair_values(e, self.pairs, self._is_sigmoid)
 
     def gradients(self, W: Array) -> Array:
         """(F, columns): by the weights."""
@@ -65,7 +64,7 @@ class LinearRisk:
         if self.pairs is None:
             slopes = point_slopes(e, self.target, self.weight, self._is_sigmoid)
         else:
-            slopes = pair_slopes(e, *vars(self.pairs).values(), self._is_sigmoid)
+            slopes = pair_slopes(e, self.pairs, self._is_sigmoid)
         gradients: Array = self.X.T @ slopes.astype(W.dtype)
         return gradients
 
@@ -85,7 +84,9 @@ def risk_of(risk: Risk, X: Any, data: RankingData, most: int, rng: np.random.Gen
     loss = LOSSES[risk.loss] if isinstance(risk.loss, str) else risk.loss
     if risk.pairs is None:
         return LinearRisk(X, loss, target, weight)
-    return LinearRisk(X, loss, target, weight, pairs_of(target, data.indptr, risk.pairs == "macro", most, rng))
+    return LinearRisk(
+        X, loss, target, weight, pairs_of(target, data.indptr, risk.pairs == "macro", most, rng)
+    )
 
 
 def pairs_of(y: FloatArray, indptr: IntArray, macro: bool, most: int, rng: np.random.Generator) -> Pairs:
@@ -132,17 +133,9 @@ def point_values(e: FloatArray, target: FloatArray, weight: FloatArray, is_sigmo
 
 
 @kernel(fastmath=True)
-def pair_slopes(
-    e: FloatArray,
-    relevant: IntArray,
-    relevant_from: IntArray,
-    other: IntArray,
-    other_from: IntArray,
-    met: IntArray,
-    weight: FloatArray,
-    is_sigmoid: float,
-) -> FloatArray:
+def pair_slopes(e: FloatArray, pairs: Pairs, is_sigmoid: float) -> FloatArray:
     """The derivative of the risk by every score; a scorer in every column of ``e``."""
+    relevant, relevant_from, other, other_from, met, weight = pairs
     columns = e.shape[1]
     slopes, total = np.zeros(e.shape), np.zeros(columns)
     for q in range(len(met)):
@@ -164,17 +157,9 @@ def pair_slopes(
 
 
 @kernel(fastmath=True)
-def pair_values(
-    e: FloatArray,
-    relevant: IntArray,
-    relevant_from: IntArray,
-    other: IntArray,
-    other_from: IntArray,
-    met: IntArray,
-    weight: FloatArray,
-    is_sigmoid: float,
-) -> FloatArray:
+def pair_values(e: FloatArray, pairs: Pairs, is_sigmoid: float) -> FloatArray:
     """The risk of every column; logarithms are taken of products of FACTORS."""
+    relevant, relevant_from, other, other_from, met, weight = pairs
     columns = e.shape[1]
     values, total, product = np.zeros(columns), np.zeros(columns), np.ones(columns)
     for q in range(len(met)):
