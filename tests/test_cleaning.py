@@ -316,3 +316,62 @@ def test_a_suggested_grade_beyond_the_scale_is_refused_by_row():
         cr.clean(data, higher, "relabel")
     assert cr.clean(data, higher, "relabel", n_grades=5).data.y.tolist() == [0, 1, 2, 4]
     assert cr.clean(data, typed, "drop").data.n_docs == 3
+
+
+@pytest.fixture
+def half_doubted(toy):
+    """Every other row is likelier to have another grade."""
+    p = np.zeros((toy.n_docs, 3))
+    kept = np.where(np.arange(toy.n_docs) % 2, 0.25, 0.75)
+    p[np.arange(toy.n_docs), toy.y], p[np.arange(toy.n_docs), (toy.y + 1) % 3] = kept, 1 - kept
+    return posterior_table(toy, p)
+
+
+def test_doubt_at_the_bar_is_acted_on(toy):
+    doubt = np.where(np.arange(toy.n_docs) < 5, 0.5, 0.25)
+    tied = LabelIssues.of(toy, doubt=doubt, is_label_issue=np.zeros(toy.n_docs, bool))
+    assert cr.clean(toy, tied, min_doubt=0.5).acted.sum() == 5
+
+
+def test_a_grade_that_stays_is_not_relabelled(toy):
+    everybody = np.ones(toy.n_docs, bool)
+    suggested = np.where(np.arange(toy.n_docs) < 7, (toy.y + 1) % 3, toy.y)
+    table = LabelIssues.of(
+        toy, doubt=np.ones(toy.n_docs), is_label_issue=everybody, suggested_label=suggested
+    )
+    found = cr.clean(toy, table, "relabel")
+    assert found.acted.sum() == len(found.removed) == found.summary()["changed"] == 7
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("reweight", {"weight": 0.25}),
+        ("reweight", {"min_doubt": 0.5}),
+        ("posterior", {"label_gain": [0, 1, 5]}),
+    ],
+)
+def test_taking_rows_back_keeps_the_options(toy, half_doubted, mode, options):
+    whole = cr.clean(toy, half_doubted, mode, **options)
+    back = whole.removed.row_id.to_numpy()[:3]
+    left = whole.undo(back)
+    assert dict(left.options) == dict(whole.options) != {}
+    rest = ~np.isin(toy.row_ids, back)
+    column = "weights" if mode == "reweight" else "gains"
+    np.testing.assert_array_equal(getattr(left.data, column)[rest], getattr(whole.data, column)[rest])
+    assert (getattr(left.data, column)[~rest] != getattr(whole.data, column)[~rest]).all()
+
+
+def test_a_bar_of_doubt_leaves_the_gains_of_others(toy, half_doubted):
+    found = cr.clean(toy, half_doubted, "posterior", min_doubt=0.5)
+    others = half_doubted.doubt < 0.5
+    assert 0 < others.sum() < toy.n_docs
+    np.testing.assert_array_equal(found.data.gains[others], 2.0 ** toy.y[others] - 1)
+
+
+def test_a_query_with_one_document_left_is_not_emptied(toy):
+    dropped = np.arange(toy.n_docs) < toy.indptr[1] - 1
+    table = LabelIssues.of(toy, doubt=dropped.astype(float), is_label_issue=dropped)
+    found = cr.clean(toy, table)
+    assert found.emptied == ()
+    assert found.data.n_queries == toy.n_queries

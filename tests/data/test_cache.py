@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from cleanrank.data import cache, letor
-from cleanrank.data.cache import cache_folder, checksum
+from cleanrank.data.cache import BLOCK_WORDS, cache_folder, checksum
 from cleanrank.data.letor import read_letor
 from tests.oracles import same_data
 
@@ -270,3 +270,21 @@ def test_processes_at_once_all_read_the_right_data(tmp_path):
         assert worker.exitcode == 0
     assert found == [expected] * 75
     assert same_data(read_letor(path), read_letor(path, cache=False))
+
+
+def test_checksum_sees_changes_that_cancel_in_a_sum_or_in_exclusive_or():
+    words = np.arange(64, dtype=np.uint64)
+    twice = words.copy()
+    twice[3] ^= np.uint64(8)
+    twice[4] ^= np.uint64(8)
+    assert np.bitwise_xor.reduce(twice) == np.bitwise_xor.reduce(words)
+    assert twice.sum() != words.sum()
+    assert checksum(twice) != checksum(words)
+    moved = words.copy()
+    moved[3], moved[40] = moved[3] + np.uint64(1), moved[40] - np.uint64(1)
+    assert moved.sum() == words.sum()
+    assert checksum(moved) != checksum(words)
+    # Two blocks that change places, with the same content otherwise.
+    block = np.arange(BLOCK_WORDS, dtype=np.uint64)
+    pair = np.concatenate([block, block + np.uint64(7)])
+    assert checksum(pair) != checksum(np.concatenate([block + np.uint64(7), block]))

@@ -7,7 +7,14 @@ import cleanrank as cr
 from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.experiments.cells import score
 from cleanrank.experiments.methods import METHODS, Judge, Method, trees
-from cleanrank.experiments.noises import INJECTED, NOISES, SESSIONS, add_noise, noise_profile
+from cleanrank.experiments.noises import (
+    INJECTED,
+    NOISES,
+    SESSIONS,
+    add_noise,
+    flip_clicks,
+    noise_profile,
+)
 from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import PROFILES, make_profile
 from tests.experiments.toys import cell_of
@@ -150,3 +157,46 @@ def test_only_methods_that_are_told_see_the_matrix_and_answers_are_counted(cells
 def test_an_unknown_noise_is_named(clean):
     with pytest.raises(CleanrankError, match=r"unknown noise 'unifrom'\. Did you mean 'uniform'"):
         add_noise("unifrom", 0.1, clean, ("train",), seed=4)
+
+
+@pytest.mark.parametrize("name", ["uniform", "feature", "clicks"])
+def test_validation_labels_are_drawn_apart_from_training_labels(clean, name):
+    """The same rows as training and as validation data get other errors."""
+    if name == "feature":
+        name = next(iter(DEPENDENT))
+    train, validation = add_noise(name, 0.3, (clean[0], clean[0]), ("train", "validation"), seed=4)
+    assert (train.y != validation.y).any()
+
+
+def test_a_grade_of_validation_data_alone_has_a_row_in_the_matrix(clean):
+    low = clean[0].with_labels(np.minimum(clean[0].y, 1))
+    train, validation = add_noise("uniform", 0.5, (low, clean[1]), ("train", "validation"), seed=4)
+    assert train.y.max() == 4
+    assert np.bincount(validation.y[clean[1].y == 4], minlength=5).sum() == (clean[1].y == 4).sum()
+
+
+def test_a_log_is_flipped_by_its_matrix():
+    class Rows:
+        def __init__(self, y):
+            self.y = y
+
+        def __len__(self):
+            return len(self.y)
+
+        def with_labels(self, y):
+            return Rows(y)
+
+    y = np.tile([0, 1], 20_000)
+    for name, rates in (("lost", (0.0, 0.2)), ("invented", (0.2, 0.0)), ("flips", (0.2, 0.2))):
+        train, validation, profile = flip_clicks(name, 0.2, (Rows(y), Rows(y)), ("train",), seed=1)
+        flipped = [(train.y != y)[y == grade].mean() for grade in (0, 1)]
+        assert flipped == pytest.approx(rates, abs=0.02)
+        assert profile.matrix.tolist() == [[1 - rates[0], rates[0]], [rates[1], 1 - rates[1]]]
+        assert (validation.y == y).all()
+        assert (flip_clicks(name, 0.0, (Rows(y), Rows(y)), ("train",), seed=1)[0].y == y).all()
+
+
+def test_more_noise_makes_more_clicks_on_grade_0(clean):
+    low, high = (add_noise("clicks", rate, clean, ("train",), seed=4)[0] for rate in (0.01, 0.9))
+    worthless = clean[0].y == 0
+    assert (low.y[worthless] > 0).mean() < 0.5 * (high.y[worthless] > 0).mean()

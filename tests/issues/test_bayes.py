@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank.issues.bayes import SHIFTS, SPREADS, bayes, bayes_by_query, settled
+from cleanrank.issues.bayes import SHIFTS, SPREADS, bayes, bayes_by_query, invert_noise, settled
 
 
 def drawn(spread, seed=0, queries=60, docs=12):
@@ -69,3 +69,19 @@ def test_suggested_grades_are_those_that_the_reasons_call_likeliest():
     issues = found.is_label_issue
     assert issues.any()
     assert np.array_equal(found.suggested_label[issues], p.argmax(axis=1)[issues])
+
+
+def test_solutions_outside_of_the_simplex_may_come_back_to_a_grade_that_they_had_lost():
+    """EM that starts at an exact zero could never leave it."""
+    T = np.array([[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.0, 0.1, 0.9]])
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([0.3, 0.3, 0.3], size=400)
+    q = invert_noise(p, T)
+    assert (np.linalg.solve(T.T, p.T).T < 0).any(axis=1).sum() > 100
+
+    def likelihood(candidates):
+        return (p * np.log(np.maximum(candidates @ T, 1e-300))).sum(axis=1)
+
+    for grade in range(3):
+        toward = 0.99 * q + 0.01 * np.eye(3)[grade]
+        assert (likelihood(toward) <= likelihood(q) + 1e-7).all()

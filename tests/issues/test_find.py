@@ -6,7 +6,9 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.find import DETECTORS, combine, options_of
+from cleanrank.issues.outliers import Window
 from cleanrank.issues.posterior import find_auto
+from cleanrank.issues.sour import watch_last
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers.trees import TreeParams
 
@@ -121,3 +123,48 @@ def test_the_default_beats_sour_and_isolation(noisy):
 def test_options_are_those_of_the_detector(name):
     assert set(options_of(name)) == set(inspect.signature(DETECTORS[name]).parameters) - {"data"}
     assert "seed" in options_of(name)
+
+
+def test_last_sour_is_that_of_the_best_model_on_validation_data(noisy):
+    """Labels turned round make fewer trees the best, and other outliers."""
+    data = noisy.data
+    validation = cr.make_ranking(20, data.n_features, docs_per_query=25, seed=9)
+    options = {"end": 40, "early_stopping_rounds": 2, "params": {"num_leaves": 7, "learning_rate": 0.3}}
+    turned = validation.with_labels(validation.y.max() - validation.y)
+    settings = TreeParams(n_estimators=40, early_stopping_rounds=2, params=options["params"])
+    model = settings.train(data, turned)
+    assert model.best_iteration < 40
+    found = cr.find_label_issues(data, "last-sour", validation=turned, **options)
+    window = Window(10, 0, 40, "all")
+    np.testing.assert_array_equal(found.is_label_issue, watch_last(data, model, window).outliers())
+    alone = cr.find_label_issues(data, "last-sour", **options)
+    assert (found.is_label_issue != alone.is_label_issue).any()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rule": "reference"},
+        {"kind": "neg"},
+        {"cutoff": 3},
+        {"start": 2},
+        {"min_frequency": 0.5},
+        {"highest_negative": 1},
+        {"evidence": "score"},
+        {"norm": False},
+        {"folds": 3},
+        {"folds": 3, "evidence": "score"},
+        {"peers": 0.3},
+        {"params": {"num_leaves": 3}},
+    ],
+)
+def test_every_option_of_sour_changes_what_is_found(noisy, options):
+    plain = {"end": 12, "folds": options.get("folds", 0) if len(options) > 1 else 0}
+    one, two = (cr.find_label_issues(noisy.data, "sour", **{**plain, **each}) for each in ({}, options))
+    assert (one.doubt != two.doubt).any() or (one.is_label_issue != two.is_label_issue).any()
+
+
+@pytest.mark.parametrize("options", [{"rule": "reference"}, {"kind": "neg"}, {"cutoff": 3}, {"norm": False}])
+def test_every_option_of_last_sour_changes_what_is_found(noisy, options):
+    one, two = (cr.find_label_issues(noisy.data, "last-sour", end=12, **each) for each in ({}, options))
+    assert (one.doubt != two.doubt).any() or (one.is_label_issue != two.is_label_issue).any()

@@ -243,3 +243,24 @@ def test_no_rows_have_no_outliers():
     found = SOUR(np.zeros(0, dtype=int), np.array([0]), Window(3, 0, 5))
     found(1, np.zeros(0))
     assert found.outliers().tolist() == []
+
+
+@pytest.mark.parametrize(("models", "p", "needed"), [(15, 0.9, 13), (7, 0.5, 3), (3, 0.99, 2), (10, 0.3, 3)])
+def test_a_share_that_is_no_whole_number_of_models_is_rounded_down(models, p, needed):
+    found = SOUR(Y, INDPTR, Window(3, 0, models, "all", min_frequency=p)).watch(rankings(models))
+    assert found.needed == needed
+    np.testing.assert_array_equal(found.outliers(), found.counts >= needed)
+
+
+def test_the_model_without_trees_counts_where_asked():
+    assert Window(3, 0, 5).first == 1
+    assert Window(3, 0, 5, include_f0=True).first == 0
+    assert Window(3, 2, 5, include_f0=True).first == 3
+
+
+def test_kinds_follow_the_highest_grade_that_is_not_relevant():
+    y = np.array([0, 1, 2, 3])
+    for highest, neg in ((0, [1, 0, 0, 0]), (1, [1, 1, 0, 0]), (2, [1, 1, 1, 0])):
+        found = SOUR(y, np.array([0, 4]), Window(2, 0, 5, "all", highest_negative=highest))
+        assert found.of_kind("neg").astype(int).tolist() == neg
+        assert found.of_kind("pos").astype(int).tolist() == [1 - each for each in neg]

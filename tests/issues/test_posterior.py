@@ -264,3 +264,78 @@ def test_other_rows_must_have_the_features_of_the_data(noisy):
     rest = cr.make_ranking(5, 3, docs_per_query=10, seed=7)
     with pytest.raises(cr.CleanrankError, match="others must have the 8 features"):
         posterior_of(noisy.data, noisy.profile, others=[rest], folds=2)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_given_grades_of_further_rows_count(noisy, rounds):
+    """The posterior of further rows is Bayes' rule on their own given grades."""
+    rest = cr.corrupt(cr.make_ranking(10, 8, docs_per_query=20, seed=7), rate=0.2, seed=8).data
+    turned = rest.with_labels(4 - rest.y)
+    options = {"folds": 2, "rounds": rounds}
+    found = posterior_of(noisy.data, noisy.profile, others=[rest, turned], **options)
+    T = noisy.profile.matrix
+    # Both have the same prior: what the features say.
+    prior = found.others[0] / T.T[rest.y]
+    again = prior * T.T[turned.y]
+    np.testing.assert_allclose(found.others[1], again / again.sum(axis=1, keepdims=True), atol=1e-9)
+    prior /= prior.sum(axis=1, keepdims=True)
+    # The prior is that of true grades: with the noise in it, it would be flatter than they are.
+    shares = np.bincount(cr.make_ranking(10, 8, docs_per_query=20, seed=7).y, minlength=5) / rest.n_docs
+    given_shares = np.bincount(rest.y, minlength=5) / rest.n_docs
+    assert abs(prior.mean(axis=0) - shares).sum() < abs(prior.mean(axis=0) - given_shares).sum()
+
+
+def test_known_rows_teach(noisy):
+    """With all true grades known, further rows are predicted by a model that has seen no noise."""
+    rest = cr.make_ranking(10, 8, docs_per_query=20, seed=7)
+    known = noisy.true_labels.astype(np.int64)
+    options = {"others": [rest], "folds": 2}
+    told = posterior_of(noisy.data, noisy.profile, known=known, **options)
+    assert (told.likelihood == np.eye(5)[known]).all()
+    untold = posterior_of(noisy.data, noisy.profile, **options)
+    assert (untold.likelihood == noisy.profile.matrix.T[noisy.data.y]).all()
+    assert abs(told.others[0] - untold.others[0]).max() > 0.01
+
+
+def test_errors_by_document_reach_further_rows(noisy, monkeypatch):
+    """What gold rows teach about documents is said of validation rows as well."""
+    rest = cr.corrupt(cr.make_ranking(10, 8, docs_per_query=20, seed=7), rate=0.2, seed=8).data
+    known = np.where(np.arange(noisy.data.n_docs) < 200, noisy.true_labels, -1)
+    asked = []
+    kind = posterior_module.DocumentNoise
+    real = kind.posterior
+    monkeypatch.setattr(
+        kind, "posterior", lambda self, data, *rest: asked.append(data) or real(self, data, *rest)
+    )
+    posterior_of(noisy.data, noisy.profile, known=known, others=[rest], folds=2)
+    assert [each.n_docs for each in asked] == [noisy.data.n_docs, rest.n_docs]
+
+
+def test_probabilities_are_calibrated_unless_told_otherwise(noisy):
+    one, two = (
+        find_posterior(noisy.data, noise=noisy.profile, folds=2, calibrate=calibrate)
+        for calibrate in (True, False)
+    )
+    assert (one.doubt != two.doubt).any()
+
+
+def test_ties_go_to_the_given_grade(noisy):
+    table = posterior_table(noisy.data, np.full((noisy.data.n_docs, 5), 0.2))
+    assert not table.is_label_issue.any()
+    np.testing.assert_array_equal(table.suggested_label[table.is_label_issue], [])
+
+
+def test_without_known_noise_a_grade_keeps_most_of_its_labels(noisy):
+    """At most a fifth of a grade without a surplus is doubted enough, the most doubted first."""
+    n = noisy.data.n_docs
+    rng = np.random.default_rng(0)
+    doubt = rng.random(n)
+    table = cr.LabelIssues.of(noisy.data, doubt=doubt, is_label_issue=np.ones(n, bool))
+    surplus = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    found = posterior_module._most_doubted(table, None, surplus)
+    for grade in range(5):
+        rows = noisy.data.y == grade
+        count = int(found.is_label_issue[rows].sum())
+        assert count == (rows.sum() if grade == 0 else int(0.2 * rows.sum()))
+        if grade:
+            assert doubt[rows & found.is_label_issue].min() > doubt[rows & ~found.is_label_issue].max()

@@ -5,7 +5,7 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.agreement import judgements
-from cleanrank.noise.annotators import annotator_noise, dawid_skene, from_repeated
+from cleanrank.noise.annotators import _names, _one_rate, annotator_noise, dawid_skene, from_repeated
 from cleanrank.noise.profiles import NoiseProfile, geometric, one_way, uniform
 
 SHARES = [0.6, 0.25, 0.15]
@@ -170,3 +170,55 @@ def test_intervals_hold_what_they_promise(names):
         entries.append(((low <= noise.matrix) & (noise.matrix <= high)).mean())
     assert np.mean(inside) > 0.83
     assert np.mean(entries) > 0.85
+
+
+def test_names_of_grades_come_back_through_a_cycle():
+    """Grades that EM has in another order are put back by the inverse of that order, not by the order."""
+    pooled = np.array([[0.1, 0.1, 0.8], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1]])  # states that mean grades 2, 0, 1
+    order = _names(pooled)
+    assert order.tolist() == [1, 2, 0]
+    assert np.diag(pooled[order]).tolist() == [0.8] * 3
+
+
+def unequal(n_items=1500, seed=3):
+    """A careful annotator who judges everything, and careless ones who judge a fifth each."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(3, size=n_items, p=SHARES)
+    rates = (0.05, 0.05, 0.05, 0.45, 0.45)
+    parts = [np.arange(n_items)] * 3 + [rng.permutation(n_items)[: n_items // 5] for _ in range(2)]
+    said = [uniform(rate, 3).sample(truth[items], rng) for rate, items in zip(rates, parts, strict=True)]
+    table = judgements(
+        item=np.concatenate(parts),
+        annotator=np.repeat([f"a{a}" for a in range(5)], [len(items) for items in parts]),
+        grade=np.concatenate(said),
+        n_grades=3,
+    )
+    return table, np.average(rates, weights=[len(items) for items in parts])
+
+
+def test_those_who_judge_more_count_more_in_the_noise_of_a_judgement():
+    table, rate = unequal()
+    found = from_repeated(table, model="dawid-skene", draws=200)
+    assert found.rate == pytest.approx(rate, abs=0.025)  # alike they would come to .21
+
+
+def test_known_grades_are_certain():
+    table, truth = judged([uniform(0.3, 3)] * 3, 200)
+    known = np.where(np.arange(200) < 50, truth, -1)
+    found = dawid_skene(table, known=known)
+    np.testing.assert_array_equal(found.posterior[:50], np.eye(3)[truth[:50]])
+    assert found.posterior[50:].max(axis=1).min() < 1
+
+
+def test_few_judgements_keep_to_the_prior_of_the_rate():
+    """The rate has the prior Beta(.5, 2): draws from counts of nothing have its mean, .2."""
+    update = _one_rate(uniform(1.0, 3).matrix)
+    T = update(np.zeros((40_000, 3, 3)), np.random.default_rng(0))
+    gamma = 1 - T[:, 0, 0]
+    assert gamma.max() <= 2 / 3 + 1e-12
+    prior = np.minimum(np.random.default_rng(1).beta(0.5, 2.0, size=40_000), 2 / 3)
+    assert gamma.mean() == pytest.approx(prior.mean(), abs=0.005)
+    seen = np.tile(np.diag([6.0, 2.0, 0.0]), (40_000, 1, 1))
+    seen[:, 0, 1] = 2
+    gamma = 1 - update(seen, np.random.default_rng(2))[:, 0, 0]
+    assert gamma.mean() == pytest.approx(2.5 / 12.5, abs=0.005)

@@ -8,6 +8,7 @@ from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.noise.estimate import weak_prior
 from cleanrank.noise.gold import (
     DOUBTFUL,
+    _cells,
     _log_marginal,
     allocate,
     from_gold,
@@ -234,3 +235,31 @@ def test_shares_of_true_grades_under_an_assumed_matrix_solve_for_the_given_ones(
     joint = r[:, None] * T
     expected = (joint / joint.sum(axis=0)).T
     assert given_posterior(T, joint.sum(axis=0)) == pytest.approx(expected, abs=0.02)
+
+
+def test_a_stratum_that_nobody_answered_is_covered_by_the_other_of_its_grade():
+    """Rows of grade 0 were drawn from two strata, and only answers of the doubtful fifth came back."""
+    given, truth = np.array([0] * 20 + [1] * 30), np.array([0] * 10 + [1] * 10 + [1] * 30)
+    shares = np.array([0.2] * 20 + [1.0] * 30)
+    grades, sizes, counts = _cells(given, truth, shares, np.array([800.0, 200.0]), 2)
+    assert grades.tolist() == [0, 1]
+    assert sizes.tolist() == [800.0, 200.0]
+    assert counts.tolist() == [[10.0, 10.0], [0.0, 30.0]]
+
+
+def test_a_grade_that_nobody_judged_again_keeps_its_rows():
+    grades, sizes, counts = _cells(
+        np.array([0, 0]), np.array([0, 1]), np.ones(2), np.array([60.0, 30.0, 10.0]), 3
+    )
+    assert grades.tolist() == [0, 1, 2]
+    assert sizes.tolist() == [60.0, 30.0, 10.0]
+    assert counts[1:].sum() == 0
+
+
+def test_the_shares_of_both_strata_of_a_grade_sum_to_one():
+    data = judged(1000)
+    sheet = sample_gold(data, 90, "doubt", 0, doubt=np.random.default_rng(0).random(data.n_docs))
+    for grade in np.unique(data.y):
+        mine = set(sheet.shares[data.y[sheet.rows] == grade].round(9).tolist())
+        assert len(mine) == 2
+        assert sum(mine) == pytest.approx(1)

@@ -13,8 +13,8 @@ from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.trees.peer import Peers
 from cleanrank.rankers import load_ranker
-from cleanrank.rankers.base import NotFittedError, ranking_scorer
-from cleanrank.rankers.boosted import ALPHAS, BoostedRanker, average_models
+from cleanrank.rankers.base import NotFittedError, held_out, ranking_scorer
+from cleanrank.rankers.boosted import ALPHAS, HELD_OUT, BoostedRanker, average_models
 from tests.rankers.training import trained
 
 SMALL = {"num_leaves": 7, "min_child_samples": 5, "n_estimators": 12}
@@ -264,3 +264,54 @@ def test_gains_of_grades_reach_lambdarank(toy):
     by_params = BoostedRanker(params={"label_gain": [0, 1, 2]}, **SMALL).fit_data(toy)
     np.testing.assert_array_equal(by_argument.predict(toy.X), by_params.predict(toy.X))
     assert (by_argument.predict(toy.X) != BoostedRanker(**SMALL).fit_data(toy).predict(toy.X)).any()
+
+
+def test_an_average_without_validation_data_is_trained_on_all_rows_by_the_trees_it_chose(toy):
+    grid = {"num_leaves": [3, 7]}
+    settings = SMALL | {"n_estimators": 60, "learning_rate": 0.5, "early_stopping_rounds": 3}
+    ranker = BoostedRanker(grid=grid, selection="average", **settings).fit_data(toy)
+    learn, held = held_out(toy, HELD_OUT, 0)
+    chosen = [record["trees"] for record in ranker.tried_]
+    assert max(chosen) < 60
+    parts = [
+        BoostedRanker(**settings | {"num_leaves": leaves}, selection="average").fit_data(learn, held)
+        for leaves in (3, 7)
+    ]
+    assert chosen == [part.model_.best_iteration for part in parts]
+    models = [
+        BoostedRanker(**settings | {"num_leaves": leaves, "n_estimators": n}).fit_data(toy).model_
+        for leaves, n in zip((3, 7), chosen, strict=True)
+    ]
+    mean = average_models(models, [part.predict(held.X) for part in parts], held.indptr)
+    np.testing.assert_allclose(ranker.predict(toy.X), mean.predict(toy.X))
+
+
+def test_models_count_alike_however_large_their_scores_are(toy):
+    """An average of a model and of the same model with scores ten times as large is that model's order."""
+    one = BoostedRanker(**SMALL).fit_data(toy).model_
+    other = BoostedRanker(objective="gbdt", **SMALL).fit_data(toy).model_
+    scores = [one.predict(toy.X), other.predict(toy.X)]
+    mean = average_models([one, other], scores, toy.indptr).predict(toy.X)
+
+    def spread(values):
+        return np.std(np.concatenate([q - q.mean() for q in np.split(values, toy.indptr[1:-1])]))
+
+    wanted = sum(each / spread(each) for each in scores) / 2
+    np.testing.assert_allclose(mean, wanted)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"label_gain": [0, 1, 20]},
+        {"robust": "peer", "alpha": 0.5},
+        {"robust": "peer", "alpha": 0.5, "permutations": 3},
+        {"robust": "peer", "alpha": 0.5, "peers": "expected"},
+        {"sigma": 3.0},
+        {"truncation_level": 2},
+    ],
+)
+def test_every_setting_of_lambdarank_is_read(toy, options):
+    plain = {k: v for k, v in options.items() if k in ("robust", "alpha")} if len(options) > 2 else {}
+    one, two = (BoostedRanker(**SMALL, **each).fit_data(toy) for each in (plain, options))
+    assert (one.predict(toy.X) != two.predict(toy.X)).any()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from cleanrank.rankers.grade_model import (
     fit_grades,
     fit_soft_grades,
     fit_true_grades,
+    rescaled,
     true_shares,
     watch_boosting,
 )
@@ -219,3 +221,35 @@ def test_a_column_of_hardly_any_values_leaves_the_shares():
     (true,) = fit_true_grades(data, np.eye(2)[data.y], [data], n_estimators=3)
     np.testing.assert_allclose(soft, 0.5)
     np.testing.assert_allclose(true, 0.5)
+
+
+def test_rows_of_weight_two_count_twice_in_the_shares_of_true_grades():
+    L = np.array([[0.8, 0.3], [0.2, 0.7], [0.2, 0.7]])
+    assert true_shares(L, np.array([4.0, 1.0, 1.0])) == pytest.approx(
+        true_shares(L[[0, 0, 0, 0, 1, 2]]), abs=1e-9
+    )
+    assert true_shares(L, np.array([4.0, 1.0, 1.0]))[0] > true_shares(L)[0] + 0.1
+
+
+def test_further_rows_are_rescaled_as_the_data_are(data):
+    """Further rows that are the data themselves get what a calibrated mean of the folds' models says."""
+    L = np.eye(3)[data.y]
+    few = partial(fit_true_grades, n_estimators=8)
+    _, (plain,) = cross_fit(data, few, 2, targets=L, others=[data])
+    out_of_fold, _ = cross_fit(data, few, 2, targets=L)
+    found, (beside,) = cross_fit(data, few, 2, targets=L, others=[data], calibrate=L)
+    wanted, scale = calibrated(out_of_fold, L)
+    np.testing.assert_allclose(found, wanted)
+    np.testing.assert_allclose(beside, rescaled(plain, scale))
+    assert abs(beside - plain).max() > 0.01
+
+
+def test_models_of_true_grades_never_see_their_rows(data):
+    """A feature that is the row's own number foretells nothing outside of the rows learnt from."""
+    rng = np.random.default_rng(0)
+    lots = data.with_labels(rng.integers(0, 3, size=data.n_docs))
+    own = replace(lots, X=rng.normal(size=(data.n_docs, 4)).astype(np.float32))
+    deep = {"num_leaves": 200, "min_data_in_leaf": 1}
+    q, _ = cross_fit(own, partial(fit_true_grades, n_estimators=10, params=deep), 2, targets=np.eye(3)[own.y])
+    right = (q.argmax(axis=1) == own.y).mean()
+    assert right < 0.42

@@ -223,3 +223,48 @@ def test_patience_decides_who_is_left_out(noisy):
     assert few < many
     late = cr.SOURRanker(**{**fly, "start": 10}, patience=6).fit_data(noisy)
     assert late.chosen_["removed"] == 0  # ten trees pass unseen, and four cannot be six in a row
+
+
+def test_a_lower_share_of_models_leaves_more_out(noisy):
+    """p-SOUR: documents that half of the models flag, not all of them."""
+    model = cr.SOURRanker(**QUICK, min_frequency=0.5).fit_data(noisy)
+    detector, _ = watch_training(noisy, model.window(), model.tree_params())
+    assert model.window().min_frequency == 0.5
+    np.testing.assert_array_equal(model.cleaned_.acted, detector.counts >= 5)
+    assert model.chosen_["removed"] > cr.SOURRanker(**QUICK).fit_data(noisy).chosen_["removed"]
+
+
+def test_last_sour_watches_the_model_that_validation_data_find_best(noisy, validation):
+    model = cr.SOURRanker(**{**QUICK, "variant": "last"}, early_stopping_rounds=3).fit_data(noisy, validation)
+    base = model.tree_params(n_estimators=15).train(noisy, validation)
+    assert model.base_.best_iteration == base.best_iteration < 15
+    assert model.base_.validation_value == base.validation_value
+    whole = cr.SOURRanker(**{**QUICK, "variant": "last"}).fit_data(noisy)
+    assert whole.base_.best_iteration == 15
+
+
+def test_the_cut_off_is_that_of_early_stopping_too(noisy, validation):
+    model = cr.SOURRanker(**QUICK, cutoff=3).fit_data(noisy, validation)
+    value = cr.evaluate(model.predict(validation.X), validation, "ndcg@3").means["ndcg@3"]
+    assert model.chosen_["validation"] == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{"peers": 0.3}, {"objective": "lambdamart"}, {"implementation": "builtin"}, {"folds": 3}]
+)
+def test_every_setting_of_the_trees_is_read(noisy, options):
+    plain, other = (cr.SOURRanker(**{**QUICK, **each}).fit_data(noisy) for each in ({}, options))
+    assert (plain.predict(noisy.X) != other.predict(noisy.X)).any()
+
+
+def test_phases_learn_without_the_outliers_of_their_time(noisy):
+    """The first trees of curr-SOUR are those of the rows that are no outliers up to there."""
+    model = cr.SOURRanker(**{**QUICK, "variant": "curr", "ends": [5, 10]}).fit_data(noisy)
+    detector, _ = watch_training(
+        noisy, model.window(start=0, end=10, min_frequency=1.0), model.tree_params(), keep="lead"
+    )
+    outliers = detector.outliers(end=5)
+    assert model.chosen_["removed_in_phases"][0] == outliers.sum() > 0
+    first = model.tree_params(n_estimators=5).train(noisy.drop(outliers))
+    stages = dict(model.model_.staged_predict(noisy.X, end=5))
+    np.testing.assert_allclose(stages[5], first.predict(noisy.X))

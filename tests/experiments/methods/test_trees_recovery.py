@@ -166,3 +166,43 @@ def test_unknown_sources_and_strategies_are_named(made):
         METHODS["cleaned"].run(task(made, "cleaned", noise="guess"))
     with pytest.raises(CleanrankError, match="unknown sampling strategy 'best'"):
         METHODS["corrected"].run(task(made, "corrected", gold=9, strategy="best"))
+
+
+def test_rows_bought_by_doubt_carry_the_shares_that_they_were_drawn_from(made, monkeypatch):
+    """Without the shares the most doubtful rows would stand for all, and the noise would look far larger."""
+    from cleanrank.experiments.methods import trees
+
+    noisy, _, _ = made
+    doubt = cr.find_label_issues(noisy.data, "confident", seed=3).doubt
+    sheet = sample_gold(noisy.data, 60, "doubt", 3, doubt=doubt)
+    assert len(set(sheet.shares.tolist())) > 1
+    truth = noisy.true_labels[sheet.rows]
+    options = {"detector": "posterior", "mode": "posterior", "noise": "gold", "strategy": "doubt"}
+    seen = {}
+    monkeypatch.setattr(trees, "find_label_issues", _noting(seen, cr.find_label_issues))
+    METHODS["cleaned"].run(task(made, "cleaned", gold=60, **options))
+    wanted = from_gold(noisy.data, sheet.row_ids, truth, shares=sheet.shares, n_grades=5, seed=3)
+    np.testing.assert_array_equal(seen["noise"].matrix, wanted.matrix)
+
+    class Watched(RobustRanker):
+        def fit_data(self, train, validation=None, **given):
+            seen.update(given)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(trees, "RobustRanker", Watched)
+    with pytest.raises(KeyboardInterrupt):
+        METHODS["robust"].run(task(made, "robust", gold=60, strategy="doubt"))
+    rows, grades, shares = seen["gold"]
+    np.testing.assert_array_equal(rows, sheet.row_ids)
+    np.testing.assert_array_equal(grades, truth)
+    np.testing.assert_array_equal(shares, sheet.shares)
+
+
+def _noting(seen, find):
+    """``find_label_issues`` that notes its options."""
+
+    def noted(*arguments, **options):
+        seen.update(options)
+        return find(*arguments, **options)
+
+    return noted
