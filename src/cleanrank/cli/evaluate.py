@@ -105,6 +105,7 @@ def evaluate(
     _check_judged(context, noise)
     check_outputs(per_query, inputs=[data, *scores, noise], force=force, suffixes=FRAMES)
     read = _read(data, scores, columns, topics)
+    _check_topics(context, read)
     judged, (values,) = read.data, read.scores
     if noise is not None:
         known = with_noise.load_noise(noise, judged)
@@ -225,6 +226,7 @@ def compare(
     screen.check_page(html, (data, *_named(systems).values()), force)
     paths = _named(systems)
     read = _read(data, list(paths.values()), columns, topics)
+    _check_topics(context, read)
     judged, scores = read.data, dict(zip(paths, read.scores, strict=True))
     if noise is not None:
         if form not in ("table", "json"):
@@ -287,6 +289,11 @@ def _check_judged(context: typer.Context, noise: str | None) -> None:
     screen.refuse(context, "target design interval unjudged mapping", "goes with --judge and --gold")
     if noise is None:
         screen.refuse(context, "allow_dependent", "goes with --noise")
+
+
+def _check_topics(context: typer.Context, read: "Judged") -> None:
+    if read.convention != "trec":
+        screen.refuse(context, "topics", "goes with TREC runs", "scores of rows")
 
 
 def _write_page(html: Path | None, data: Path, table: Table) -> None:

@@ -1,0 +1,38 @@
+"""The list of mutants keeps up with the code; ``run.py`` is run by hand."""
+
+import ast
+
+import pytest
+
+from tests.mutation.mutants import PACKAGE, ROOT, drawn, written
+from tests.mutation.run import importers, summary
+
+EVERY = [*written(), *drawn()]
+
+
+@pytest.mark.parametrize("mutant", EVERY, ids=lambda m: f"{m.file}: {m.what}")
+def test_every_mutant_is_one_change_of_code_that_tests_look_at(mutant):
+    text = (PACKAGE / mutant.file).read_text()
+    assert mutant.applied(text) != text
+    ast.parse(mutant.applied(text))
+    assert mutant.selection
+    for test in mutant.selection:
+        assert (ROOT / test.partition("::")[0]).is_file()
+
+
+def test_no_mutant_is_listed_twice_and_there_are_enough():
+    assert len({(m.file, m.old, m.new) for m in EVERY}) == len(EVERY) >= 150
+    assert drawn() == drawn()
+
+
+def test_machine_code_of_importers_is_stale():
+    stale = importers("metrics/_measure_kernels.py")
+    assert {"_measure_kernels", "_kernels"} <= stale
+    assert "cache" not in stale
+
+
+def test_the_score_counts_what_was_tried():
+    states = ["killed", "killed", "timed out", "survived", "tests fail without it"]
+    records = [{"state": state, "origin": "drawn", "file": "noise/gold.py"} for state in states]
+    assert summary(records)["all"]["score"] == 0.75
+    assert summary(records)["by package"]["noise"]["mutants"] == 5
