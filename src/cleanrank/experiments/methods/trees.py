@@ -162,7 +162,12 @@ def _best_sour(task: MethodTask, **options: Any) -> tuple[TreeModel, dict[str, A
     rankers = ((sour_ranker({**task.params, **choice, **inside}, task), choice) for choice in outside)
     fits = ((ranker.fit_data(task.train, validation), choice) for ranker, choice in rankers)
     ranker, choice = best_of(fits, lambda each: each[0].chosen_["validation"] or 0.0)
-    return ranker.model_, {**choice, **ranker.chosen_}
+    return ranker.model_, {**choice, **ranker.chosen_, **_share(ranker.chosen_.get("removed"), task)}
+
+
+def _share(removed: int | None, task: MethodTask) -> dict[str, float]:
+    """What was left out as a share of the training documents; nothing where phases differ."""
+    return {} if removed is None else {"removed_share": removed / task.train.n_docs}
 
 
 def sour_ranker(params: Mapping[str, Any], task: MethodTask) -> SOURRanker:
@@ -189,13 +194,14 @@ def isolation(task: MethodTask) -> MethodResult:
 
 def _isolated(
     task: MethodTask, params: Mapping[str, Any], **options: Any
-) -> tuple[TreeModel, dict[str, int]]:
+) -> tuple[TreeModel, dict[str, float]]:
     contamination = params["contamination"] or "auto"
     issues = find_isolated(
         task.train, kind=params["kind"], contamination=contamination, seed=task.seed, n_jobs=task.n_jobs
     )
     left = clean(task.train, issues, by="isolation")
-    return fit_trees(task, params, data=left.data, **options), {"removed": int(left.acted.sum())}
+    removed = int(left.acted.sum())
+    return fit_trees(task, params, data=left.data, **options), {"removed": removed, **_share(removed, task)}
 
 
 def peer(task: MethodTask) -> MethodResult:

@@ -157,11 +157,10 @@ def curve(task: StudyTask) -> Result:
         if trees in tenths:
             values[f"at {tenths[trees]}%"] = measured
     means = {name: _mean(v) for name, v in values.items()}
-    removed = chosen.get("removed", 0)
-    means |= {"trees": float(model.best_iteration), "documents removed": float(removed)}
+    removed = float(chosen.get("removed", 0))
+    means |= {"trees": float(model.best_iteration), "documents removed": removed}
     values |= dict.fromkeys(("trees", "documents removed"), np.full(data.n_queries, np.nan))
-    chosen |= {"removed_share": removed / task.train.n_docs, "curve": shown}
-    return Result("done", values, means, data.query_ids.tolist(), chosen)
+    return Result("done", values, means, data.query_ids.tolist(), {**chosen, "curve": shown})
 
 
 def _mean(values: FloatArray) -> float:
