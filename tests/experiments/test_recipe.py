@@ -135,6 +135,11 @@ MISTAKES = [
         r"grid\.num_leaves\[1\] must be a whole",
     ),
     ("feature_fraction = 0.7 }", GRID + "{ leaves = [7] }", r"grid: unknown key 'leaves'"),
+    (
+        'method = "random"',
+        'method = "outliers"\ngrid = { start = [0, 5] }',
+        r"methods\[1\]\.grid goes with methods and the studies ctr, curve, breakdown; got outliers",
+    ),
     ("[quick]", "[quick]\nmethods = 1", r"quick: unknown key 'methods'"),
     (
         "[quick]",

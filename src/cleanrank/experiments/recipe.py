@@ -20,7 +20,7 @@ from cleanrank.experiments.figures import figures_of
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.noises import CLICK_FLIPS, NOISES, SPLITS
 from cleanrank.experiments.sources import GENERATORS, source_of
-from cleanrank.experiments.studies import CTR, STUDIES, algorithm
+from cleanrank.experiments.studies import CTR, STUDIES, TUNED, algorithm
 from cleanrank.experiments.toml import check_distinct, check_table, known, placed, read_toml, typed
 from cleanrank.metrics.measure import Measure
 from cleanrank.noise.scales import DERIVED
@@ -273,6 +273,8 @@ def _method(entry: RecipeMethod, place: str) -> RecipeMethod:
     defaults = algorithm(entry.method).params
     params = _params(entry.params, defaults, f"{place}.params")
     grid = _params(entry.grid, defaults, f"{place}.grid", lists=True)
+    if grid and entry.method in STUDIES and entry.method not in TUNED:
+        raise invalid(f"{place}.grid", f"goes with methods and the studies {', '.join(TUNED)}", entry.method)
     for key, values in grid.items():
         check_distinct(values, f"{place}.grid.{key}")
         if key in params:

@@ -59,6 +59,8 @@ def algorithm(name: str) -> Method:
 
 # The study of logs of clicks, which no other method or study can read.
 CTR = "ctr"
+# The studies that search a grid on validation data.
+TUNED = (CTR, "curve", "breakdown")
 TENTHS = range(10, 101, 10)
 # Epochs at which a training is looked at, and the labels of validation data it is judged by.
 EPOCHS = (1, 2, 4, 8, 16, 32, 64)
