@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from cleanrank.data._event_kernels import by_user_and_time, choose_targets, draw_negatives, fill_histories
+from cleanrank.data._event_kernels import (
+    by_user_and_time,
+    choose_targets,
+    count_clicks,
+    draw_negatives,
+    fill_histories,
+    first_values,
+    sorted_places,
+    users_of,
+)
 
 
 def random_events(seed, n=200, users=7, items=9):
@@ -16,7 +25,7 @@ def random_events(seed, n=200, users=7, items=9):
 def test_events_are_ordered_by_user_then_time_then_place(seed, timed):
     users, items, times = random_events(seed)
     times = times if timed else times[:0]
-    indptr, order, items_in_order, times_in_order, falls = by_user_and_time(users, items, times, 7)
+    indptr, order, items_in_order, times_in_order, falls = by_user_and_time(users, items, times, 7, True)
     keys = (np.arange(len(users)), times, users) if timed else (np.arange(len(users)), users)
     expected = np.lexsort(keys)
     assert order.tolist() == expected.tolist()
@@ -84,3 +93,40 @@ def test_histories_stand_at_the_front():
     codes = np.array([[1, 10], [2, 20], [3, 30]])
     histories = fill_histories(np.array([2, 0, 1, 1]), codes, np.array([0, 3]), np.array([2, 3]), 3)
     assert histories.tolist() == [[[3, 30], [1, 10], [0, 0]], [[0, 0]] * 3]
+
+
+@pytest.mark.parametrize("top", [1, 200, 70_000, 2**40, 2**64 - 1])
+def test_sorting_is_stable_for_keys_of_any_size(top):
+    rng = np.random.default_rng(top % 1000)
+    keys = rng.integers(0, top, 300, dtype=np.uint64, endpoint=True)
+    keys[::3] = keys[0]
+    buffers = np.zeros(400, dtype=np.uint64), np.zeros(400, dtype=np.int32)
+    places = sorted_places(keys.copy(), np.arange(300, dtype=np.int32), *buffers, 300)
+    assert places.tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_first_values_of_owners_and_how_many_differ():
+    rng = np.random.default_rng(0)
+    owners, values = rng.integers(0, 30, 400), rng.integers(0, 3, 400)
+    table, has_value = np.zeros(31, dtype=np.int64), np.zeros(31, dtype=np.bool_)
+    differ = sum(
+        first_values(owners[k : k + 90], values[k : k + 90], table, has_value) for k in range(0, 400, 90)
+    )
+    first = {owner: values[np.argmax(owners == owner)] for owner in owners}
+    assert [table[owner] for owner in first] == list(first.values())
+    assert differ == sum(value != first[owner] for owner, value in zip(owners, values, strict=True))
+    assert not has_value[30]
+
+
+def test_clicks_are_counted_and_events_find_their_users():
+    users, items, _ = random_events(3)
+    users = np.sort(users) + 1  # user 0 has no events
+    rng = np.random.default_rng(3)
+    clicked, part = rng.random(200) < 0.6, rng.integers(0, 3, 200).astype(np.int8)
+    indptr = np.searchsorted(users, np.arange(10))
+    of_user, of_item = count_clicks(items, clicked, part, indptr, 9)
+    counted = clicked & (part == 0)
+    assert of_user.tolist() == np.bincount(users[counted], minlength=9).tolist()
+    assert of_item.tolist() == np.bincount(items[counted], minlength=9).tolist()
+    some = np.flatnonzero(rng.random(200) < 0.3)
+    assert users_of(indptr, some).tolist() == users[some].tolist()

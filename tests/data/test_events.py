@@ -40,7 +40,8 @@ def test_files_and_frames_give_the_same_events(tmp_path, monkeypatch):
     assert events.user_ids[events.users].tolist() == [7, 7, 9, 9, 7]
     assert events.item_ids[events.items].tolist() == ["a", "b", "a", "c", "a"]
     assert events.clicked.tolist() == [True, True, True, False, True]
-    assert events.item_fields["category"].tolist() == [2, 3, 4]
+    assert events.item_fields["category"].tolist() == [1, 2, 3]
+    assert events.values["category"].tolist() == ["x", "y", "z"]  # "w" is never the first of its item
     assert events.report["events that change the category of their item"] == 1
     same(events, read_events(polars.from_pandas(log), **options))
     same(events, read_events(tmp_path / "log.csv", **options))
@@ -80,7 +81,7 @@ REFUSED = {
     "column": (
         {"item": "itme"},
         UnknownNameError,
-        "there is no column 'itme' (a column of the log). Did",
+        "there is no column 'itme' (item=). Did",
     ),
     "click": (
         {"behaviour": "did", "clicks": ["pw"]},
@@ -194,6 +195,7 @@ def test_numbers_beyond_the_ids_are_refused():
 
 
 def test_ids_that_a_side_table_lacks_are_unknown():
-    codes, missing = codes_of(np.array([1, 4, 9]), np.array([9, 1, 2]), np.array(["m", "f", "x"]))
-    assert codes.tolist() == [1, 0, 2]
+    codes, values, missing = codes_of(np.array([1, 4, 9]), np.array([9, 1, 2]), np.array(["m", "f", "x"]))
+    assert values[codes[[0, 2]] - 1].tolist() == ["f", "m"]
+    assert codes[1] == 0
     assert missing == 1

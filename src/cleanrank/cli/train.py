@@ -48,7 +48,11 @@ def train(
     task: Annotated[str, typer.Option(help="rank, or ctr: predict clicks from behaviours.")] = "rank",
     data_set: Annotated[
         str | None,
-        typer.Option("--data", metavar="NAME", help="For ctr: a log of the catalogue, such as ml-100k."),
+        typer.Option(
+            "--data",
+            metavar="LOG",
+            help="For ctr: a log of events, CSV or Parquet, or one of the catalogue, such as ml-100k.",
+        ),
     ] = None,
     valid: Annotated[Path | None, screen.in_option("FILE", "Validation data, to stop and choose on.")] = None,
     valid_clean: Annotated[
@@ -117,6 +121,9 @@ def train(
     batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural);
     C, loss (rank-svm); robust (prank, rank-boost); target, update (ada-rank); scaling (all of these).
     robust chooses leaves and documents per leaf itself, and says which strategy it took and why.
+    For ctr: arguments of CTRModel, of its network and of prepare_clicks; of a file also user, item, time,
+    behaviour, user_fields and item_fields, where columns are not called user, item, time (or timestamp),
+    behaviour and category, and clicks and shown, which say what a behaviour means.
     """
     from cleanrank.data.files import MODELS, check_outputs
     from cleanrank.noise.estimate import load_noise
@@ -125,7 +132,8 @@ def train(
     from cleanrank.rankers.base import unused_columns
 
     if one_of("task", task, ("rank", "ctr")) == "ctr":
-        screen.refuse(context, f"{OF_RANKINGS} {screen.TABLES}", "goes with --task rank", "--task ctr")
+        columns_of_rankings = screen.TABLES.replace("delimiter", "")
+        screen.refuse(context, f"{OF_RANKINGS} {columns_of_rankings}", "goes with --task rank", "--task ctr")
         shared = {"epochs": epochs, "early_stopping_rounds": stop_after, "learning_rate": learning_rate}
         ctr.train(
             ctr.log_name(data_set, file),
@@ -134,6 +142,7 @@ def train(
             settings={**shared, "random_state": seed, "n_jobs": jobs},
             options=option,
             noise=noise,
+            delimiter=columns.get("delimiter"),
             force=force,
             as_json=as_json,
         )
@@ -195,12 +204,15 @@ def predict(
         Path,
         typer.Argument(
             metavar="DATA",
-            help=f"Rows, labelled or not: {screen.DATA_FORMATS}; for clicks the name of the log.",
+            help=f"Rows, labelled or not: {screen.DATA_FORMATS}; for clicks a log, as in training.",
             callback=screen.piped,
         ),
     ],
     out: Annotated[Path, screen.out_file("SCORES", "One score per row of DATA; .npy or text.")],
-    part: Annotated[str, typer.Option(help="For clicks: train, validation or test rows.")] = "test",
+    part: Annotated[
+        str | None,
+        typer.Option(help="For clicks: train, validation or test rows; else of a file all, of a name test."),
+    ] = None,
     jobs: screen.Jobs = 1,
     force: screen.Force = False,
     as_json: screen.Json = False,

@@ -11,42 +11,124 @@ mixed = kernel(inline=True)(mix64)
 
 @kernel()
 def by_user_and_time(
-    users: Array, items: Array, times: IntArray, n_users: int
+    users: Array, items: Array, times: IntArray, n_users: int, wants_order: bool
 ) -> tuple[IntArray, Array, Array, IntArray, int]:
     """Where each user's events begin; the events in order of users and times; their items and times.
 
     Events of one user at one time stay in the order given; without times (an empty array) all of them do. The
-    last value says how many events stood right behind a later one of their user.
+    order is left empty unless it is wanted. The last value says how many events stood right behind a later
+    one of their user.
     """
     n, has_times = len(users), len(times) > 0
     indptr = np.zeros(n_users + 1, dtype=np.int64)
     for e in range(n):
         indptr[users[e] + 1] += 1
+    longest = 0
     for u in range(n_users):
+        longest = max(longest, indptr[u + 1])
         indptr[u + 1] += indptr[u]
     place = indptr[:-1].copy()
-    order = np.empty(n, dtype=np.uint32)
+    order = np.empty(n if wants_order else 0, dtype=np.uint32)
     items_in_order = np.empty(n, dtype=np.int32)
     times_in_order = np.empty(len(times), dtype=np.int64)
     for e in range(n):
         p = place[users[e]]
         place[users[e]] = p + 1
-        order[p] = e
+        if wants_order:
+            order[p] = e
         items_in_order[p] = items[e]
         if has_times:
             times_in_order[p] = times[e]
     falls = 0
-    for u in range(n_users if has_times else 0):
+    if not has_times:
+        return indptr, order, items_in_order, times_in_order, falls
+    keys, other_keys = np.empty(longest, dtype=np.uint64), np.empty(longest, dtype=np.uint64)
+    places, other_places = np.empty(longest, dtype=np.int32), np.empty(longest, dtype=np.int32)
+    for u in range(n_users):
         begin, end = indptr[u], indptr[u + 1]
-        before = falls
+        before, low = falls, times_in_order[begin] if begin < end else 0
         for e in range(begin + 1, end):
             falls += times_in_order[e] < times_in_order[e - 1]
+            low = min(low, times_in_order[e])
         if falls > before:
-            sorting = np.argsort(times_in_order[begin:end], kind="mergesort")
-            order[begin:end] = order[begin:end][sorting]
+            for e in range(begin, end):
+                keys[e - begin] = np.uint64(times_in_order[e]) - np.uint64(low)
+                places[e - begin] = e - begin
+            sorting = sorted_places(keys, places, other_keys, other_places, end - begin)
+            if wants_order:
+                order[begin:end] = order[begin:end][sorting]
             items_in_order[begin:end] = items_in_order[begin:end][sorting]
             times_in_order[begin:end] = times_in_order[begin:end][sorting]
     return indptr, order, items_in_order, times_in_order, falls
+
+
+@kernel()
+def sorted_places(keys: Array, places: Array, other_keys: Array, other_places: Array, n: int) -> Array:
+    """The first n places in rising order of their keys, equal ones as they stand; all four are written to.
+
+    Eight bits at a time, the lowest first; a user's times share their high bits, and those cost nothing.
+    """
+    highest = np.uint64(0)
+    for i in range(n):
+        highest = max(highest, keys[i])
+    counts = np.empty(257, dtype=np.int64)
+    shift = np.uint64(0)
+    while shift < np.uint64(64) and highest >> shift > np.uint64(0):
+        counts[:] = 0
+        for i in range(n):
+            counts[((keys[i] >> shift) & np.uint64(255)) + np.uint64(1)] += 1
+        for digit in range(256):
+            counts[digit + 1] += counts[digit]
+        for i in range(n):
+            digit_of = (keys[i] >> shift) & np.uint64(255)
+            p = counts[digit_of]
+            counts[digit_of] = p + 1
+            other_keys[p], other_places[p] = keys[i], places[i]
+        keys, other_keys = other_keys, keys
+        places, other_places = other_places, places
+        shift += np.uint64(8)
+    return places[:n]
+
+
+@kernel()
+def first_values(owners: Array, values: Array, table: Array, has_value: Array) -> int:
+    """Puts the first value of each owner into the table; how many values differ from that in the table."""
+    differ = 0
+    for e in range(len(owners)):
+        owner = owners[e]
+        if has_value[owner]:
+            differ += table[owner] != values[e]
+        else:
+            has_value[owner] = True
+            table[owner] = values[e]
+    return differ
+
+
+@kernel()
+def count_clicks(
+    items: Array, clicked: Array, part: Array, indptr: IntArray, n_items: int
+) -> tuple[IntArray, IntArray]:
+    """How many clicks of part 0 each user and each item has."""
+    of_user = np.zeros(len(indptr) - 1, dtype=np.int64)
+    of_item = np.zeros(n_items, dtype=np.int64)
+    for u in range(len(indptr) - 1):
+        for e in range(indptr[u], indptr[u + 1]):
+            if clicked[e] and part[e] == 0:
+                of_user[u] += 1
+                of_item[items[e]] += 1
+    return of_user, of_item
+
+
+@kernel()
+def users_of(indptr: IntArray, events: Array) -> Array:
+    """The users of events in rising order."""
+    users = np.empty(len(events), dtype=np.int32)
+    u = 0
+    for k in range(len(events)):
+        while indptr[u + 1] <= events[k]:
+            u += 1
+        users[k] = u
+    return users
 
 
 @kernel()

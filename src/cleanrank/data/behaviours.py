@@ -7,7 +7,7 @@ negatives share one. Code 0 stands for an unknown value in every field.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.types import Array, IntArray, RowChoice
 from cleanrank.validation import check_integer
+
+if TYPE_CHECKING:
+    from cleanrank.data.vocabulary import Vocabulary
 
 Codes = npt.NDArray[np.int32]
 
@@ -67,6 +70,7 @@ class ClickRows:
         layout: names and sizes of the fields; a code is below the size of its field.
         users: (N,) the user of a row (a number), for grouped AUC and intervals.
         times: (N,) when the candidate was shown, in seconds; None where times are unknown.
+        vocabulary: which ids the codes of users and items stand for; None where that is unknown.
 
     >>> layout = Layout(user={"user": 3}, item={"item": 5})
     >>> rows = ClickRows(
@@ -88,6 +92,7 @@ class ClickRows:
     layout: Layout
     users: IntArray
     times: IntArray | None = None
+    vocabulary: "Vocabulary | None" = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -110,6 +115,11 @@ class ClickRows:
         _check_range("y", self.y, 1, remedy="1 says clicked, 0 not clicked.")
         _check_range("lengths", self.lengths, most, remedy="Keep the last behaviours of a longer history.")
         _check_range("history_of", self.history_of, n_histories - 1)
+        if self.vocabulary is not None:
+            for kind in ("user", "item"):
+                if self.vocabulary.sizes(kind) != getattr(self.layout, kind):
+                    rule = f"must have the {kind} fields of the layout and as many codes"
+                    raise invalid("vocabulary", rule, repr(self.vocabulary))
         padding = np.arange(most) >= self.lengths[:, None]
         if self.histories[padding].any():
             behind = padding & self.histories.any(axis=2)
@@ -129,6 +139,15 @@ class ClickRows:
         count = f"{len(self):,} rows, {int(self.y.sum()):,} clicked, {len(np.unique(self.users)):,} users"
         n_histories, most, _ = self.histories.shape
         return f"ClickRows({count}, {n_histories:,} histories of at most {most} behaviours)"
+
+    @property
+    def unknown(self) -> dict[str, int]:
+        """How many rows have code 0, by field of users and items: values that are rare in training or new."""
+        return {
+            name: int(np.count_nonzero(codes[:, column] == 0))
+            for codes, fields in ((self.user, self.layout.user), (self.item, self.layout.item))
+            for column, name in enumerate(fields)
+        }
 
     def select(self, rows: RowChoice) -> "ClickRows":
         """Some rows (a mask or positions, in the order given); all histories stay, and their numbers."""

@@ -77,6 +77,7 @@ def read_ratings(files: Sequence[Path], *, shown: bool = False) -> Events:
         delimiter="\t",
     )
     fields: dict[str, dict[str, Any]] = {"user": {}, "item": {}}
+    meanings: dict[str, Array] = {}
     report = dict(events.report)
     for kind, ids in (("user", events.user_ids), ("item", events.item_ids)):
         table = files[0].with_name(f"u.{kind}")
@@ -90,9 +91,10 @@ def read_ratings(files: Sequence[Path], *, shown: bool = False) -> Events:
             words = f"{str(table)!r} cannot be read as MovieLens' table of {kind}s: {error}."
             raise BadFileError(words, str(table)) from error
         for name, values in columns.items():
-            fields[kind][name], missing = codes_of(ids, table_ids, values)
+            fields[kind][name], meanings[name], missing = codes_of(ids, table_ids, values)
             report[f"{kind}s that are not in {table.name}"] = missing
-    return replace(events, user_fields=fields["user"], item_fields=fields["item"], report=report)
+    read = replace(events, user_fields=fields["user"], item_fields=fields["item"])
+    return replace(read, values=meanings, report=report)
 
 
 def _user_columns(lines: list[list[str]]) -> dict[str, Array]:
@@ -137,17 +139,17 @@ def read_tmall(files: Sequence[Path], *, clicks: Sequence[str] = ACTIONS) -> Eve
         item_fields=("cat_id", "seller_id", "brand_id"),
     )
     assert events.times is not None
-    report, fields = dict(events.report), {}
+    report, fields, values = dict(events.report), {}, dict(events.values)
     if (info := files[0].with_name("user_info_format1.csv")).is_file():
         from cleanrank.data.spreadsheet import read_frame
 
         frame = read_frame(info)
         for name in ("age_range", "gender"):
-            values = frame[name].astype(str).to_numpy(str)
-            fields[name], missing = codes_of(events.user_ids, frame["user_id"].to_numpy(np.int64), values)
+            table_ids, column = frame["user_id"].to_numpy(np.int64), frame[name].astype(str).to_numpy(str)
+            fields[name], values[name], missing = codes_of(events.user_ids, table_ids, column)
             report[f"users that are not in {info.name}"] = missing
     times = _day_seconds(files[0], events.times + YEAR * 10_000)
-    return replace(events, times=times, user_fields=fields, report=report)
+    return replace(events, times=times, user_fields=fields, values=values, report=report)
 
 
 def read_alipay(files: Sequence[Path], *, clicks: Sequence[str] = ACTIONS[:1]) -> Events:

@@ -6,7 +6,7 @@ kept, so that 100 million events need a few gigabytes. Ids may be whole numbers 
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.behaviours import Codes
-from cleanrank.data.files import existing_file
-from cleanrank.errors import BadFileError, CleanrankError, InvalidInputError, UnknownNameError, invalid
+from cleanrank.data.event_files import PIECE, record_batches
+from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import Array, IntArray
 
 # A table from id to number is quicker than sorting where ids are not much sparser than this many per event.
 SPARSEST = 8
-PIECE = 1 << 20
-CLICKED = "\0clicked"  # no name of a column
+CLICKED, ROW = "\0clicked", "\0row"  # no names of columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,6 +37,8 @@ class Events:
         parts: (E,) 0 for training, 1 for validation, 2 for test events where files say so; else None.
         user_fields: name -> (U,) codes, 0 for unknown: age, gender, ...
         item_fields: name -> (I,) codes, 0 for unknown: category, brand, ...
+        values: name of a field -> what its codes from 1 on stand for; without, they stand for themselves.
+        rows: (E,) the row of the file, from 0, where it was asked for; else None.
         anonymous: whether users are no persons who return (sessions): their ids get no codes then.
         report: counts of what was read, kept and dropped, by reason.
     """
@@ -51,11 +52,13 @@ class Events:
     parts: npt.NDArray[np.int8] | None = None
     user_fields: Mapping[str, Codes] = field(default_factory=dict)
     item_fields: Mapping[str, Codes] = field(default_factory=dict)
+    values: Mapping[str, Array] = field(default_factory=dict)
+    rows: IntArray | None = None
     anonymous: bool = False
     report: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("users", "items", "times", "clicked", "parts"):
+        for name in ("users", "items", "times", "clicked", "parts", "rows"):
             column = getattr(self, name)
             if column is not None and np.shape(column) != (len(self.users),):
                 rule = f"must have one entry per event ({len(self.users)})"
@@ -70,6 +73,9 @@ class Events:
                 if np.shape(codes) != (len(ids),) or (len(codes) and np.min(codes) < 0):
                     rule = f"must have one code >= 0 per {kind} ({len(ids)})"
                     raise invalid(f"{kind} field {name!r}", rule, f"shape {np.shape(codes)}")
+                if name in self.values and np.max(codes, initial=0) > len(self.values[name]):
+                    rule = f"must be at most {len(self.values[name])}, the number of its values"
+                    raise invalid(f"codes of {kind} field {name!r}", rule, int(np.max(codes)))
         if not len(self.users):
             raise invalid("events", "must not be empty", remedy="Check the file and the names of the clicks.")
 
@@ -95,6 +101,7 @@ def read_events(
     item_fields: Sequence[str] = (),
     names: Sequence[str] | None = None,
     delimiter: str = ",",
+    row_numbers: bool = False,
 ) -> Events:
     """Reads a log of events.
 
@@ -115,6 +122,7 @@ def read_events(
         item_fields: columns that describe the item.
         names: the columns of a text file without a header.
         delimiter: between the columns of a text file.
+        row_numbers: whether ``rows`` of the result says which row of the file each event is.
 
     Returns:
         The events.
@@ -135,14 +143,18 @@ def read_events(
     user_fields, item_fields = listed("user_fields=", user_fields), listed("item_fields=", item_fields)
     columns = {"user": user, "item": item, "time": time, "behaviour": behaviour}
     roles = {role: name for role, name in columns.items() if name is not None}
-    wanted = [*roles.values(), *user_fields, *item_fields]
-    if twice := [name for name, uses in Counter(wanted).items() if uses > 1]:
+    uses = [(f"{role}=", name) for role, name in roles.items()]
+    uses += [("user_fields=", name) for name in user_fields] + [
+        ("item_fields=", name) for name in item_fields
+    ]
+    wanted = [name for _, name in uses]
+    if twice := [name for name, times in Counter(wanted).items() if times > 1]:
         raise invalid("columns of the log", "must have one use each", f"{twice[0]!r} twice")
     counts: Counter[str] = Counter()
-    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, CLICKED]}
+    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, CLICKED, ROW]}
     try:
-        for piece in _pieces(source, wanted, names, delimiter):
-            for name, column in _kept(piece, roles, clicks, shown, counts).items():
+        for piece in record_batches(source, uses, names, delimiter):
+            for name, column in _kept(piece, roles, clicks, shown, counts, row_numbers).items():
                 kept[name].append(column)
         if clicks is not None:
             _check_behaviours({name[1:] for name in counts if name[0] == "="}, clicks, shown, known)
@@ -156,10 +168,11 @@ def read_events(
     users, user_ids = _numbered(kept.pop(user))
     items, item_ids = _numbered(kept.pop(item))
     sides: dict[str, dict[str, Codes]] = {"user": {}, "item": {}}
+    values: dict[str, Array] = {}
     for kind, fields in (("user", user_fields), ("item", item_fields)):
         owners, n = (users, len(user_ids)) if kind == "user" else (items, len(item_ids))
         for name in fields:
-            sides[kind][name], differ = _first_values(owners, _numbered(kept.pop(name))[0], n)
+            sides[kind][name], values[name], differ = _first_values(owners, kept.pop(name), n)
             counts[f"events that change the {name} of their {kind}"] += differ
     return Events(
         users,
@@ -170,6 +183,8 @@ def read_events(
         clicked=np.concatenate(kept[CLICKED]) if shown else None,
         user_fields=sides["user"],
         item_fields=sides["item"],
+        values=values,
+        rows=np.concatenate(kept[ROW]) if row_numbers else None,
         report={name: count for name, count in counts.items() if not name.startswith("=")},
     )
 
@@ -181,59 +196,21 @@ def listed(argument: str, names: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def _pieces(source: Any, wanted: list[str], names: Sequence[str] | None, delimiter: str) -> Iterator[Any]:
-    """Record batches of the columns that are wanted."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    from cleanrank.data.frames import arrow_table, existing_column, short_text
-
-    if not isinstance(source, str | os.PathLike):
-        table = arrow_table(source, wanted)
-        for name in wanted:
-            existing_column(table.column_names, name, "a column of the log")
-        columns = {name: table.column(name) for name in wanted}
-        views = {name: c.cast(pa.string()) for name, c in columns.items() if str(c.type) == "string_view"}
-        yield from pa.table({**columns, **views}).to_batches(max_chunksize=PIECE)
-        return
-    file = existing_file(source)
-    try:
-        if {".parquet", ".pq"} & {suffix.lower() for suffix in file.suffixes}:
-            parquet = pyarrow.parquet.ParquetFile(file)
-            for name in wanted:
-                existing_column(parquet.schema_arrow.names, name, "a column of the log")
-            yield from parquet.iter_batches(PIECE, columns=wanted)
-            return
-        given = {"column_names": list(names)} if names is not None else {}
-        stream = pyarrow.csv.open_csv(
-            file,
-            pyarrow.csv.ReadOptions(block_size=16 << 20, **given),
-            pyarrow.csv.ParseOptions(delimiter=delimiter),
-            pyarrow.csv.ConvertOptions(strings_can_be_null=True),
-        )
-        for name in wanted:
-            existing_column(stream.schema.names, name, "a column of the log")
-        for batch in stream:
-            yield batch.select(wanted)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, CleanrankError):
-            raise
-        message = f"{str(file)!r} cannot be read as a log of events: {short_text(error)}."
-        raise BadFileError(message, str(file)) from error
-
-
 def _kept(
     piece: Any,
     roles: Mapping[str, str],
     clicks: Sequence[str] | None,
     shown: Sequence[str],
     counts: Counter[str],
+    row_numbers: bool,
 ) -> dict[str, Any]:
     """The columns of the events that count, as Arrow or NumPy arrays; the other events are counted."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if row_numbers:
+        rows = np.arange(counts["events read"], counts["events read"] + piece.num_rows)
+        piece = piece.append_column(ROW, pa.array(rows))
     counts["events read"] += piece.num_rows
     clicked = None
     if clicks is not None:
@@ -254,6 +231,8 @@ def _kept(
         clicked = None if clicked is None else clicked.filter(there)
     columns = {name: piece.column(name) for name in piece.schema.names if name != roles.get("behaviour")}
     columns = {name: _plain_column(name, column) for name, column in columns.items()}
+    if row_numbers:
+        columns[ROW] = piece.column(ROW).to_numpy()
     if "time" in roles:
         columns[roles["time"]] = _seconds(roles["time"], piece.column(roles["time"]))
     if clicked is not None:
@@ -268,6 +247,11 @@ def _plain_column(name: str, column: Any) -> Any:
     """
     import pyarrow as pa
 
+    if pa.types.is_floating(column.type) and len(column) > column.null_count:
+        # As pandas keeps whole numbers where one is missing.
+        numbers = column.drop_null().to_numpy()
+        if ((np.abs(numbers) < 2**53) & (numbers == np.trunc(numbers))).all():
+            column = column.cast(pa.int64())
     if pa.types.is_integer(column.type):
         numbers = (column.fill_null(-1) if column.null_count else column).to_numpy()
         small = not len(numbers) or (numbers.min() >= 0 and numbers.max() < 2**31)
@@ -319,21 +303,26 @@ def _check_behaviours(
 
 
 def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:
-    """The number of every id, from 0 in rising order of ids, and the ids."""
+    """The number of every id, from 0 in rising order of ids, and the ids; empties the list of pieces."""
     if all(isinstance(piece, np.ndarray) for piece in pieces):
-        ids = np.concatenate(pieces)
-        lowest, highest = int(ids.min()), int(ids.max())
-        if highest - lowest >= SPARSEST * len(ids) + PIECE:
-            values, numbers = np.unique(ids, return_inverse=True)
+        filled = [piece for piece in pieces if len(piece)]
+        n, lowest = sum(map(len, filled)), min(int(piece.min()) for piece in filled)
+        highest = max(int(piece.max()) for piece in filled)
+        if highest - lowest >= SPARSEST * n + PIECE:
+            values, numbers = np.unique(np.concatenate(filled), return_inverse=True)
             return numbers.astype(np.int32), values
-        if not 0 <= lowest < PIECE:
-            ids = ids - lowest
-        else:
-            lowest = 0
+        lowest = 0 if 0 <= lowest < PIECE else lowest
         used = np.zeros(highest - lowest + 1, dtype=np.bool_)
-        used[ids] = True
+        for piece in filled:
+            used[piece - lowest if lowest else piece] = True
         table = np.cumsum(used, dtype=np.int32) - np.int32(1)
-        return table[ids], np.flatnonzero(used) + lowest
+        codes, end = np.empty(n, dtype=np.int32), 0
+        pieces.clear()
+        while filled:
+            piece = filled.pop(0)
+            begin, end = end, end + len(piece)
+            np.take(table, piece - lowest if lowest else piece, out=codes[begin:end], mode="clip")
+        return codes, np.flatnonzero(used) + lowest
     import pyarrow as pa
 
     texts = [pa.array(p).cast(pa.string()) if isinstance(p, np.ndarray) else p for p in pieces]
@@ -345,11 +334,21 @@ def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:
     return number[coded.indices.to_numpy()], values[order]
 
 
-def _first_values(owners: Codes, values: Codes, n: int) -> tuple[Codes, int]:
-    """The first value of each owner plus one (0 is for unknown), and how many events say otherwise."""
-    table = np.zeros(n, dtype=np.int32)
-    table[owners[::-1]] = values[::-1] + np.int32(1)
-    return table, int(np.count_nonzero(table[owners] != values + 1))
+def _first_values(owners: Codes, pieces: list[Any], n: int) -> tuple[Codes, Array, int]:
+    """Codes (from 1) of the first value of each owner, the values, and how many events say otherwise."""
+    from cleanrank.data._event_kernels import first_values
+
+    names: Array | None = None
+    if not all(isinstance(piece, np.ndarray) for piece in pieces):
+        numbers, names = _numbered(pieces)
+        pieces = [numbers]
+    table, has_value = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    differ = end = 0
+    for piece in pieces:
+        begin, end = end, end + len(piece)
+        differ += first_values(owners[begin:end], piece, table, has_value)
+    codes, values = _numbered([table])
+    return codes + np.int32(1), values if names is None else names[values], differ
 
 
 def _check_numbers_of_ids(name: str, numbers: Array, n: int) -> None:
@@ -362,15 +361,19 @@ def _check_numbers_of_ids(name: str, numbers: Array, n: int) -> None:
         raise invalid(name, rule, int(numbers[event]), at=f"event {event}", remedy=remedy)
 
 
-def codes_of(ids: Array, table_ids: Array, values: Array) -> tuple[Codes, int]:
-    """Codes (from 1) of the values that a side table has for ids, and for how many ids it has none (code 0).
+def codes_of(ids: Array, table_ids: Array, values: Array) -> tuple[Codes, Array, int]:
+    """Codes (from 1) of the values that a side table has for ids, 0 for ids that it lacks.
 
-    >>> codes, missing = codes_of(np.array([3, 5, 8]), np.array([8, 3]), np.array(["f", "m"]))
-    >>> codes.tolist(), missing
-    ([2, 0, 1], 1)
+    Returns:
+        The codes, the values that they stand for, and how many ids the table lacks.
+
+    >>> codes, values, missing = codes_of(np.array([3, 5, 8]), np.array([8, 3]), np.array(["f", "m"]))
+    >>> codes.tolist(), values.tolist(), missing
+    ([2, 0, 1], ['f', 'm'], 1)
     """
     order = np.argsort(table_ids, kind="stable")
     place = np.minimum(np.searchsorted(table_ids[order], ids), len(order) - 1)
     there = table_ids[order][place] == ids
-    codes = np.unique(values, return_inverse=True)[1].astype(np.int32)[order][place] + np.int32(1)
-    return np.where(there, codes, np.int32(0)), int(np.count_nonzero(~there))
+    kinds, kind_of = np.unique(values, return_inverse=True)
+    codes = kind_of.astype(np.int32)[order][place] + np.int32(1)
+    return np.where(there, codes, np.int32(0)), kinds, int(np.count_nonzero(~there))

@@ -26,20 +26,21 @@ scored.
 * codes cover the ids of all parts, so items that only occur in tests have a code that is never learnt.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.data.behaviours import ClickRows, ClickSplits, Codes, Layout
+from cleanrank.data.behaviours import ClickSplits
 from cleanrank.data.events import Events, listed
 from cleanrank.data.moments import CONTEXTS
+from cleanrank.data.ordered import Coded, OrderedEvents, Targets, histories_of, in_order, rows_of
+from cleanrank.data.vocabulary import vocabulary_of
 from cleanrank.errors import invalid
 from cleanrank.types import IntArray
-from cleanrank.validation import check_integer, check_memory, check_number, check_numbers, check_seed, one_of
+from cleanrank.validation import check_integer, check_number, check_numbers, check_seed, one_of
 
 PARTS = ("train", "validation", "test")
 SHARES = (0.8, 0.1, 0.1)
@@ -112,7 +113,7 @@ def prepare_clicks(
     for (name, default), value in zip(usual.items(), asked, strict=True):
         if value != default and (name == "own") != (protocol == "ubr"):
             raise invalid(f"{name}=", f"must be left out with protocol={protocol!r}", repr(value))
-    ordered = _in_order(events)
+    ordered = in_order(events)
     if protocol == "ubr":
         return _ubr(ordered, history, least, negatives, tuple(context), own, seed)
     options = _Sound(tuple(shares), targets, draw, rare, repeats, least)
@@ -146,65 +147,15 @@ class _Sound:
         one_of("draw", self.draw, DRAWS)
 
 
-@dataclass(frozen=True)
-class _Ordered:
-    """Events in order of users and times; ``clicks`` are the items of the clicks alone.
-
-    ``before`` counts the clicks that stand before an event (None: all events are clicks), so the clicks of
-    user u before event e are ``clicks[begin[u]:clicks_before(e)]``.
-    """
-
-    events: Events
-    indptr: IntArray
-    users: Codes
-    items: Codes
-    times: IntArray | None
-    clicked: npt.NDArray[np.bool_]
-    parts: npt.NDArray[np.int8] | None
-    clicks: Codes
-    before: IntArray | None
-    begin: IntArray
-    report: Counter[str]
-
-    def clicks_before(self, events: IntArray) -> IntArray:
-        """The clicks, of all users, that stand before events."""
-        return events if self.before is None else self.before[events]
-
-
-def _in_order(events: Events) -> _Ordered:
-    from cleanrank.data._event_kernels import by_user_and_time
-
-    report = Counter({"events": len(events), "users": len(events.user_ids), "items": len(events.item_ids)})
-    report.update(events.report)
-    times = np.zeros(0, dtype=np.int64) if events.times is None else events.times
-    n_users = len(events.user_ids)
-    indptr, order, items, times, falls = by_user_and_time(events.users, events.items, times, n_users)
-    if events.times is not None:
-        report["events that were out of order and were sorted by time"] = falls
-    before, begin, clicked = None, indptr, np.ones(len(items), dtype=np.bool_)
-    if events.clicked is not None:
-        clicked = events.clicked[order]
-        counts = np.append(0, np.cumsum(clicked, dtype=np.int64))
-        before, begin = counts[:-1], counts[indptr]
-    return _Ordered(
-        events=events,
-        indptr=indptr,
-        users=np.repeat(np.arange(n_users, dtype=np.int32), np.diff(indptr)),
-        items=items,
-        times=None if events.times is None else times,
-        clicked=clicked,
-        parts=None if events.parts is None else events.parts[order],
-        clicks=items if events.clicked is None else items[clicked],
-        before=before,
-        begin=begin,
-        report=report,
-    )
-
-
 def _sound(
-    log: _Ordered, history: int, negatives: int | None, context: tuple[str, ...], options: _Sound, seed: int
+    log: OrderedEvents,
+    history: int,
+    negatives: int | None,
+    context: tuple[str, ...],
+    options: _Sound,
+    seed: int,
 ) -> ClickSplits:
-    from cleanrank.data._event_kernels import draw_negatives
+    from cleanrank.data._event_kernels import count_clicks, draw_negatives
 
     n_negatives = (1 if log.events.clicked is None else 0) if negatives is None else negatives
     check_integer("negatives", n_negatives, least=1 if log.events.clicked is None else 0)
@@ -221,7 +172,8 @@ def _sound(
         kept = ~is_click | (drawn >= 0).all(axis=1)
         log.report["targets without an item that could be a negative"] = int(np.count_nonzero(~kept))
         chosen, is_click, drawn = chosen[kept], is_click[kept], drawn[kept]
-    codes = _vocabulary(log, log.clicked & (part == 0), options.rare)
+    counts = count_clicks(log.items, log.clicked, part, log.indptr, len(log.events.item_ids))
+    codes = Coded(*vocabulary_of(log.events, *counts, options.rare))
     rows = []
     for number, name in enumerate(PARTS):
         mine = part[chosen] == number
@@ -229,15 +181,14 @@ def _sound(
             rule = "must have targets in each part"
             remedy = "Give other shares=, a smaller least=, or more events."
             raise invalid("the log", rule, f"none in the {name} part", remedy=remedy)
-        rows.append(_rows(log, codes, chosen[mine], is_click[mine], drawn[mine], history, context))
+        rows.append(rows_of(log, codes, Targets(chosen[mine], is_click[mine], drawn[mine]), history, context))
         for kind in ("item", "user"):
-            unknown = int(np.count_nonzero(getattr(rows[-1], kind)[:, 0] == 0))
-            log.report[f"{name} rows of {kind}s that are rare or new"] = unknown
+            log.report[f"{name} rows of {kind}s that are rare or new"] = rows[-1].unknown[kind]
     train, validation, test = rows
     return ClickSplits(train, validation, test, dict(log.report))
 
 
-def _parts(log: _Ordered, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
+def _parts(log: OrderedEvents, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
     """The part of each event: 0 training, 1 validation, 2 test."""
     if log.parts is not None:
         return log.parts
@@ -245,7 +196,8 @@ def _parts(log: _Ordered, shares: tuple[float, ...]) -> npt.NDArray[np.int8]:
         first, second = _cuts(log.times if log.events.clicked is None else log.times[log.clicked], shares)
         return np.asarray((log.times >= first).astype(np.int8) + (log.times >= second), dtype=np.int8)
     here = log.clicks_before(np.arange(len(log.items)))
-    left = log.begin[log.users + 1] - here  # clicks of the user from this event on
+    ends = np.repeat(log.begin[1:], np.diff(log.indptr))
+    left = ends - here  # clicks of the user from this event on
     return np.asarray(np.clip(3 - left, 0, 2), dtype=np.int8)
 
 
@@ -260,7 +212,7 @@ def _cuts(times: IntArray, shares: tuple[float, ...]) -> tuple[int, int]:
     return first, second
 
 
-def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntArray:
+def _targets(log: OrderedEvents, part: npt.NDArray[np.int8], options: _Sound) -> IntArray:
     """The events that become rows."""
     from cleanrank.data._event_kernels import choose_targets
 
@@ -282,7 +234,7 @@ def _targets(log: _Ordered, part: npt.NDArray[np.int8], options: _Sound) -> IntA
 
 
 def _ubr(
-    log: _Ordered,
+    log: OrderedEvents,
     history: int,
     least: int,
     negatives: int | None,
@@ -300,7 +252,10 @@ def _ubr(
     if not len(enough):
         raise invalid("the log", f"must have users with at least {least + 3} clicks", "none")
     begin, end = log.indptr[enough], log.indptr[enough + 1] - 3
-    codes = _vocabulary(log, np.ones(len(log.items), dtype=np.bool_), 1)
+    # Every id of the log has an event, and so a code.
+    of_user, of_item = (np.ones(len(i), dtype=np.int64) for i in (log.events.user_ids, log.events.item_ids))
+    codes = Coded(*vocabulary_of(log.events, of_user, of_item, 1))
+    histories = histories_of(log, codes, np.maximum(begin, end - history), end, history)
     random = np.random.default_rng(seed)
     rows = []
     for number in range(3):
@@ -308,81 +263,7 @@ def _ubr(
         anything = random.integers(len(log.events.item_ids), size=len(enough))
         negative = np.where(random.random(len(enough)) < own, log.items[mine], anything)
         yes = np.ones(len(enough), dtype=np.bool_)
-        rows.append(_rows(log, codes, end + number, yes, negative[:, None], history, context, number))
+        targets = Targets(end + number, yes, negative[:, None], skipped=number)
+        rows.append(rows_of(log, codes, targets, history, context, histories))
     train, validation, test = rows
     return ClickSplits(train, validation, test, dict(log.report))
-
-
-@dataclass(frozen=True)
-class _Vocabulary:
-    """Codes of users and items, (U, Fu) and (I, Fi), and the sizes of the fields."""
-
-    user: Codes
-    item: Codes
-    user_sizes: Mapping[str, int]
-    item_sizes: Mapping[str, int]
-
-
-def _vocabulary(log: _Ordered, counted: npt.NDArray[np.bool_], rare: int) -> _Vocabulary:
-    """Codes for what occurs in at least ``rare`` of the counted clicks; 0 for the rest."""
-    events, tables = log.events, []
-    for kind, numbers, ids, fields in (
-        ("user", log.users, events.user_ids, events.user_fields),
-        ("item", log.items, events.item_ids, events.item_fields),
-    ):
-        clicks = np.bincount(numbers[counted], minlength=len(ids))
-        named = not (kind == "user" and events.anonymous)
-        known = np.flatnonzero((clicks >= rare) & named)
-        columns, sizes = [np.zeros(len(ids), dtype=np.int32)], {kind: len(known) + 1}
-        columns[0][known] = np.arange(1, len(known) + 1, dtype=np.int32)
-        for name, values in fields.items():
-            of_value = np.bincount(values, weights=clicks, minlength=1)
-            of_value[0] = 0
-            known = np.flatnonzero(of_value >= rare)
-            codes = np.zeros(len(of_value), dtype=np.int32)
-            codes[known] = np.arange(1, len(known) + 1, dtype=np.int32)
-            columns.append(codes[values])
-            sizes[name] = len(known) + 1
-        tables.append((np.stack(columns, axis=1), sizes))
-    (user, user_sizes), (item, item_sizes) = tables
-    return _Vocabulary(user, item, user_sizes, item_sizes)
-
-
-def _rows(
-    log: _Ordered,
-    codes: _Vocabulary,
-    targets: IntArray,
-    clicked: npt.NDArray[np.bool_],
-    negatives: Codes,
-    history: int,
-    context: tuple[str, ...],
-    skipped: int = 0,
-) -> ClickRows:
-    """Each target, then its negatives; the history leaves out the last ``skipped`` clicks before a target."""
-    from cleanrank.data._event_kernels import fill_histories
-
-    fields = len(codes.item_sizes)
-    size = 4 * len(targets) * (history * fields + (1 + negatives.shape[1]) * (fields + 8))
-    check_memory("targets=", 3 * size)
-    per_target = 1 + clicked * negatives.shape[1]
-    target_of = np.repeat(np.arange(len(targets)), per_target)
-    first = np.append(True, np.diff(target_of) > 0)
-    item = np.empty(len(target_of), dtype=np.int32)
-    item[first], item[~first] = log.items[targets], negatives[clicked].ravel()
-    end = log.clicks_before(targets) - skipped
-    begin = np.maximum(log.begin[log.users[targets]], end - history)
-    event = targets[target_of]
-    times = None if log.times is None else log.times[event]
-    moments = [CONTEXTS[name][1](times) + 1 for name in context if times is not None]
-    return ClickRows(
-        user=codes.user[log.users[event]],
-        item=codes.item[item],
-        context=np.stack(moments, axis=1) if moments else np.zeros((len(event), 0), dtype=np.int32),
-        y=(first & clicked[target_of]).astype(np.int32),
-        history_of=target_of,
-        histories=fill_histories(log.clicks, codes.item, begin, end, history),
-        lengths=(end - begin).astype(np.int32),
-        layout=Layout(codes.user_sizes, codes.item_sizes, {name: CONTEXTS[name][0] + 1 for name in context}),
-        users=log.users[event].astype(np.int64),
-        times=times,
-    )

@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from cleanrank.data.behaviours import Layout
 from cleanrank.metrics.clicks import auc, log_loss
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.ranker import _decayed
+from cleanrank.rankers.neural.checkpoint import read_tensors, write_tensors
 from tests.rankers.ctr.planted import planted
 
 QUICK = {"epochs": 4, "batch_size": 100, "learning_rate": 3e-3, "n_jobs": 1, "device": "cpu"}
@@ -283,3 +285,82 @@ def test_torch_keeps_its_streams(rows):
     torch.manual_seed(5)
     cr.CTRModel("din", **{**QUICK, "epochs": 1}).fit(rows)
     assert (torch.rand(3) == wanted).all()
+
+
+def test_several_validations_of_an_epoch_keep_the_best_state(rows, held):
+    options = {**QUICK, "epochs": 3, "early_stopping_rounds": 0, "learning_rate": 0.05}
+    once, often = (cr.CTRModel("deepfm", validations=n, **options).fit(rows, held) for n in (1, 5))
+    # Looking does not change what is learnt, and sees at least what one look sees.
+    assert [e["loss"] for e in once.history_] == [e["loss"] for e in often.history_]
+    values = [(a["value"], b["value"]) for a, b in zip(once.history_, often.history_, strict=True)]
+    assert all(a <= b for a, b in values)
+    assert any(a < b for a, b in values)
+    assert often.model_.validation_value == max(b for _, b in values)
+    assert often.score(held) == pytest.approx(often.model_.validation_value, abs=1e-6)
+    many = cr.CTRModel("deepfm", validations=1000, **options).fit(rows, held)
+    assert many.model_.validation_value >= often.model_.validation_value
+    with pytest.raises(cr.CleanrankError, match="validations must be"):
+        cr.CTRModel(validations=0).fit(rows, held)
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return cr.prepare_clicks(cr.read_events(random_log(0), item_fields=["category"]))
+
+
+def random_log(seed, n=3000):
+    rng = np.random.default_rng(seed)
+    log = pd.DataFrame({"user": rng.integers(60, size=n), "item": rng.integers(40, size=n)})
+    return log.assign(category=log["item"] % 3, time=np.arange(n))
+
+
+def test_rows_of_other_ids_are_refused_even_if_sizes_agree(splits):
+    model = cr.CTRModel("deepfm", **QUICK).fit(splits.train, splits.validation)
+    shifted = random_log(0).assign(item=lambda log: log["item"] + 1)
+    other = cr.prepare_clicks(cr.read_events(shifted, item_fields=["category"]))
+    assert other.test.layout == splits.test.layout
+    with pytest.raises(cr.CleanrankError, match="must be coded by the tables of the training rows"):
+        model.predict(other.test)
+    with pytest.raises(cr.CleanrankError, match="validation rows must be coded by the tables"):
+        cr.CTRModel("deepfm", **QUICK).fit(splits.train, other.validation)
+    with pytest.raises(cr.CleanrankError, match="got None"):
+        model.predict(replace(splits.test, vocabulary=None))
+    # Prepared again in the same way, rows are coded alike.
+    again = cr.prepare_clicks(cr.read_events(random_log(0), item_fields=["category"]))
+    assert (model.predict(again.test) == model.predict(splits.test)).all()
+
+
+def test_a_saved_model_codes_a_later_log_as_before(splits, tmp_path):
+    model = cr.CTRModel("din", **QUICK).fit(splits.train, splits.validation)
+    model.save(tmp_path / "model")
+    loaded = cr.load_ranker(tmp_path / "model")
+    assert loaded.model_.vocabulary.fingerprint == splits.train.vocabulary.fingerprint
+    events = cr.read_events(random_log(9, 200), item_fields=["category"])
+    assert (loaded.predict(loaded.rows_of(events)) == model.predict(model.rows_of(events))).all()
+    with pytest.raises(cr.CleanrankError, match="must know which ids its codes stand for"):
+        cr.CTRModel("din", **QUICK).fit(planted()).rows_of(events)
+
+
+def test_damaged_models_are_refused(splits, tmp_path):
+    model = cr.CTRModel("deepfm", **QUICK).fit(splits.train, splits.validation)
+    file = tmp_path / "m.safetensors"
+    model.save(file)
+    tensors, metadata = read_tensors(file)
+
+    def refused(name, value, message):
+        write_tensors(file, {**tensors, name: value}, metadata)
+        with pytest.raises(cr.BadFileError, match=message):
+            cr.load_ranker(file)
+
+    weights = next(name for name in tensors if name.startswith("network/") and tensors[name].ndim == 2)
+    for wrong in (np.nan, np.inf):
+        damaged = tensors[weights].copy()
+        damaged[0, 0] = wrong
+        refused(weights, damaged, "are not all finite")
+    ids = tensors["vocabulary/item/item"].copy()
+    ids[-1] += 1
+    refused("vocabulary/item/item", ids, "its tables of ids have the fingerprint")
+    refused("vocabulary/item/item", ids[:-1], "fingerprint")
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(cr.CleanrankError, match="the folder of a model must not be a file"):
+        model.save(tmp_path / "taken")

@@ -10,17 +10,19 @@ import numpy as np
 from torch import nn
 
 from cleanrank.data.behaviours import ClickRows, Layout
-from cleanrank.errors import BadFileError
+from cleanrank.data.vocabulary import Vocabulary
+from cleanrank.errors import BadFileError, invalid
 from cleanrank.metrics.calibration import Calibration
 from cleanrank.rankers import CLICK_MODEL, MODEL_FILE
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.rankers.ctr.resident import check_layout, logits, resident
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
-from cleanrank.types import FloatArray
-from cleanrank.validation import check_integer, one_of
+from cleanrank.types import Array, FloatArray
+from cleanrank.validation import check_integer, check_path, one_of
 
-VERSION = 1
+VERSION = 2
+NETWORK, TABLES = "network/", "vocabulary/"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class TrainedModel:
     validation_value: float | None = None  # the AUC on validation rows there; None without
     record: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, as plain values
     calibration: Calibration | None = None  # from its probabilities to true ones
+    vocabulary: Vocabulary | None = None  # which ids its codes stand for; None if that is not known
 
     @property
     def history(self) -> int:
@@ -43,22 +46,23 @@ class TrainedModel:
 
     def predict(self, rows: ClickRows, *, device: str = "auto", n_jobs: int | None = None) -> FloatArray:
         """Logits of rows, in their order."""
-        check_layout(rows, self.layout, self.history)
+        check_layout(rows, self.layout, self.vocabulary, self.history)
         where = device_of(device)
         with settings(n_jobs=n_jobs):
             return logits(self.network.to(where), resident(rows, where, self.history))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the weights as safetensors, with what rebuilds the network in the metadata.
+        """Writes weights and tables of ids as safetensors, with what rebuilds the network in the metadata.
 
         Args:
             path: a file that ends in .safetensors, else a folder, which gets a file model.safetensors.
         """
-        file = Path(path)
-        if file.suffix != ".safetensors":
-            file.mkdir(parents=True, exist_ok=True)
-            file = file / MODEL_FILE
-        tensors = {f"network/{k}": v.detach().cpu().numpy() for k, v in self.network.state_dict().items()}
+        file = model_file(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        weights = self.network.state_dict().items()
+        tensors = {f"{NETWORK}{name}": value.detach().cpu().numpy() for name, value in weights}
+        if self.vocabulary is not None:
+            tensors |= {f"{TABLES}{name}": ids for name, ids in self.vocabulary.arrays().items()}
         metadata = {
             "format": CLICK_MODEL,
             "version": VERSION,
@@ -69,8 +73,20 @@ class TrainedModel:
             "validation_value": self.validation_value,
             "record": dict(self.record),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "vocabulary": None if self.vocabulary is None else self.vocabulary.fingerprint,
         }
         write_tensors(file, tensors, metadata)
+
+
+def model_file(path: str | PathLike[str]) -> Path:
+    """The file that a model is saved in: the path if it ends in .safetensors, else one in that folder."""
+    file = check_path(path)
+    if file.suffix == ".safetensors":
+        return file
+    if file.exists() and not file.is_dir():
+        remedy = "Remove the file, or name a folder or a file that ends in .safetensors."
+        raise invalid("the folder of a model", "must not be a file", repr(str(file)), remedy=remedy)
+    return file / MODEL_FILE
 
 
 def load_click_model(path: str | PathLike[str]) -> TrainedModel:
@@ -81,7 +97,11 @@ def load_click_model(path: str | PathLike[str]) -> TrainedModel:
         check_integer("history", metadata["options"]["history"], least=1)
         layout, curve = Layout(**metadata["layout"]), metadata["calibration"]
         network = MODELS[one_of("model", metadata["model"], MODELS)](layout, **metadata["options"])
-        network.load_state_dict(weights_of(tensors, "network/"))
+        weights = weights_of(tensors, NETWORK)
+        for name, values in weights.items():
+            if values.is_floating_point() and not values.isfinite().all():
+                raise ValueError(f"weights {name} are not all finite")
+        network.load_state_dict(weights)
         return TrainedModel(
             network.eval(),
             metadata["model"],
@@ -91,10 +111,26 @@ def load_click_model(path: str | PathLike[str]) -> TrainedModel:
             metadata["validation_value"],
             dict(metadata["record"]),
             None if curve is None else Calibration.from_dict(curve),
+            _vocabulary(tensors, layout, metadata["vocabulary"]),
         )
     except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise BadFileError(f"model file {str(file)!r} must hold a whole model: {why}.", str(file)) from None
+
+
+def _vocabulary(tensors: Mapping[str, Array], layout: Layout, fingerprint: str | None) -> Vocabulary | None:
+    """The tables of ids; raises ValueError or KeyError unless they are those that were saved."""
+    if fingerprint is None:
+        return None
+    arrays = {n.removeprefix(TABLES): ids for n, ids in tensors.items() if n.startswith(TABLES)}
+    vocabulary = Vocabulary.of_arrays(arrays, asdict(layout))
+    if vocabulary.fingerprint != fingerprint:
+        raise ValueError(
+            f"its tables of ids have the fingerprint {vocabulary.fingerprint[:12]}, not {fingerprint[:12]}"
+        )
+    if any(vocabulary.sizes(kind) != getattr(layout, kind) for kind in ("user", "item")):
+        raise ValueError("its tables of ids have other sizes than its network")
+    return vocabulary
 
 
 def probabilities(scores: FloatArray) -> FloatArray:

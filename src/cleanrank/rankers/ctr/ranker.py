@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.data.behaviours import ClickRows
+from cleanrank.data.events import Events
+from cleanrank.data.ordered import code_events
 from cleanrank.errors import error_text, invalid
 from cleanrank.losses.torch.pair_sums import elementwise
 from cleanrank.metrics.calibration import METHODS, fit_calibration
@@ -81,6 +83,7 @@ class CTRModel(Estimator):
         calibration: "platt" or "isotonic": probabilities are made true on the validation rows, whose labels
             are taken to be as noisy as ``noise`` says (None: right). ``calibrate`` does it on other rows.
         n_jobs: threads; None leaves torch's number.
+        validations: how often an epoch is validated, evenly spread; the best state of all is kept.
 
     Attributes:
         model_: the trained model.
@@ -123,6 +126,7 @@ class CTRModel(Estimator):
     checkpoint: str | PathLike[str] | None = None
     calibration: str | None = None
     n_jobs: int | None = None
+    validations: int = 1
 
     def fit(
         self,
@@ -195,6 +199,23 @@ class CTRModel(Estimator):
         scores = self.predict(rows)
         return auc(rows.y, scores)
 
+    def rows_of(self, events: Events) -> ClickRows:
+        """One row for every event of a log, in its order, coded as the rows that it was trained on.
+
+        Args:
+            events: as ``read_events`` gives them, with the fields of the training log. What a user clicked
+                before is looked up in these events.
+
+        Returns:
+            The rows to score; ``unknown`` counts those with a user or an item that the model has no code for.
+        """
+        trained = self._fitted()
+        if trained.vocabulary is None:
+            rule = "must know which ids its codes stand for"
+            raise invalid("the model", rule, remedy="Train it on rows of prepare_clicks.")
+        context = tuple(trained.layout.context)
+        return code_events(events, trained.vocabulary, history=trained.history, context=context)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the model as safetensors: a file that ends so, or model.safetensors in a folder."""
         self._fitted().save(path)
@@ -220,10 +241,11 @@ class CTRModel(Estimator):
         """What is to be done, after everything was refused that cannot be."""
         one_of("model", self.model, MODELS)
         check_integer("batch_size", self.batch_size, least=1)
+        check_integer("validations", self.validations, least=1)
         _check_rows("training rows", rows)
         if validation is not None:
             _check_rows("validation rows", validation)
-            check_layout(validation, rows.layout, rows.histories.shape[1], "validation rows")
+            check_layout(validation, rows.layout, rows.vocabulary, rows.histories.shape[1], "validation rows")
         if self.calibration is not None:
             one_of("calibration", self.calibration, METHODS)
             if validation is None:
@@ -245,7 +267,7 @@ class CTRModel(Estimator):
             raise invalid("model_options", "must map names to values", repr(options))
         # A network that was loaded says how long its histories are.
         built = {"history": rows.histories.shape[1]} | dict(options)
-        check_layout(rows, rows.layout, built["history"], "training rows")
+        check_layout(rows, rows.layout, rows.vocabulary, built["history"], "training rows")
         return MODELS[self.model](rows.layout, seed=seed, **built), built
 
     def _train(
@@ -298,6 +320,7 @@ class CTRModel(Estimator):
             checkpoint=self.checkpoint,
             identity=None if self.checkpoint is None else self._identity(rows, validation, weight),
             decayed=_decayed(trained),
+            validations=self.validations,
         )
         if self.compile:
             trained._compiled_call_impl = None  # shapes of predictions differ, and each would be compiled
@@ -323,6 +346,7 @@ class CTRModel(Estimator):
             state.best_epoch if validated else state.epoch,
             state.best_value if validated else None,
             {**settings_of(self), "alpha": alpha},
+            vocabulary=rows.vocabulary,
         )
         return self
 

@@ -8,10 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from cleanrank.data.behaviours import ClickRows, Layout
+from cleanrank.data.vocabulary import Vocabulary
 from cleanrank.errors import invalid
 from cleanrank.rankers.neural.loop import cast
 from cleanrank.types import FloatArray, IntArray
 
+CODE_ALIKE = (
+    "Prepare all rows together, or code a later log with CTRModel.rows_of: other codes are other ids."
+)
 # Rows scored at a time outside of training.
 CHUNK = 8192
 
@@ -59,7 +63,9 @@ def check_click_rows(rows: Any, subject: str) -> None:
         raise invalid(subject, "must be ClickRows", type(rows).__name__, remedy=remedy)
 
 
-def check_layout(rows: ClickRows, layout: Layout, most: int, subject: str = "rows") -> None:
+def check_layout(
+    rows: ClickRows, layout: Layout, vocabulary: Vocabulary | None, most: int, subject: str = "rows"
+) -> None:
     """Refuses rows whose fields, codes or histories are not those of the training rows."""
     check_click_rows(rows, subject)
     for part in ("user", "item", "context"):
@@ -70,8 +76,12 @@ def check_layout(rows: ClickRows, layout: Layout, most: int, subject: str = "row
         for name, size in known.items():
             if present[name] != size:
                 rule = f"must be coded as the training rows, with {size:,} codes in field {name!r}"
-                remedy = "Prepare training and other rows together: codes of two preparations differ."
-                raise invalid(subject, rule, f"{present[name]:,}", remedy=remedy)
+                raise invalid(subject, rule, f"{present[name]:,}", remedy=CODE_ALIKE)
+    if rows.vocabulary is not vocabulary:
+        prints = [None if each is None else each.fingerprint[:12] for each in (vocabulary, rows.vocabulary)]
+        if prints[0] != prints[1]:
+            rule = f"must be coded by the tables of the training rows (fingerprint {prints[0]})"
+            raise invalid(subject, rule, prints[1], remedy=CODE_ALIKE)
     if rows.histories.shape[1] > most:
         rule = f"must have histories of at most {most} behaviours, as the training rows"
         raise invalid(subject, rule, rows.histories.shape[1], remedy=f"Prepare them with history={most}.")

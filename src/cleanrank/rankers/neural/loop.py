@@ -31,6 +31,7 @@ Forward: TypeAlias = Callable[..., Any]
 Step: TypeAlias = Callable[[Forward, IntArray, torch.Generator], Tensor]
 Batches: TypeAlias = Callable[[np.random.Generator], Sequence[IntArray]]
 Watcher: TypeAlias = Callable[[int, nn.Module], None]
+Validate: TypeAlias = Callable[[nn.Module], float]
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -85,12 +86,13 @@ def train(
     batches: Batches,
     training: Training,
     *,
-    validate: Callable[[nn.Module], float] | None = None,
+    validate: Validate | None = None,
     observer: Watcher | None = None,
     progress: Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
     identity: Mapping[str, Any] | None = None,
     decayed: Callable[[str, nn.Parameter], bool] | None = None,
+    validations: int = 1,
 ) -> TrainingState:
     """Trains a model in place and leaves it with the weights of its best epoch, without validation the last.
 
@@ -101,6 +103,7 @@ def train(
         batches: called with a NumPy generator once per epoch.
         training: how.
         validate: called with the model in evaluation mode after each epoch; more is better.
+        validations: how often an epoch is validated, evenly spread over its batches.
         observer: called with (epoch, model) after each epoch, the model in evaluation mode.
         progress: called with (epoch, epochs).
         checkpoint: a file that is rewritten after each epoch. If it exists the training goes on from it, to
@@ -128,8 +131,7 @@ def train(
         if path is not None:
             run.restore(path, identity or {})
         while run.unfinished():
-            run.epoch(batches)
-            run.validate(validate)
+            run.epoch(batches, validate, validations)
             if processes.first:
                 run.report(observer, progress)
                 if path is not None:
@@ -194,7 +196,7 @@ class _Run:
         if torch.get_num_threads() != self.threads:
             torch.set_num_threads(self.threads)
 
-    def epoch(self, batches: Batches) -> None:
+    def epoch(self, batches: Batches, validate: Validate | None, validations: int) -> None:
         """One pass over the data; its randomness depends on the seed and its number alone."""
         number, processes = self.state.epoch + 1, self.processes
         order, here = np.random.SeedSequence([self.training.seed, number]).spawn(2)
@@ -203,8 +205,14 @@ class _Run:
         seed_streams(first, self.device)
         generator = torch.Generator(self.device).manual_seed(second)
         self.model.train()
+        self.state.history.append({"epoch": number})
         losses, size = torch.zeros((), dtype=torch.float64, device=self.device), 0
-        for batch in batches(np.random.default_rng(order)):
+        all_batches = batches(np.random.default_rng(order))
+        stops = {len(all_batches) * part // validations for part in range(1, validations)} - {0}
+        for place, batch in enumerate(all_batches):
+            if place in stops:
+                self.validate(validate, number)
+                self.model.train()
             part, weight = processes.share(batch)
             self.optimizer.zero_grad(set_to_none=True)
             self.hold_threads()
@@ -223,10 +231,11 @@ class _Run:
             remedy = "Lower learning_rate or clip_norm, or choose a bounded loss."
             raise invalid("the loss", "must stay finite", mean, at=f"epoch {number}", remedy=remedy)
         self.state.epoch = number
-        self.state.history.append({"epoch": number, "loss": mean})
+        self.state.history[-1]["loss"] = mean
+        self.validate(validate, number)
 
-    def validate(self, validate: Callable[[nn.Module], float] | None) -> None:
-        """Notes the value on validation data and keeps the best weights."""
+    def validate(self, validate: Validate | None, epoch: int) -> None:
+        """Notes the value on validation data, of an epoch the best one, and keeps the best weights."""
         self.model.eval()
         if validate is None:
             return
@@ -234,11 +243,12 @@ class _Run:
         value = self.processes.agree(own, self.device)
         if math.isnan(value):
             remedy = "Validation data need queries that the measure counts."
-            at = f"epoch {self.state.epoch}"
+            at = f"epoch {epoch}"
             raise invalid("the value on validation data", "must be a number", value, at=at, remedy=remedy)
-        self.state.history[-1]["value"] = value
+        entry = self.state.history[-1]
+        entry["value"] = max(value, entry.get("value", value))
         if value > self.state.best_value or self.state.best_epoch == 0:
-            self.state.best_value, self.state.best_epoch = value, self.state.epoch
+            self.state.best_value, self.state.best_epoch = value, epoch
             self.best = copy.deepcopy(self.model.state_dict())
 
     def report(self, observer: Watcher | None, progress: Progress | None) -> None:
