@@ -3,13 +3,18 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cleanrank.data.files import existing_file
 from cleanrank.errors import BadFileError, CleanrankError, invalid
+from cleanrank.types import Array
 
 PIECE = 1 << 20
+BLOCK = 1 << 24
 TIMES, BEHAVIOURS, CATEGORY = ("time", "timestamp"), ("behaviour", "behavior"), "category"
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
@@ -46,7 +51,8 @@ def record_batches(
     file = existing_file(source)
     with _readable(file):
         if _is_parquet(file):
-            parquet = pyarrow.parquet.ParquetFile(file)
+            # With a buffer the whole file would stay in memory until its last piece.
+            parquet = pyarrow.parquet.ParquetFile(file, pre_buffer=False)
             check(parquet.schema_arrow.names)
             yield from parquet.iter_batches(PIECE, columns=wanted)
             return
@@ -54,6 +60,37 @@ def record_batches(
         check(stream.schema.names)
         for batch in stream:
             yield batch.select(wanted)
+
+
+def add_piece(blocks: list[Any], column: Any) -> None:
+    """Adds a piece of a column; NumPy arrays are copied into large blocks, whose memory is freed for good.
+
+    Thousands of small arrays would leave holes that stay with the process.
+    """
+    if not isinstance(column, np.ndarray):
+        blocks.append(column)
+        return
+    begin = 0
+    while begin < len(column):
+        if not blocks or blocks[-1].array.dtype != column.dtype or blocks[-1].used == BLOCK:
+            blocks.append(Block(np.empty(BLOCK, dtype=column.dtype)))
+        block = blocks[-1]
+        size = min(len(column) - begin, BLOCK - block.used)
+        block.array[block.used : block.used + size] = column[begin : begin + size]
+        block.used, begin = block.used + size, begin + size
+
+
+def trimmed(blocks: list[Any]) -> list[Any]:
+    """The pieces of a column: blocks as far as they are used."""
+    return [each.array[: each.used] if isinstance(each, Block) else each for each in blocks]
+
+
+@dataclass
+class Block:
+    """An array that is filled from the front; what is not used yet takes no memory."""
+
+    array: Array
+    used: int = 0
 
 
 def is_log_file(data: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.behaviours import Codes
-from cleanrank.data.event_files import PIECE, record_batches
+from cleanrank.data.event_files import PIECE, add_piece, record_batches, trimmed
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import Array, IntArray
 
@@ -151,13 +151,14 @@ def read_events(
     if twice := [name for name, times in Counter(wanted).items() if times > 1]:
         raise invalid("columns of the log", "must have one use each", f"{twice[0]!r} twice")
     counts: Counter[str] = Counter()
-    kept: dict[str, list[Any]] = {name: [] for name in [*wanted, CLICKED, ROW]}
+    kept: dict[str, Any] = {name: [] for name in [*wanted, CLICKED, ROW]}
     try:
         for piece in record_batches(source, uses, names, delimiter):
             for name, column in _kept(piece, roles, clicks, shown, counts, row_numbers).items():
-                kept[name].append(column)
+                add_piece(kept[name], column)
         if clicks is not None:
             _check_behaviours({name[1:] for name in counts if name[0] == "="}, clicks, shown, known)
+        kept = {name: trimmed(pieces) for name, pieces in kept.items()}
         if not any(len(column) for column in kept[user]):
             remedy = "Check the file and the names of the clicks."
             raise invalid("the log", "must hold at least one event that counts", remedy=remedy)
@@ -314,14 +315,16 @@ def _numbered(pieces: list[Any]) -> tuple[Codes, Array]:
         lowest = 0 if 0 <= lowest < PIECE else lowest
         used = np.zeros(highest - lowest + 1, dtype=np.bool_)
         for piece in filled:
-            used[piece - lowest if lowest else piece] = True
+            for part in np.split(piece, range(PIECE, len(piece), PIECE)):
+                used[part - lowest if lowest else part] = True
         table = np.cumsum(used, dtype=np.int32) - np.int32(1)
         codes, end = np.empty(n, dtype=np.int32), 0
         pieces.clear()
         while filled:
             piece = filled.pop(0)
-            begin, end = end, end + len(piece)
-            np.take(table, piece - lowest if lowest else piece, out=codes[begin:end], mode="clip")
+            for part in np.split(piece, range(PIECE, len(piece), PIECE)):
+                begin, end = end, end + len(part)
+                np.take(table, part - lowest if lowest else part, out=codes[begin:end], mode="clip")
         return codes, np.flatnonzero(used) + lowest
     import pyarrow as pa
 
