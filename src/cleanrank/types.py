@@ -225,6 +225,8 @@ class RunRecord:
         status: "done" or "failed".
         values: measure text -> one value per test query, in the order of ``query_ids``.
         means: measure text -> mean over queries, in the measure's own weighting.
+        query_se: measure text -> standard error of the mean over queries, where values are not at hand.
+        n_queries: measure text -> number of queries that count, where values are not at hand.
         chosen: what model selection picked inside the cell (parameters, trees, validation value).
         error: the traceback of a failed cell.
         versions: package -> version.
@@ -243,6 +245,8 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     wall_seconds: float = 0.0
     started_at: str = ""
+    query_se: Mapping[str, float] = field(default_factory=dict)
+    n_queries: Mapping[str, int] = field(default_factory=dict)
 
 
 def plain(value: Any) -> Any:

@@ -62,9 +62,10 @@ def reproduce(
     matrix: Annotated[
         bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
     ] = False,
-    recipes: Annotated[
-        Path | None, typer.Option(help="The folder of recipes for --matrix; all known ones unless given.")
-    ] = None,
+    recompute: Annotated[
+        bool,
+        typer.Option("--recompute", help="Also compute the cells whose results come with cleanrank."),
+    ] = False,
     force: screen.Force = False,
     as_json: screen.Json = False,
 ) -> None:
@@ -100,7 +101,7 @@ def reproduce(
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         columns = ("recipe", "status", "command")
-        rows = [{name: getattr(row, name) for name in columns} for row in driver.matrix(recipes, store, page)]
+        rows = [{name: getattr(row, name) for name in columns} for row in driver.matrix(None, store, page)]
         screen.show(rows, as_json, Table.of(rows, [(name, name) for name in columns]))
         screen.note(f"matrix: {page}")
         return
@@ -118,6 +119,7 @@ def reproduce(
                 engine=engine,
                 scheduler=scheduler,
                 watch=lambda tally: tick(tally.finished, tally.total, _progress(tally)),
+                recompute=recompute,
             )
     except KeyboardInterrupt:
         screen.note("interrupted; finished cells are stored. The same command goes on from there.")
@@ -197,21 +199,45 @@ def show_run(
 
 @runs.command("export")
 def export_runs(
-    path: Annotated[Path, typer.Argument(help="A .csv, .tsv, .xlsx or .parquet file.")],
+    path: Annotated[
+        Path,
+        typer.Argument(help="A .csv, .tsv, .xlsx or .parquet file, or a folder: a .parquet file per recipe."),
+    ],
     recipe: Annotated[str | None, typer.Option("--recipe", help="Only the cells of this recipe.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option("--measure", help="Only this measure; repeatable.")
+    ] = None,
+    values: Annotated[
+        bool, typer.Option("--values", help="Also the value of every query, in single precision (.parquet).")
+    ] = False,
     store: StoreOption = DEFAULT_STORE,
     force: screen.Force = False,
 ) -> None:
-    """Write one row per cell and measure."""
+    """Write one row per cell and measure.
+
+    A folder gets RECIPE.parquet with the cells that the recipe asks for today: with such files in results/,
+    `reproduce` and the matrix have the figures on any machine.
+    """
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.experiments.results import export
+    from cleanrank.experiments.tracked import asked_today
 
-    check_outputs(path, inputs=[store], force=force, suffixes=FRAMES)
     with Store(store, create=False) as stored:
+        names = list(stored.recipes())
         if recipe is not None:
-            one_of("recipe", recipe, stored.recipes())
-        rows = export(stored.records(recipe=recipe), path)
-    screen.note(f"{rows:,} rows in {path}")
+            names = [one_of("recipe", recipe, names)]
+        if path.suffix:
+            check_outputs(path, inputs=[store], force=force, suffixes=FRAMES)
+            records = stored.records(recipe=recipe)
+            rows = export(records, path, measures=measure, values=values)
+            screen.note(f"{rows:,} rows in {path}")
+            return
+        for name in names:
+            file = path / f"{name}.parquet"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            check_outputs(file, inputs=[store], force=force, suffixes=FRAMES)
+            rows = export(asked_today(name, stored), file, measures=measure, values=values)
+            screen.note(f"{rows:,} rows in {file}")
 
 
 @runs.command("gc")

@@ -52,7 +52,7 @@ from cleanrank.experiments.noises import (
 )
 from cleanrank.experiments.recipe import Noise, Recipe
 from cleanrank.experiments.results import Result, now, pack, to_json
-from cleanrank.experiments.sources import identity_of, load_splits
+from cleanrank.experiments.sources import GENERATORS, identity_of, load_splits
 from cleanrank.experiments.studies import CTR, STUDIES, ClickTask, StudyTask, algorithm
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import composition, pnoise, pnoise_expected, pooled_pnoise
@@ -100,12 +100,21 @@ class CellSpec:
 
 def key_of(inputs: Inputs) -> str:
     """The SHA-256 of what the figures depend on; a noise rate of 0 is no noise, whatever its profile."""
+    return hashlib.sha256(_counted(inputs).encode()).hexdigest()
+
+
+def setting_of(inputs: Inputs) -> str:
+    """What the figures depend on, but for the contents of files, which only a machine that has them knows."""
+    return _counted(inputs if inputs["data"] in GENERATORS else {**inputs, "identity": ""})
+
+
+def _counted(inputs: Inputs) -> str:
     counted = {k: v for k, v in inputs.items() if k not in SHOWN_ONLY}
     if counted["rate"] == 0:
         counted |= {"noise": "none", "on": []}
     # Neither the order of measures nor where a data set is mentioned twice changes a figure.
     counted["measures"] = sorted(counted["measures"])
-    return hashlib.sha256(to_json({"protocol": PROTOCOL, **counted}).encode()).hexdigest()
+    return to_json({"protocol": PROTOCOL, **counted})
 
 
 def expand(recipe: Recipe, fingerprint: Fingerprint) -> list[CellSpec]:

@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from cleanrank.experiments.results import split
 from cleanrank.experiments.sources import GENERATORS, identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.experiments.studies import STUDIES
+from cleanrank.experiments.tracked import aligned, tracked_records
 from cleanrank.report.published import MatrixRow, matrix_row
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.types import RunRecord
@@ -89,8 +90,9 @@ def reproduce(
     engine: str = "local",
     scheduler: str | None = None,
     watch: Watch | None = None,
+    recompute: bool = False,
 ) -> Reproduction:
-    """Runs a recipe: computes the cells that are not stored yet and returns all of them.
+    """Runs a recipe: computes the cells that are not known yet and returns all of them.
 
     Args:
         recipe: a path, a name that ``cleanrank recipes`` lists, or a recipe.
@@ -101,18 +103,19 @@ def reproduce(
         engine: ``local`` or ``dask``.
         scheduler: address of a Dask cluster; a local one unless given.
         watch: called after every cell.
+        recompute: whether to compute the cells whose results come with cleanrank too.
 
     Returns:
         A Reproduction: all cells with their results, the failed ones, and their summary.
     """
     recipe = recipe if isinstance(recipe, Recipe) else read_recipe(find_recipe(str(recipe)))
     recipe = recipe.reduced() if quick else recipe
+    tracked = {} if recompute else {r.key: r for r in tracked_records(recipe.name) if r.status == "done"}
     with Store(store) as runs:
         cells = plan(recipe, runs, only=only)
-        tally = run_cells(
-            cells, runs, recipe.name, jobs=jobs, engine=engine, scheduler=scheduler, watch=watch
-        )
-        records = collect(cells, runs, recipe.name)
+        options: dict[str, Any] = {"jobs": jobs, "engine": engine, "scheduler": scheduler, "watch": watch}
+        tally = run_cells(cells, runs, recipe.name, known=tracked, **options)
+        records = collect(cells, runs, recipe.name, tracked)
     filters = [f"--only {shlex.quote(text)}" for text in only]
     command = " ".join([recipe.command, *(["--quick"] if quick else []), *filters])
     return Reproduction(recipe, tuple(cells), records, tally, command, absent_data(recipe))
@@ -161,18 +164,19 @@ def run_cells(
     scheduler: str | None = None,
     watch: Watch | None = None,
     target: str = CELL,
+    known: Collection[str] = (),
 ) -> Tally:
     """Computes the cells that have no figures yet; cells that failed before are tried again.
 
     Interrupted or killed at any moment, it leaves whole cells only, and the next call goes on from there.
     ``recipe`` is the name under which the store notes the cells, ``target`` (``module:function``) computes
-    one, and the other options are those of ``reproduce``.
+    one, ``known`` are keys whose figures lie elsewhere, and the other options are those of ``reproduce``.
     """
     compute = ENGINES[one_of("engine", engine, ENGINES)]
     processes = cores() if jobs is None else check_integer("jobs", jobs, least=1)
     by_key = {c.key: c for c in cells}
     store.add_recipe(recipe, {c.key: c.inputs for c in cells})
-    stored = store.done_keys() & set(by_key)
+    stored = store.done_keys().union(known) & set(by_key)
     pending = [c for c in by_key.values() if c.key not in stored]
     start = time.monotonic()
     tally = Tally(len(by_key), len(stored))
@@ -203,10 +207,18 @@ def run_cells(
     return tally
 
 
-def collect(cells: Sequence[CellSpec], store: Store, recipe: str) -> tuple[RunRecord, ...]:
-    """The standing records of cells, in their order, under the labels of this recipe."""
+def collect(
+    cells: Sequence[CellSpec], store: Store, recipe: str, tracked: Mapping[str, RunRecord] | None = None
+) -> tuple[RunRecord, ...]:
+    """The standing records of cells, in their order, under the labels of this recipe.
+
+    ``tracked`` are results from elsewhere, by key, for cells that the store does not have.
+    """
     by_key = {r.key: r for r in store.records(keys=[c.key for c in cells])}
-    return tuple(replace(by_key[c.key], recipe=recipe, cell=c.inputs) for c in cells if c.key in by_key)
+    elsewhere = {key: r for key, r in (tracked or {}).items() if key not in by_key}
+    by_key |= elsewhere
+    records = [replace(by_key[c.key], recipe=recipe, cell=c.inputs) for c in cells if c.key in by_key]
+    return aligned(records, elsewhere)
 
 
 def superseded(store: Store, *, failed: bool = False) -> list[tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 Values are packed by zstd, by zlib on machines that have nothing but NumPy and torch; either is read anywhere.
 Rows of the table are in the order of their inputs, and figures are the same from run to run; only columns
-that end in ``_seconds`` or ``_at`` tell of the run itself.
+that end in ``_seconds`` or ``_at`` tell of the run itself. ``tracked`` reads such a table back.
 """
 
 import json
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cleanrank.data.spreadsheet import write_frame
+from cleanrank.errors import invalid
 from cleanrank.types import FloatArray, RunRecord
 
 ZSTD = b"\x28\xb5\x2f\xfd"  # how every zstd frame begins; no zlib stream does
@@ -25,13 +26,14 @@ ZSTD = b"\x28\xb5\x2f\xfd"  # how every zstd frame begins; no zlib stream does
 REALISED = ("train_dnoise", "train_pnoise", "expected_pnoise", "overall_pnoise")
 INPUTS = (
     "dataset", "fold", "noise", "rate", "method", "algorithm", "version", "seed", "params", "grid", "select",
+    "data", "options", "derived", "identity", "on", "measures",
 )  # fmt: skip
 COLUMNS = (
-    "recipe", "key", *INPUTS, "measure", "status", "mean", "n_queries", *REALISED, "chosen", "error",
-    "versions", "wall_seconds", "started_at",
+    "recipe", "key", *INPUTS, "measure", "status", "mean", "n_queries", "query_se", *REALISED, "chosen",
+    "error", "versions", "wall_seconds", "started_at",
 )  # fmt: skip
 TYPES = dict.fromkeys(("fold", "version", "seed", "n_queries"), "Int64") | dict.fromkeys(
-    ("rate", "mean", "wall_seconds", *REALISED), "float64"
+    ("rate", "mean", "query_se", "wall_seconds", *REALISED), "float64"
 )
 
 
@@ -119,8 +121,13 @@ def or_nan(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
-    """One row per cell and measure; a failed cell has its measures too, without a figure."""
+def rows_of(
+    records: Iterable[RunRecord], measures: Sequence[str] | None = None, *, values: bool = False
+) -> list[dict[str, Any]]:
+    """One row per cell and measure; a failed cell has its measures too, without a figure.
+
+    ``measures`` are those to give, all unless given; ``values`` adds a column with the value of every query.
+    """
     rows = []
     for record in records:
         shared = vars(record) | {name: _plain(record.cell.get(name)) for name in INPUTS}
@@ -128,15 +135,23 @@ def rows_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
         shared |= {name: to_json(dict(getattr(record, name))) for name in ("chosen", "versions")}
         shared["error"] = record.error.strip().rpartition("\n")[2]
         for measure in record.cell.get("measures") or list(record.means):
-            values = record.values.get(measure)
-            row = {
-                **shared,
-                "measure": measure,
-                "mean": _or_none(record.means.get(measure, np.nan)),
-                "n_queries": None if values is None else int((~np.isnan(values)).sum()),
-            }
-            rows.append({name: row[name] for name in COLUMNS})
+            if measures is None or measure in measures:
+                row = {**shared, "measure": measure, **_figures(record, measure)}
+                rows.append({name: row[name] for name in (*COLUMNS, *["values"] * values)})
     return sorted(rows, key=_place)
+
+
+def _figures(record: RunRecord, measure: str) -> dict[str, Any]:
+    """Mean, queries, standard error and values of a measure."""
+    per_query = record.values.get(measure)
+    counted = np.empty(0) if per_query is None else per_query[~np.isnan(per_query)]
+    spread = float(counted.std(ddof=1) / np.sqrt(len(counted))) if len(counted) > 1 else None
+    return {
+        "mean": _or_none(record.means.get(measure, np.nan)),
+        "n_queries": record.n_queries.get(measure) if per_query is None else len(counted),
+        "query_se": record.query_se.get(measure) if per_query is None else spread,
+        "values": None if per_query is None else per_query.astype(np.float32),
+    }
 
 
 def line_of(record: RunRecord) -> dict[str, Any]:
@@ -152,11 +167,30 @@ def line_of(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def export(records: Sequence[RunRecord], path: str | Path) -> int:
-    """Writes records as .parquet or .csv; returns the number of rows."""
+def export(
+    records: Sequence[RunRecord],
+    path: str | Path,
+    *,
+    measures: Sequence[str] | None = None,
+    values: bool = False,
+) -> int:
+    """Writes records as .parquet, .csv, .tsv or .xlsx; returns the number of rows.
+
+    Args:
+        records: what ran.
+        path: the file to write.
+        measures: those to give; all unless given.
+        values: whether to give the value of every query as well, in single precision (.parquet only).
+
+    Returns:
+        The number of rows.
+    """
     import pandas as pd
 
-    frame = pd.DataFrame(rows_of(records), columns=COLUMNS)
+    if values and Path(path).suffix.lower() != ".parquet":
+        raise invalid("values of queries", "must go to a .parquet file", repr(str(path)))
+    rows = rows_of(records, measures, values=values)
+    frame = pd.DataFrame(rows, columns=(*COLUMNS, *["values"] * values))
     write_frame(frame.astype({name: TYPES.get(name, "string") for name in COLUMNS}), path)
     return len(frame)
 

@@ -69,6 +69,9 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
+# The row of the standing result of a cell that was asked for; a join with the view would try every row.
+STANDING = """(SELECT COALESCE(MAX(CASE WHEN r.status = 'done' THEN r.id END), MAX(r.id))
+    FROM results r WHERE r.key = a.key)"""
 NOTE_CELL = "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)"
 
 
@@ -186,21 +189,21 @@ class Store:
         """
         blob = "l.query_values" if values else "NULL AS query_values"
         # Without a recipe, labels are those of the first that asked, by name, whoever computed the cell.
-        by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = l.key)"
+        by = "?" if recipe is not None else "(SELECT MIN(recipe) FROM asked WHERE key = a.key)"
         query = f"""
             SELECT l.key, l.status, l.means, l.chosen, l.error, l.versions, l.wall_seconds, l.started_at,
-            {blob}, a.recipe, a.cell FROM latest l JOIN asked a ON a.key = l.key AND a.recipe = {by}"""
+            {blob}, a.recipe, a.cell FROM asked a JOIN results l ON l.id = {STANDING} WHERE a.recipe = {by}"""
         arguments = [] if recipe is None else [recipe]
         if keys is not None:
-            query += " WHERE l.key IN (SELECT value FROM json_each(?))"
+            query += " AND a.key IN (SELECT value FROM json_each(?))"
             arguments.append(to_json(list(keys)))
         return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
         """Recipe -> (cells asked for, done, failed)."""
-        query = """
+        query = f"""
             SELECT a.recipe, count(*), sum(l.status IS 'done'), sum(l.status IS 'failed')
-            FROM asked a LEFT JOIN latest l ON l.key = a.key GROUP BY a.recipe ORDER BY a.recipe"""
+            FROM asked a LEFT JOIN results l ON l.id = {STANDING} GROUP BY a.recipe ORDER BY a.recipe"""
         return {recipe: (n, done, failed) for recipe, n, done, failed in self._rows(query)}
 
     def find(self, prefix: str) -> list[RunRecord]:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from markupsafe import Markup
 
 from cleanrank.report.collapse import SOURCES, Collapse, realised
+from cleanrank.report.means import plain_mean
 from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixRow, Verdict
-from cleanrank.report.summaries import BETTER, WORSE, Level, Row, Summary, plain_mean
+from cleanrank.report.summaries import BETTER, WORSE, Level, Row, Summary
 from cleanrank.report.summaries import Cell as GridCell
 from cleanrank.report.table import ABSENT, Cell, Line, Table, convention, number
 

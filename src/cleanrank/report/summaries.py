@@ -15,7 +15,7 @@ noise level, a method and a measure:
 A measure whose mean is not the plain mean of its per-query values (one weighted by pairs, say) keeps its
 own: the average of the cells' means, weighted by the queries of each fold (a cell without a mean, such as
 the precision of no findings, does not count); it gets no interval and no test. The same holds where a query
-counts for one seed and not for another.
+counts for one seed and not for another. Records without values per query count with their means.
 
 Failed and missing cells are never numbers. A row that lacks cells is incomplete: it shows the mean of what
 ran, says so, and is not tested.
@@ -32,6 +32,15 @@ import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.metrics.significance import fisher_test, holm, mean_intervals
+from cleanrank.report.means import (
+    count_queries,
+    has_measure,
+    mean_of,
+    measures_of,
+    most_queries,
+    plain_mean,
+    pooled_means,
+)
 from cleanrank.report.table import canonical, mark
 from cleanrank.types import Array, FloatArray, RunRecord
 from cleanrank.validation import one_of
@@ -265,7 +274,7 @@ def summarise(
     expected = None if expected is None else list(expected)
     ran = by_cell(records)
     cells, ran = plainly_clean(all_cells(ran, expected), ran)
-    names = tuple(dict.fromkeys(m for r in ran.values() if r.status == "done" for m in r.values))
+    names = tuple(dict.fromkeys(m for r in ran.values() if r.status == "done" for m in measures_of(r)))
     if measures:
         chosen = tuple(canonical(name) for name in measures)
         names = tuple(one_of("measure", name, names) for name in chosen) if names else chosen
@@ -281,7 +290,7 @@ def summarise(
     datasets = tuple(dict.fromkeys(c[0] for c in cells))
     # the order of the pages, whatever order the cells ran in
     order = sorted(groups, key=lambda g: (datasets.index(g[0]), levels.index(g[1]), methods.index(g[2])))
-    rows = [_row(g, m, groups[g], ran) for m in names for g in order]
+    rows = [_row(g, m, groups[g], ran, confidence) for m in names for g in order]
     rows = _with_intervals(rows, confidence=confidence, resamples=resamples, seed=seed)
     if baseline is not None:
         rows = _tested(rows, baseline, permutations=permutations, seed=seed)
@@ -298,41 +307,32 @@ def _cell(name: CellId, record: RunRecord | None, measures: Sequence[str]) -> Ce
     cell = replace(cell, wall_seconds=record.wall_seconds)
     if record.status != "done":
         return replace(cell, status="failed", error=record.error)
-    means = {m: _cell_mean(record, m) for m in measures if m in record.values}
-    n_queries = max((len(v) for v in record.values.values()), default=0)
+    means = {m: mean_of(record, m) for m in measures if has_measure(record, m)}
+    n_queries = most_queries(record)
     return replace(cell, status="done", means=means, n_queries=n_queries, chosen=record.chosen)
 
 
-def plain_mean(values: Array | Sequence[float]) -> float:
-    """The mean of what is not NaN; NaN where nothing is."""
-    counted = np.asarray(values)
-    counted = counted[~np.isnan(counted)]
-    return math.fsum(counted) / len(counted) if len(counted) else math.nan
-
-
-def _cell_mean(record: RunRecord, measure: str) -> float:
-    return float(record.means[measure]) if measure in record.means else plain_mean(record.values[measure])
-
-
 def _row(
-    group: tuple[str, Level, str], measure: str, cells: Sequence[CellId], records: Mapping[CellId, RunRecord]
+    group: tuple[str, Level, str],
+    measure: str,
+    cells: Sequence[CellId],
+    records: Mapping[CellId, RunRecord],
+    confidence: float,
 ) -> Row:
     ran = {c: records[c] for c in cells if c in records}
-    done = {c: r for c, r in ran.items() if r.status == "done" and measure in r.values}
+    done = {c: r for c, r in ran.items() if r.status == "done" and has_measure(r, measure)}
     failed = sum(r.status != "done" for r in ran.values())
-    row = Row(
-        *group,
-        measure,
-        done=len(done),
-        failed=failed,
-        missing=len(cells) - len(done) - failed,
-    )
+    row = Row(*group, measure, done=len(done), failed=failed, missing=len(cells) - len(done) - failed)
     if not done:
         return row
+    row = replace(row, seed_sd=_seed_sd(cells, done, measure))
+    if any(measure not in r.values for r in done.values()):
+        folds = {fold: [r for _, r in repeats] for fold, repeats in _by_fold(done).items()}
+        return replace(row, **pooled_means(folds, measure, confidence))
     values, queries = _pooled(done, measure)
-    row = replace(row, values=values, queries=queries, seed_sd=_seed_sd(cells, done, measure))
+    row = replace(row, values=values, queries=queries)
     if _weighs_its_own_way(done, measure):
-        means = [(_cell_mean(r, measure), len(r.values[measure])) for r in done.values()]
+        means = [(mean_of(r, measure), len(r.values[measure])) for r in done.values()]
         means = [(mean, size) for mean, size in means if not math.isnan(mean)]
         own = np.average([m for m, _ in means], weights=[n for _, n in means]) if means else None
         return replace(row, mean=None if own is None else float(own), n_queries=len(values), own_mean=True)
@@ -345,7 +345,7 @@ def _weighs_its_own_way(done: Mapping[CellId, RunRecord], measure: str) -> bool:
     first: dict[str, Array] = {}
     for name, record in done.items():
         values = record.values[measure]
-        plain, own, gaps = plain_mean(values), _cell_mean(record, measure), np.isnan(values)
+        plain, own, gaps = plain_mean(values), mean_of(record, measure), np.isnan(values)
         alike = math.isclose(plain, own, rel_tol=1e-9, abs_tol=1e-12) or (plain != plain and own != own)
         if not alike or not np.array_equal(first.setdefault(name[2], gaps), gaps):
             return True
@@ -356,7 +356,7 @@ def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, s
     """Adds the bootstrap intervals; rows with equally many queries share their resamples, and the work."""
     by_size: dict[int, list[int]] = {}
     for i, row in enumerate(rows):
-        if row.mean is not None and not row.own_mean and row.n_queries > 1:
+        if row.mean is not None and row.values is not None and not row.own_mean and row.n_queries > 1:
             by_size.setdefault(row.n_queries, []).append(i)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     made = list(rows)
@@ -372,11 +372,8 @@ def _with_intervals(rows: Sequence[Row], *, confidence: float, resamples: int, s
 
 def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray, tuple[tuple[str, str], ...]]:
     """One value per query of all folds, averaged over the seeds that ran the fold, and the queries' names."""
-    by_fold: dict[str, list[tuple[CellId, RunRecord]]] = {}
-    for name, record in sorted(done.items(), key=lambda item: fold_and_seed(item[0])):
-        by_fold.setdefault(name[2], []).append((name, record))
     parts, queries = [], []
-    for fold, repeats in by_fold.items():
+    for fold, repeats in _by_fold(done).items():
         names = [
             [str(q) for q in (range(len(r.values[measure])) if r.query_ids is None else r.query_ids)]
             for _, r in repeats
@@ -394,6 +391,13 @@ def _pooled(done: Mapping[CellId, RunRecord], measure: str) -> tuple[FloatArray,
     return np.concatenate(parts).astype(np.float64), tuple(queries)
 
 
+def _by_fold(done: Mapping[CellId, RunRecord]) -> dict[str, list[tuple[CellId, RunRecord]]]:
+    by_fold: dict[str, list[tuple[CellId, RunRecord]]] = {}
+    for name, record in sorted(done.items(), key=lambda item: fold_and_seed(item[0])):
+        by_fold.setdefault(name[2], []).append((name, record))
+    return by_fold
+
+
 def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure: str) -> float | None:
     """Standard deviation over the seeds that ran every fold."""
     by_seed: dict[str, list[CellId]] = {}
@@ -402,10 +406,8 @@ def _seed_sd(cells: Sequence[CellId], done: Mapping[CellId, RunRecord], measure:
     means: list[float] = []
     for repeats in by_seed.values():
         if all(c in done for c in repeats):
-            sizes = [np.count_nonzero(~np.isnan(done[c].values[measure])) for c in repeats]
-            by_fold = [
-                _cell_mean(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)
-            ]
+            sizes = [count_queries(done[c], measure) for c in repeats]
+            by_fold = [mean_of(done[c], measure) if n else 0.0 for c, n in zip(repeats, sizes, strict=True)]
             if sum(sizes):
                 means.append(float(np.average(by_fold, weights=sizes)))
     means = [m for m in means if not math.isnan(m)]

@@ -1,0 +1,116 @@
+"""Results that travel: what `runs export` writes is read back and fits the recipe."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cleanrank.errors import BadFileError
+from cleanrank.experiments.cells import expand
+from cleanrank.experiments.recipe import Data, read_recipe
+from cleanrank.experiments.results import export
+from cleanrank.experiments.tracked import aligned, read_results, recall, tracked_records
+from cleanrank.report.summaries import summarise
+from cleanrank.types import RunRecord
+
+
+@pytest.fixture
+def recipe(small_recipe):
+    """A grid on data of files, which need not be on this machine."""
+    recipe = read_recipe(small_recipe)
+    return replace(recipe, data=(Data("mq2008", "MQ2008", (1, 2)),))
+
+
+@pytest.fixture
+def records(recipe):
+    """A made-up result for every cell, as if the data's files had been hashed elsewhere."""
+    rng = np.random.default_rng(3)
+    made = []
+    for cell in expand(recipe, lambda *data: f"elsewhere {data}"):
+        values = {m: rng.random(7) for m in recipe.measures}
+        means = {m: math.fsum(v) / 7 for m, v in values.items()}
+        made.append(
+            RunRecord(
+                cell.key, recipe.name, cell.inputs, "done", values, means, np.arange(7),
+                {"trees": 3}, versions={"numpy": "2"}, started_at="2026-01-01",
+            )
+        )  # fmt: skip
+    return made
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_what_was_exported_is_read_back(tmp_path, records, values):
+    export(records, tmp_path / "r.parquet", values=values)
+    back = {r.key: r for r in read_results(tmp_path / "r.parquet")}
+    assert set(back) == {r.key for r in records}
+    for record in records:
+        there = back[record.key]
+        assert (there.cell, there.chosen, there.versions) == (record.cell, record.chosen, record.versions)
+        for measure, mean in record.means.items():
+            per_query = record.values[measure]
+            assert there.means[measure] == pytest.approx(mean, rel=1e-6)
+            assert there.query_se[measure] == pytest.approx(per_query.std(ddof=1) / math.sqrt(7))
+            assert there.n_queries[measure] == 7
+            if values:
+                np.testing.assert_allclose(there.values[measure], per_query, rtol=1e-6)
+            else:
+                assert not there.values
+
+
+def test_means_alone_give_the_same_means_and_almost_the_same_errors(tmp_path, records):
+    export(records, tmp_path / "r.parquet")
+    whole, alone = summarise(records), summarise(read_results(tmp_path / "r.parquet"))
+    assert len(whole.rows) == len(alone.rows)
+    for row in whole.rows:
+        other = alone.find(row.dataset, row.level, row.method, row.measure)
+        assert other.mean == pytest.approx(row.mean)
+        assert other.n_queries == row.n_queries
+        assert other.seed_sd == pytest.approx(row.seed_sd) if row.seed_sd is not None else not other.seed_sd
+        assert other.low < other.mean < other.high
+
+
+def test_a_recipe_recalls_results_whose_data_are_not_here(tmp_path, recipe, records):
+    # the labels of a recipe may change after it ran
+    renamed = [replace(r, cell={**r.cell, "method": "another label"}) for r in records]
+    path = tmp_path / f"{recipe.name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    export(renamed, path)
+    known = recall(recipe, folder=tmp_path)
+    assert len(known.records) == len(known.cells) == len(records)
+    assert {r.cell["method"] for r in known.records} == {m.label for m in recipe.methods}
+    assert known.tracked == {r.key for r in records}
+    for cell, record in zip(known.cells, known.records, strict=True):
+        assert {**record.cell, "identity": ""} == {**cell.inputs, "identity": ""}
+
+
+def test_results_of_another_version_do_not_count(tmp_path, recipe, records):
+    path = tmp_path / f"{recipe.name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    export([replace(r, cell={**r.cell, "version": 99}) for r in records], path)
+    assert recall(recipe, folder=tmp_path).records == ()
+
+
+def test_no_file_means_no_results(tmp_path):
+    assert tracked_records("a/b", tmp_path) == []
+
+
+def test_names_of_queries_are_dropped_only_where_origins_mix(records):
+    assert all(r.query_ids is not None for r in aligned(records, ()))
+    assert all(r.query_ids is None for r in aligned(records, {records[0].key}))
+
+
+def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path, records):
+    path = tmp_path / "r.parquet"
+    export(records, path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BadFileError, match=r"r\.parquet must be"):
+        read_results(path)
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+    with pytest.raises(BadFileError, match=r"without the columns recipe, key.*Write it again"):
+        read_results(path)
+    export(records, path)
+    pd.read_parquet(path).assign(params="{").to_parquet(path)
+    with pytest.raises(BadFileError, match=r"r\.parquet must be a table that `cleanrank runs export` wrote"):
+        read_results(path)
