@@ -18,6 +18,7 @@ from benchmarks.cards.goals import (
     judged_detection_goals,
     recovery_goals,
     unharmed_goals,
+    worst,
 )
 from benchmarks.cards.recovery import recovery_card
 
@@ -88,3 +89,9 @@ def test_detectors():
     assert list(verdicts(detection_goals(card, AP)).values()) == [MET, MISSED]
     assert list(verdicts(judged_detection_goals(card, AP)).values()) == [MET, MET]
     assert UNIFORM in {place[1] for place in card.places}
+
+
+def test_harm_within_the_interval_is_no_miss():
+    found = worst("x", -0.05, {"a": Estimate(-0.06, -0.2, 0.08), "b": Estimate(0.2, 0.1, 0.3)})
+    assert (found.verdict, found.places) == (MET, "lowest upper end: a")
+    assert worst("x", -0.05, {"a": Estimate(-0.2, -0.3, -0.06)}).verdict == MISSED

@@ -143,3 +143,22 @@ def test_without_the_ends_of_the_scale_there_is_no_card():
         recovery_card(cells({"noisy-trained": 0.5, "m": 0.6}))
     with pytest.raises(CleanrankError, match="records must hold cells with ndcg@10"):
         recovery_card([])
+
+
+def test_settings_without_a_clear_loss_count_in_the_pooled_share():
+    """(.07 + .02) of (.1 + .001) lost: the second setting has no share of its own."""
+    unclear = {"clean-trained": 0.501, "noisy-trained": 0.5, "m": 0.52}
+    records = cells({**ENDS, "m": 0.57}) + cells(unclear, level=MISSED, spread=0.2)
+    card = recovery_card(records, resamples=200)
+    assert [setting.clear for setting in card.settings] == [True, False]
+    average = next(each for each in card.averages if each.method == "m")
+    assert average.settings == 1
+    assert average.share.value == pytest.approx(0.7)
+    assert average.pooled.value == pytest.approx(0.09 / 0.101)
+
+
+def test_a_share_whose_interval_reaches_the_limit_is_not_below_it():
+    card = recovery_card(cells({**ENDS, "m": 0.493}, spread=0.05), resamples=400)
+    row = card.find("A", UNIFORM, "m")
+    assert row.share.low < -0.05 < row.share.high
+    assert next(each for each in card.averages if each.method == "m").below == ()

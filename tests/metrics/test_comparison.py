@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import cleanrank as cr
 from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.metrics.comparison import compare
 from cleanrank.metrics.evaluation import evaluate
@@ -94,3 +95,18 @@ def test_measures_may_come_from_a_generator(data, scores):
     found = compare(scores, data, (name for name in ("ndcg@10", "mrr")), permutations=100)
     assert [str(m) for m in found.measures] == ["ndcg@10", "mrr"]
     assert found.means.shape == (3, 2)
+
+
+def test_pooled_differences_are_weighed_in_the_test_too(data):
+    """Queries of many pairs count for more: the p-value is not that of the plain values."""
+    rng = np.random.default_rng(4)
+    lengths = np.array([3, 40, 5, 30, 4, 50, 6, 20, 12, 30])
+    y = rng.integers(0, 3, lengths.sum())
+    uneven = cr.from_arrays(np.ones((len(y), 1)), y, group=lengths)
+    systems = {name: y + rng.normal(0, spread, len(y)) for name, spread in (("a", 3.0), ("b", 3.5))}
+    found = compare(systems, uneven, "auc:pooled", permutations=5000)
+    a, b = (found.evaluations[name]["auc:pooled"] for name in "ab")
+    w = found.evaluations["a"].weights[0]
+    plain, weighed = fisher_test(b, a, 5000), fisher_test(b * w, a * w, 5000)
+    assert found.p_values[1, 0] == weighed
+    assert abs(plain - weighed) > 0.01

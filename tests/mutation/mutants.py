@@ -34,6 +34,11 @@ class Mutant:
     tests: tuple[str, ...] = ()
 
     @property
+    def path(self) -> Path:
+        """Its file, below src/cleanrank unless it is named from the root on."""
+        return (ROOT if self.file.startswith("benchmarks/") else PACKAGE) / self.file
+
+    @property
     def selection(self) -> tuple[str, ...]:
         """The tests that should see it: its own, those listed for its file, else those that mirror it."""
         return self.tests or listed_tests().get(self.file) or mirror(self.file)
@@ -94,6 +99,8 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.arg | ast.JoinedStr):
             continue
         if isinstance(node, ast.FunctionDef) and node.name in ("__repr__", "describe"):
+            continue
+        if isinstance(node, ast.keyword) and node.arg in CALM:
             continue
         if isinstance(node, ast.If | ast.Compare | ast.BoolOp | ast.BinOp | ast.Call | ast.Constant):
             yield node

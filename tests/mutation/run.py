@@ -56,7 +56,7 @@ class Workshop:
 
     def try_mutant(self, mutant: Mutant, seconds: float) -> tuple[str, float, str]:
         """(killed, survived or timed out; seconds of processor time; the test that failed)."""
-        file = self.tree / "src" / "cleanrank" / mutant.file
+        file = self.tree / mutant.path.relative_to(ROOT)
         before, stamps = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
         compiled = self.folder / "compiled-for-one"
         shutil.copytree(self.compiled, compiled, copy_function=os.link)
@@ -113,7 +113,7 @@ class Workshop:
         os.chdir(self.tree)
         source = str(self.tree / "src")
         os.environ |= {"PYTHONPATH": source, "XDG_CACHE_HOME": str(own / "cache"), "TMPDIR": str(own)}
-        os.environ |= {"NUMBA_CACHE_DIR": str(compiled), "CI": "true"}
+        os.environ["NUMBA_CACHE_DIR"] = str(compiled)
         tempfile.tempdir = None
         numba.config.CACHE_DIR = str(compiled)
         for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "cleanrank")]:

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.mutation.mutants import PACKAGE, ROOT, drawn, written
+from tests.mutation.mutants import ROOT, drawn, written
 from tests.mutation.run import importers, summary
 
 EVERY = [*written(), *drawn()]
@@ -12,7 +12,7 @@ EVERY = [*written(), *drawn()]
 
 @pytest.mark.parametrize("mutant", EVERY, ids=lambda m: f"{m.file}: {m.what}")
 def test_every_mutant_is_one_change_of_code_that_tests_look_at(mutant):
-    text = (PACKAGE / mutant.file).read_text()
+    text = mutant.path.read_text()
     assert mutant.applied(text) != text
     ast.parse(mutant.applied(text))
     assert mutant.selection

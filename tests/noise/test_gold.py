@@ -263,3 +263,12 @@ def test_the_shares_of_both_strata_of_a_grade_sum_to_one():
         mine = set(sheet.shares[data.y[sheet.rows] == grade].round(9).tolist())
         assert len(mine) == 2
         assert sum(mine) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("n", "trusted"), [(29, False), (30, True)])
+def test_thirty_answers_are_the_least(n, trusted):
+    data = judged(300)
+    sheet = sample_gold(data, n, "stratified", 0)
+    found = from_gold(data, sheet.row_ids, data.y[sheet.rows])
+    assert found.trusted == trusted
+    assert any("too few" in reason for reason in found.reasons) == (not trusted)
