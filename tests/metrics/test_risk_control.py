@@ -117,6 +117,34 @@ def test_p_values_by_their_formulas():
     assert bentkus_p(0.3, n, a) == 1.0
 
 
+@pytest.mark.parametrize(("mean", "n"), [(0.051, 200), (0.0501, 200), (0.049, 200), (0.123, 37), (1 / 3, 10)])
+def test_bentkus_rounds_the_sum_of_losses_up(mean, n):
+    """The sum is seldom whole: the next whole number above it counts, never the one below."""
+    above = math.ceil(round(n * mean, 9))
+    assert bentkus_p(mean, n, 0.5) == pytest.approx(min(1.0, math.e * stats.binom.cdf(above, n, 0.5)))
+    assert stats.binom.cdf(above, n, 0.5) > stats.binom.cdf(above - 1, n, 0.5)
+
+
+def test_a_sum_that_is_whole_but_for_rounding_stays_whole():
+    mean = float(np.mean([0.1] * 30))  # 30 x .1 is 3.0000000000000004
+    assert bentkus_p(mean, 30, 0.3) == pytest.approx(min(1.0, math.e * stats.binom.cdf(3, 30, 0.3)))
+
+
+def test_testing_stops_at_the_first_cut_that_fails():
+    """The risk of false discovery falls, rises and falls again along the cuts; later passes do not count."""
+    n = 200
+    # Every query: relevant documents at 3 and 1, another one at 2, shown from the highest score on.
+    data = cr.from_arrays(np.zeros((8 * n, 1)), np.tile([1, 0, 1, 1, 1, 1, 1, 1], n), group=[8] * n)
+    scores = np.tile([3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], n)
+    risks = [risk_of(scores >= at, data, "false_discovery")[0] for at in (3.0, 2.0, 1.0)]
+    assert risks == pytest.approx([0.0, 0.5, 0.125])
+    cut = calibrate_cutoff(scores, data, "false_discovery", 0.3, 0.05, grid=[1.0, 2.0, 3.0])
+    # The cut at 1 has a risk of .125 and would pass on its own, but lies behind one that fails.
+    assert hoeffding_bentkus_p(0.125, n, 0.3) < 0.05 < hoeffding_bentkus_p(0.5, n, 0.3)
+    assert (cut.at, cut.empirical) == (3.0, 0.0)
+    assert calibrate_cutoff(scores, data, "false_discovery", 0.3, 0.05, grid=[1.0, 3.0]).at == 1.0
+
+
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_p_values_are_valid_at_the_limit(bound):
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cleanrank.errors import CleanrankError
-from cleanrank.theory import deviation_bound, excess_risk_bound, samples_needed
+from cleanrank.theory import deviation_bound, excess_probability, excess_risk_bound, samples_needed
 from cleanrank.theory.bounds import log_shatter
 
 
@@ -71,6 +71,52 @@ def test_deviations():
     assert deviation_bound(0.1, 500, 5, 0.9).value == 1.0
 
 
+def test_any_deviation_by_hand():
+    """Theorem 4.11: delta_n + P(2 sup > eps (2 gamma - 1) - eps_n)."""
+    asked = []
+
+    def tail(t):
+        asked.append(t)
+        return 0.25
+
+    bound = excess_probability(0.5, 0.8, tail, slack=0.1, slack_probability=0.3)
+    assert asked == [pytest.approx((0.5 * 0.6 - 0.1) / 2)]
+    assert float(bound) == pytest.approx(0.55)
+    assert not bound.vacuous
+    # No deviation can be told where the slack eats up what noise leaves of the excess.
+    assert excess_probability(0.5, 0.8, tail, slack=0.31).value == 1.0
+    assert len(asked) == 1
+    assert excess_probability(0.5, 0.8, lambda t: 7.0).vacuous
+
+
+def test_the_theorem_of_the_0_1_loss_follows_from_that_of_any_deviation():
+    n, dim, eps, gamma = 4_000_000, 5, 0.1, 0.9
+    shatter = 2 * sum(math.comb(n - 1, i) for i in range(dim + 1))
+
+    def vapnik(t):
+        return 8 * shatter * math.exp(-n * t**2 / 32)
+
+    for slack, probability in ((0.0, 0.0), (0.01, 0.2)):
+        by_hand = excess_probability(eps, gamma, vapnik, slack=slack, slack_probability=probability)
+        theorem = deviation_bound(eps, n, dim, gamma, slack=slack, slack_probability=probability)
+        assert float(by_hand) == pytest.approx(float(theorem), rel=1e-9)
+        assert 0 < float(theorem) < 1
+
+
+def test_almost_minimisers_of_a_finite_class_keep_the_bound():
+    """Scorers that err on fixed shares of documents; of those near the minimum the worst is taken."""
+    rng, n, gamma, slack, eps = np.random.default_rng(0), 400, 0.8, 0.02, 0.25
+    errors = np.linspace(0.1, 0.9, 9)
+    noisy = gamma * errors + (1 - gamma) * (1 - errors)
+    far = 0
+    for _ in range(500):
+        empirical = rng.binomial(n, noisy) / n
+        near = np.flatnonzero(empirical <= empirical.min() + slack)
+        far += errors[near.max()] - errors.min() > eps
+    bound = excess_probability(eps, gamma, lambda t: 2 * 9 * math.exp(-2 * n * t**2), slack=slack)
+    assert far / 500 <= float(bound) < 1
+
+
 def test_bounds_fall_with_data_and_rise_with_noise_and_features():
     values = [float(excess_risk_bound(n, 5, 0.9)) for n in (100, 1000, 10**6, 10**9)]
     assert all(a > b for a, b in itertools.pairwise(values))
@@ -89,6 +135,8 @@ def test_bounds_fall_with_data_and_rise_with_noise_and_features():
         (lambda: samples_needed(0.0, 5, 0.9), "excess must be a number > 0"),
         (lambda: deviation_bound(-1, 500, 5, 0.9), "excess must be a number > 0"),
         (lambda: deviation_bound(0.1, 500, 5, 0.9, slack=-1), "slack must be a number >= 0"),
+        (lambda: excess_probability(0.1, 0.5, lambda t: 0.1), "gamma must be a number > 0.5"),
+        (lambda: excess_probability(0.1, 0.9, lambda t: -1.0), "deviation must be a number >= 0; got -1"),
         (lambda: samples_needed("x", 5, 0.9), "excess must be a number > 0; got 'x'"),
         (lambda: excess_risk_bound(500, 5, "x"), "gamma must be a number > 0.5 and <= 1; got 'x'"),
     ],

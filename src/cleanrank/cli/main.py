@@ -15,6 +15,7 @@ import typer
 import cleanrank
 from cleanrank.cli import (
     annotators,
+    cutoff,
     datasets,
     diagnose,
     evaluate,
@@ -102,7 +103,7 @@ def demo(
     )
 
 
-for module in (diagnose, issues, train, noise, annotators, judges, evaluate, experiments, datasets):
+for module in (diagnose, issues, train, noise, annotators, judges, evaluate, cutoff, experiments, datasets):
     app.add_typer(module.app)
 
 

@@ -2,6 +2,7 @@
 
 from cleanrank.theory.bounds import Bound as Bound
 from cleanrank.theory.bounds import deviation_bound as deviation_bound
+from cleanrank.theory.bounds import excess_probability as excess_probability
 from cleanrank.theory.bounds import excess_risk_bound as excess_risk_bound
 from cleanrank.theory.bounds import samples_needed as samples_needed
 from cleanrank.theory.order_preservation import OrderPreservation as OrderPreservation

@@ -5,13 +5,18 @@ half-spaces of R^d, 2 sum_{i=0..d} C(n - 1, i); f_n the scorer that minimises th
 
     Thm 4.10   P(L(f_n) - inf L > eps) <= 8 S exp(-n eps^2 (2 gamma - 1)^2 / 128)
     inverted   E L(f_n) - inf L <= 16 sqrt(log(8 e S) / (2 n (2 gamma - 1)^2))
+    Thm 4.11   P(L(f_n) - inf L > eps) <= delta_n + P(2 sup_f |D(f)| > eps (2 gamma - 1) - eps_n)
     Thm 4.12   P(L(f_n) - inf L > eps) <= delta_n + 8 S exp(-n (eps (2 gamma - 1) - eps_n)^2 / 128)
 
-They hold for the 0-1 loss of points. AUC is a mean over pairs of documents, of which only floor(n / 2) are
-independent, so n becomes floor(n / 2), and its pairs must be weighted micro. All is computed in logarithms.
+D(f) is the noisy empirical risk of f minus its noisy risk. Thm 4.11 holds for every order-preserving loss and
+class of scorers, given a bound on sup |D|; the others for the 0-1 loss of points, for which
+P(sup_f |D(f)| > t) <= 8 S exp(-n t^2 / 32). AUC is a mean over pairs of documents, of which only floor(n / 2)
+are independent, so n becomes floor(n / 2), and its pairs must be weighted micro. All is computed in
+logarithms.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,19 +156,51 @@ def deviation_bound(
     """
     used = _independent(n, loss)
     _check(dim, gamma)
+    log_count = math.log(8.0) + log_shatter(used, dim, origin=origin)
+
+    def deviation(t: float) -> float:
+        return math.exp(min(0.0, log_count - used * t**2 / 32.0))
+
+    return excess_probability(excess, gamma, deviation, slack=slack, slack_probability=slack_probability)
+
+
+def excess_probability(
+    excess: float,
+    gamma: float,
+    deviation: Callable[[float], float],
+    *,
+    slack: float = 0.0,
+    slack_probability: float = 0.0,
+) -> Bound:
+    """Bounds the probability of an excess risk above ``excess``, for any order-preserving loss (Thm 4.11).
+
+    Args:
+        excess: eps.
+        gamma: probability that a label is kept, in (1/2, 1].
+        deviation: maps t > 0 to a bound on the probability that the noisy empirical risk of some scorer of
+            the class lies more than t away from its noisy risk.
+        slack: eps_n, how far training may stay above the least noisy empirical risk.
+        slack_probability: delta_n, the probability that it stays further above.
+
+    Returns:
+        The bound, at most 1.
+
+    >>> import math
+    >>> def hoeffding(t, scorers=20, n=5000):  # of a finite class and a loss in [0, 1]
+    ...     return 2 * scorers * math.exp(-2 * n * t**2)
+    >>> round(float(excess_probability(0.1, 0.9, hoeffding)), 6)
+    5e-06
+    """
     check_number("excess", excess, above=0)
+    _check_gamma(gamma)
     check_number("slack", slack, least=0)
     check_number("slack_probability", slack_probability, least=0, most=1)
     gap = excess * (2.0 * gamma - 1.0) - slack
-    value = 1.0
-    if gap > 0:
-        logs = math.log(8.0) + log_shatter(used, dim, origin=origin) - used * gap**2 / 128.0
-        value = min(1.0, slack_probability + (math.exp(logs) if logs < 0 else 1.0))
-    vacuous = value >= 1.0
-    note = "which says nothing" if vacuous else f"with {n:,} documents"
-    return Bound(
-        value, vacuous, f"the excess risk is above {excess:g} with probability at most {value:.3g}, {note}."
-    )
+    tail = check_number("deviation", deviation(gap / 2.0), least=0) if gap > 0 else 1.0
+    value = min(1.0, slack_probability + tail)
+    note = "which says nothing" if value >= 1.0 else f"with labels kept with probability {gamma:g}"
+    statement = f"the excess risk is above {excess:g} with probability at most {value:.3g}, {note}."
+    return Bound(value, value >= 1.0, statement)
 
 
 def _independent(n: int, loss: str) -> int:
@@ -175,5 +212,9 @@ def _independent(n: int, loss: str) -> int:
 
 def _check(dim: int, gamma: float) -> None:
     check_integer("dim", dim, least=1)
+    _check_gamma(gamma)
+
+
+def _check_gamma(gamma: float) -> None:
     # At 1/2 labels carry nothing; below it the classes are swapped.
     check_number("gamma", gamma, above=0.5, most=1)
