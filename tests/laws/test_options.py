@@ -42,6 +42,7 @@ BASES = {
     "judge": "judge gold.csv judge.csv",
     "evaluate": "evaluate shop.csv scores.txt",
     "compare": "compare shop.csv a=scores.txt b=others.txt --permutations 200",
+    "cutoff": "cutoff shop.csv scores.txt --alpha .6 --delta .3",
     "explain-ndcg": "explain-ndcg shop.csv scores.txt --query 3",
     "reproduce": "reproduce tiny.toml --only method=chance --jobs 1 --store new.sqlite",
     "runs list": "runs list --store runs.sqlite",
@@ -143,6 +144,11 @@ CASES = {
         "--design queries", "--interval bootstrap-t", "--unjudged drop", "--map 0=0", "--allow-dependent",
         "--topics shared", "--format latex", "--level .5", "--seed 3",
     ],
+    # Of monotone risks both methods find the same cut; tests/cli/test_cutoff.py has the others.
+    "cutoff": [
+        "--risk false_positives", "--alpha .4", "--delta .1", "--cut rank", "--method trial",
+        "--bound bentkus", "--grid 0,1", "--relevant 2",
+    ],
     "explain-ndcg": ["--query 4", "--grades 1,0", "--cutoff 2"],
     "reproduce": [
         "--only seed=1", "--quick", "--engine dusk", "--scheduler tcp://a:1", "--report page.html",
@@ -159,7 +165,7 @@ COLUMNS = ["--label other", "--qid query", "--doc-id number", "--features a,b", 
 COMPANY = {"plan": "--like shop.csv"}
 # Where some columns are read and change no figure, a column that is not there is refused.
 NOT_THERE = {"plan": ("--doc-id", "--features"), "gold read": ("--doc-id", "--features")}
-NOT_THERE |= {"explain-ndcg": NOT_THERE["plan"], "clean": ("--features",)}
+NOT_THERE |= {"explain-ndcg": NOT_THERE["plan"], "cutoff": NOT_THERE["plan"], "clean": ("--features",)}
 # Refused by what they lead to, in words that do not name them.
 OTHER_WORDS = ("--label other", "--data ml-100k", "--scheduler tcp://a:1")
 # What the seed, the name of the output and the number of threads do is tested beside each command; these must
