@@ -8,7 +8,10 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
+from cleanrank.noise.profiles import uniform
+from cleanrank.rankers.boosted import ALPHAS
 from cleanrank.rankers.trees import TreeModel, TreeParams
+from cleanrank.theory.peer import pair_alpha
 
 FEW = ("--trees", "12", "--leaves", "7", "--min-docs", "5")
 
@@ -58,6 +61,33 @@ def test_every_model_can_be_trained_and_read_back(cli, files, model, more):
     assert done.code == 0, done.err
     assert "wrote model.txt" in done.err
     assert TreeModel.load("model.txt").best_iteration > 0
+
+
+@pytest.mark.parametrize("model", ["peer", "pairwise"])
+def test_alpha_is_a_number_the_flips_of_a_noise_or_a_search(cli, files, model):
+    peers = () if model == "peer" else ("--option", "robust=peer", "--option", "loss=ranknet")
+    base = ("train", "train.txt", "--valid", "valid.txt", "--model", model, *peers, *FEW, "--json", "--force")
+    grades = cr.read_data("train.txt")
+    wanted = float(pair_alpha(uniform(0.2, 3), grades.y))
+
+    def trained(*more):
+        done = cli(*base, "-o", "model.txt", *more)
+        assert done.code == 0, done.err
+        return json.loads(done.out), done.err, (files / "model.txt").read_text()
+
+    auto, _, forest = trained("--option", "alpha=auto", "--noise", "uniform:.2")
+    assert auto["alpha"] == pytest.approx(wanted)
+    _, _, same = trained("--option", f"alpha={wanted!r}")
+    assert forest.partition("parameters:")[0] == same.partition("parameters:")[0]
+    search, _, _ = trained("--option", "alpha=search")
+    assert search["alpha"] in ALPHAS
+    plain = cli(*base, "-o", "plain.txt", "--option", "alpha=0")
+    assert plain.code == 0, plain.err
+    assert (files / "plain.txt").read_text().partition("parameters:")[0] != forest.partition("parameters:")[0]
+    done = cli(*base, "-o", "model.txt", "--option", "alpha=auto")
+    assert (done.code, "alpha=auto needs the noise" in done.err) == (2, True)
+    done = cli(*base, "-o", "model.txt", "--option", "alpha=.1", "--noise", "uniform:.2")
+    assert done.code == 2
 
 
 @pytest.mark.parametrize("model", ["prank", "rank-svm", "rank-boost", "list-net", "ada-rank"])

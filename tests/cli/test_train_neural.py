@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import cleanrank as cr
@@ -35,6 +36,41 @@ def test_peers_take_their_weight_from_the_noise_and_say_so(cli, files):
     done = cli("train", "train.txt", "-o", "n", *FEW, "--noise", "uniform:0.2")
     assert done.code == 2
     assert "--noise is read by neural for --option alpha=auto alone; got --option alpha=0.1" in done.err
+
+
+@pytest.mark.parametrize("rule", ["dla", "pairdebias", "ipw"])
+def test_clicks_are_debiased_by_their_ranks(cli, files, rule):
+    data = cr.read_data("train.txt")
+    frame = pd.DataFrame(data.X.toarray() if hasattr(data.X, "toarray") else data.X).add_prefix("f")
+    frame["qid"], frame["label"] = data.qid, (data.y > 1).astype(int)
+    frame["position"] = frame.groupby("qid").cumcount() + 1
+    frame.to_csv("clicks.csv", index=False)
+    rates = ("--option", "click_rates=0.5,0.3,0.1") if rule == "ipw" else ()
+    done = cli("train", "clicks.csv", "-o", "m", *FEW, "--option", f"debias={rule}", *rates)
+    assert done.code == 0, done.err
+    plain = cli("train", "clicks.csv", "-o", "p", *FEW)
+    assert plain.code == 0, plain.err
+    rows = cr.read_data("clicks.csv")
+    options = {"click_rates": [0.5, 0.3, 0.1]} if rates else {}
+    settings = {"epochs": 2, "network_options": {"hidden": (8, 4)}, "n_jobs": 1}
+    wanted = cr.NeuralRanker(debias=rule, **options, **settings).fit_data(rows)
+    np.testing.assert_array_equal(load_network("m").predict(rows.X), wanted.predict(rows.X))
+    assert (load_network("p").predict(rows.X) != wanted.predict(rows.X)).any()
+
+
+def test_what_debiasing_lacks_is_said_in_options(cli, files):
+    debias = ("--option", "debias=ipw")
+    done = cli("train", "train.txt", "-o", "m", *FEW, *debias)
+    assert done.code == 2
+    assert "labels must be clicks, 0 or 1, for --option debias=ipw" in " ".join(done.err.split())
+    (files / "clicks.csv").write_text("label,qid,f1\n1,1,0.5\n0,1,0.2\n0,1,0.1\n")
+    done = cli("train", "clicks.csv", "-o", "m", *FEW, *debias)
+    assert done.code == 2
+    assert "click_rates must be given for --option debias=ipw" in " ".join(done.err.split())
+    done = cli("train", "clicks.csv", "-o", "m", *FEW, "--option", "debias=dla")
+    assert done.code == 2
+    assert "must have positions" in done.err
+    assert not (files / "m").exists()
 
 
 def test_attention_knows_the_queries_of_the_file(cli, files):

@@ -21,7 +21,7 @@ from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.sources import load_splits
 from cleanrank.experiments.studies import STUDIES, StudyTask
 from cleanrank.issues.find import DETECTORS
-from cleanrank.noise.profiles import PROFILES
+from cleanrank.noise.profiles import PROFILES, uniform
 
 ROOT = Path(__file__).parents[2]
 TREES = {"rounds": 6, "min_data_in_leaf": 5, "num_leaves": 7}
@@ -242,7 +242,8 @@ CASES = {
     "boosted gbdt": boosted(objective="gbdt"),
     "peer sampled": boosted(robust="peer", alpha=0.1),
     "peer expected": boosted(robust="peer", alpha=0.2, peers="expected"),
-    "peer auto": boosted(robust="peer", alpha="auto", peers="expected"),
+    "peer auto": boosted(robust="peer", alpha="auto", noise=uniform(0.2, 5), peers="expected"),
+    "peer search": boosted(robust="peer", alpha="search", peers="expected"),
     **{f"pairwise {loss}": boosted(objective=loss) for loss in BINARY},
     "pairwise lambdarank gce": boosted(objective="lambdarank", robust={"name": "gce", "q": 0.5}),
     "pairwise peer": boosted(objective="logistic", robust={"name": "peer", "alpha": 0.1}),

@@ -12,6 +12,7 @@ import cleanrank as cr
 from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.trees.peer import Peers
+from cleanrank.noise.profiles import NoiseProfile, uniform
 from cleanrank.rankers import load_ranker
 from cleanrank.rankers.base import NotFittedError, held_out, ranking_scorer
 from cleanrank.rankers.boosted import ALPHAS, HELD_OUT, BoostedRanker, average_models
@@ -150,10 +151,10 @@ def test_peers_train_the_peer_objective(toy, peers):
 
 
 @pytest.mark.parametrize("objective", ["lambdarank", "hinge"])
-def test_alpha_auto_keeps_the_best_on_validation_data(toy, objective):
+def test_alpha_search_keeps_the_best_on_validation_data(toy, objective):
     train, held = split(toy, (0.7, 0.3), seed=0)
     options = {"robust": "peer", "objective": objective, **SMALL}
-    ranker = BoostedRanker(**options).fit(
+    ranker = BoostedRanker(alpha="search", **options).fit(
         train.X, train.y, qid=train.qid, eval_set=(held.X, held.y), eval_qid=held.qid
     )
     tried = {record["alpha"]: record["validation"] for record in ranker.tried_}
@@ -167,7 +168,49 @@ def test_alpha_auto_keeps_the_best_on_validation_data(toy, objective):
     assert ranker.score(held.X, held.y, qid=held.qid) == pytest.approx(tried[ranker.alpha_], abs=1e-12)
 
 
-def test_alpha_auto_without_validation_data_trains_on_all_rows_in_the_end(toy):
+@pytest.mark.parametrize("objective", ["lambdarank", "hinge"])
+@pytest.mark.parametrize("mapping", [False, True])
+def test_alpha_auto_is_the_sum_of_the_flip_rates(toy, objective, mapping):
+    noise = NoiseProfile([[0.9, 0.1], [0.25, 0.75]])
+    clicks = toy.with_labels(toy.y > 0)
+    options = {"objective": objective, "noise": noise, **SMALL}
+
+    def scores(alpha, noise=noise):
+        stated = (
+            {"robust": {"name": "peer", "alpha": alpha}} if mapping else {"robust": "peer", "alpha": alpha}
+        )
+        given = options | stated | {"noise": noise}
+        ranker = BoostedRanker(**given).fit_data(clicks)
+        return ranker, ranker.predict(clicks.X)
+
+    auto, automatic = scores("auto")
+    assert float(auto.alpha_) == pytest.approx(0.35)
+    assert auto.alpha_.approximate == (objective == "lambdarank")
+    assert auto.tried_ == ()
+    number, same = scores(float(auto.alpha_), noise=None)
+    np.testing.assert_array_equal(automatic, same)
+    assert (scores("auto", noise=uniform(0.02, 2))[1] != automatic).any()
+    assert number.alpha_ == float(auto.alpha_)
+
+
+def test_alpha_auto_without_noise_says_what_to_do(toy):
+    remedy = r"alpha='auto' needs the noise.*noise= .*or search with alpha='search'"
+    for options in ({"robust": "peer", "alpha": "auto"}, {"robust": {"name": "peer", "alpha": "auto"}}):
+        with pytest.raises(CleanrankError, match=remedy):
+            BoostedRanker(**options, **SMALL).fit_data(toy)
+    with pytest.raises(CleanrankError, match=r"noise has no meaning for lambdarank.*alpha='auto'"):
+        BoostedRanker(robust="peer", alpha=0.1, noise=uniform(0.1, 5), **SMALL).fit_data(toy)
+    both = {
+        "objective": "hinge",
+        "robust": "peer",
+        "pairs": "strict_both",
+        "noise": uniform(0.1, toy.n_grades),
+    }
+    with pytest.raises(CleanrankError, match="no alpha undoes it"):
+        BoostedRanker(alpha="auto", **both, **SMALL).fit_data(toy)
+
+
+def test_alpha_search_without_validation_data_trains_on_all_rows_in_the_end(toy):
     ranker = BoostedRanker(robust="peer", **SMALL).fit_data(toy)
     again = BoostedRanker(
         robust="peer",

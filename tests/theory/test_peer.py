@@ -5,7 +5,7 @@ import pytest
 
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.binary import LOSSES
-from cleanrank.theory import optimal_alpha, peer_excess_risk_bound
+from cleanrank.theory import optimal_alpha, peer_excess_risk_bound, peer_imbalance_bound
 
 
 def test_pairs_need_the_sum_of_both_rates():
@@ -140,6 +140,42 @@ def test_a_weight_that_peers_refuse_is_said_to_be_one():
     assert float(found) == pytest.approx((0.05 - 0.2) / (1 - 2 * (0.1 * 0.95 + 0.9 * 0.2)))
     assert "outside [0, 1], where peers do not train" in found.statement
     assert "outside" not in optimal_alpha(0.2, 0.05, pairs="points", prevalence=0.1, loss="sigmoid").statement
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_peers_cost_no_more_than_the_imbalance(seed):
+    # Points with a weight, a label and the decisions of many scorers; expectations over the noise are exact.
+    rng = np.random.default_rng(seed)
+    n, e_plus, e_minus = 60, *rng.uniform(0, 0.45, 2)
+    goal = np.ones(n) if seed % 2 else rng.random(n)
+    Y = rng.random(n) < rng.uniform(0.05, 0.95)
+    decisions = rng.random((400, n)) < rng.random((400, 1))
+    p, largest = float(Y.mean()), float(goal.max())
+    noisy = np.where(Y, 1 - e_plus, e_minus)  # P(given 1)
+    given = noisy.mean()
+
+    def risk(share_of_ones):
+        return (goal * np.where(decisions, 1 - share_of_ones, share_of_ones)).mean(axis=1)
+
+    clean = risk(Y.astype(float))
+    kept = int(np.argmin(risk(noisy) - risk(np.full(n, given))))
+    bound = peer_imbalance_bound(p, largest=largest)
+    assert clean[kept] - clean.min() <= float(bound) + 1e-12
+    assert float(peer_imbalance_bound(p, largest=largest, published=True)) == 2 * float(bound)
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.8])
+def test_the_bound_of_imbalance_is_reached(p):
+    # "Always 1" and "always 0" tie in peer risk, and lie |1 - 2 p| apart.
+    def peer_risk(always):
+        return (1 - p if always else p) - (p * (1 - always) + (1 - p) * always)
+
+    assert peer_risk(1) == pytest.approx(peer_risk(0))
+    assert float(peer_imbalance_bound(p)) == pytest.approx(abs((1 - p) - p))
+    assert peer_imbalance_bound(0.0).vacuous
+    assert not peer_imbalance_bound(0.2).vacuous
+    with pytest.raises(CleanrankError, match="prevalence must be"):
+        peer_imbalance_bound(1.2)
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])

@@ -114,3 +114,22 @@ def test_a_profile_and_what_it_did_agree():
     T = counts / counts.sum(1, keepdims=True)
     expected = pair_alpha(noisy.profile, noisy.data.y).value
     assert pair_alpha(T, noisy.data.y).value == pytest.approx(expected, abs=0.05)
+    # The part of the order that is lost, counted over the pairs of different true grades.
+    a, b = np.nonzero(data.y[:, None] > data.y)
+    order = np.sign(noisy.data.y[a] - noisy.data.y[b])
+    assert expected == pytest.approx(1 - order.mean(), abs=0.02)
+
+
+def test_pairs_count_by_their_true_shares_not_by_the_given_ones():
+    # Grade 2 is always right, and grades 0 and 1 are mixed up; most given ones are zeros in truth.
+    T = np.array([[0.6, 0.4, 0.0], [0.1, 0.9, 0.0], [0.0, 0.0, 1.0]])
+    true = np.array([0.8, 0.1, 0.1])
+    given = np.round(1000 * true @ T).astype(int)
+    found = pair_alpha(T, np.repeat(np.arange(3), given)).value
+    kept = {(1, 0): 0.6 * 0.9 - 0.4 * 0.1, (2, 0): 1.0, (2, 1): 1.0}
+    pairs = {places: true[places[0]] * true[places[1]] for places in kept}
+    assert found == pytest.approx(1 - sum(pairs[g] * kept[g] for g in kept) / sum(pairs.values()), abs=1e-3)
+    shares = given / given.sum()
+    by_given = {g: shares[g[0]] * shares[g[1]] for g in kept}
+    wrong = 1 - sum(by_given[g] * kept[g] for g in kept) / sum(by_given.values())
+    assert abs(found - wrong) > 0.05

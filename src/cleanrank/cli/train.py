@@ -94,7 +94,7 @@ def train(
         str | None,
         typer.Option(
             metavar="FILE|FAMILY:RATE",
-            help="For robust, pairwise, neural: a noise matrix, an estimate (gold read), or uniform:0.1.",
+            help="For robust, peer, pairwise, neural: a noise matrix, an estimate, or uniform:0.1.",
         ),
     ] = None,
     gold: Annotated[
@@ -116,10 +116,13 @@ def train(
     """Train a ranker, and save the model.
 
     --option sets an argument of the ranker's class: alpha, peers, within, permutations (peer); start, end,
-    kind, rule, min_frequency, variant, ... (sour); rounds, folds (robust); loss, robust, pairs, weighting,
-    sigma, truncation_level (pairwise); loss, network, robust, pairs, alpha (auto with --noise), optimizer,
-    batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its network (neural);
-    C, loss (rank-svm); robust (prank, rank-boost); target, update (ada-rank); scaling (all of these).
+    kind, rule, min_frequency, variant, ... (sour); rounds, folds (robust); loss, robust, alpha, pairs,
+    weighting, sigma, truncation_level (pairwise); loss, network, robust, alpha, pairs, debias, click_rates,
+    optimizer, batch_queries, checkpoint, device, precision, ... and hidden, dropout, activation of its
+    network (neural); C, loss (rank-svm); robust (prank, rank-boost); target, update (ada-rank); scaling (all
+    of these). alpha, the weight of peers, is a number, auto (what undoes --noise) or, of trees, search (the
+    best of four on validation data). debias (ipw, dla, pairdebias) takes labels as clicks and the ranks they
+    were shown at from the column position; ipw also needs click_rates, of ranks 1, 2, ... in random lists.
     robust chooses leaves and documents per leaf itself, and says which strategy it took and why.
     For ctr: arguments of CTRModel, of its network and of prepare_clicks; of a file also user, item, time,
     behaviour, user_fields and item_fields, where columns are not called user, item, time (or timestamp),
@@ -190,9 +193,10 @@ def train(
     ranker.save(out)
     record = configure.training_record(model, ranker, data, validation) | {"file": str(out)}
     reasons = [f"{record['strategy']}: {reason}" for reason in record.get("reasons", ())]
-    alpha = [f"alpha: {ranker.alpha_}"] if model == "neural" and ranker.alpha_ is not None else []
+    alpha = getattr(ranker, "alpha_", None)
+    because = [f"alpha: {alpha}"] if hasattr(alpha, "statement") else []
     shown = {name: value for name, value in record.items() if name not in ("model", "reasons")}
-    screen.show(record, as_json, repr(data), screen.facts(shown, model), *reasons, *alpha, f"wrote {out}")
+    screen.show(record, as_json, repr(data), screen.facts(shown, model), *reasons, *because, f"wrote {out}")
 
 
 @app.command()

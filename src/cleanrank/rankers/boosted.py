@@ -10,6 +10,7 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs
+from cleanrank.losses.robust import ALPHA
 from cleanrank.losses.robust_specs import Spec, robust_loss, robust_steps
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
 from cleanrank.losses.trees.pairwise import PairwiseObjective, RobustLambdaObjective
@@ -28,6 +29,7 @@ from cleanrank.rankers.trees import (
     common_params,
     lambdarank_params,
 )
+from cleanrank.theory.peer import AUTO, pair_alpha, stated_alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
@@ -40,7 +42,7 @@ OBJECTIVES: dict[str, str] = {
 }
 PEER = "peer"
 AVERAGE = "average"
-AUTO = "auto"
+SEARCH = "search"
 ALPHAS = (0.05, 0.1, 0.2, 0.5)
 LEAF = "min_data_in_leaf"
 SELECTIONS: dict[str, str] = {
@@ -56,7 +58,7 @@ FEWEST_QUERIES = 3
 class BoostedRanker(TreeRanker):
     """Boosted trees by LightGBM.
 
-    Where something is chosen (``grid``, alpha="auto") and there are no validation data, a fifth of the
+    Where something is chosen (``grid``, alpha="search") and there are no validation data, a fifth of the
     queries is held out for the choice, and the model is then trained on all rows.
 
     Args:
@@ -65,8 +67,9 @@ class BoostedRanker(TreeRanker):
             (see OBJECTIVES), or a BinaryLoss.
         robust: None; "peer" subtracts ``alpha`` times the loss of shuffled labels; or any robust form of the
             pairwise loss: a name of ``losses.robust.ROBUST``, a mapping with its options, or several.
-        alpha: weight of robust="peer"; "auto" trains with each of ALPHAS and keeps the best on validation
-            data. That is a search: no theory gives alpha for lambdarank.
+        alpha: weight of peers: a number; "auto", e+ + e- of ``noise``, which theory gives for pairs of equal
+            weight and lambdarank takes as an approximation; or "search", which trains with each of ALPHAS
+            and keeps the best on validation data.
         peers: "sampled" (as published) or "expected"; lambdarank samples when not told, pairwise losses have
             expected peers alone.
         within: sampled peers take labels from the same "query" or from the "batch".
@@ -75,7 +78,8 @@ class BoostedRanker(TreeRanker):
         pairs: of a pairwise loss, one of PAIR_SETS; "strict" when not given, with peers "all_ordered".
         weighting: of a pairwise loss, one of PAIR_WEIGHTINGS; "micro" when not given, which with a
             label-symmetric loss keeps the order of models under noise.
-        noise: for weighting="prevalence", the noise matrix of the grades or the two keep probabilities.
+        noise: for alpha="auto" and weighting="prevalence": a matrix P(given grade | true grade), the two keep
+            probabilities, a NoiseProfile or a NoiseEstimate.
         truncation_level: one document of a pair stands at this rank or above; when not given, 30 for
             lambdarank and no limit for other losses.
         sigma: factor of score differences.
@@ -102,7 +106,7 @@ class BoostedRanker(TreeRanker):
         model_: the trained TreeModel.
         chosen_: what was chosen, its trees and its validation value.
         tried_: the same for everything that was tried; empty where nothing was chosen.
-        alpha_: the weight of the peers; None without robust="peer".
+        alpha_: the weight of the peers, of "auto" a number that says why; None without peers.
         loss_: the binary loss on pairs; None where it is LambdaRank's own or there are no pairs.
 
     >>> import cleanrank as cr
@@ -116,7 +120,7 @@ class BoostedRanker(TreeRanker):
 
     objective: str | BinaryLoss = "lambdarank"
     robust: Spec = None
-    alpha: float | str = AUTO
+    alpha: float | str = SEARCH
     peers: str | None = None
     within: str = "query"
     permutations: int = 1
@@ -184,7 +188,7 @@ class BoostedRanker(TreeRanker):
             model, choice = replace(model, validation_value=value, history=(value,)), {"models": len(kept)}
         self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
         self.chosen_ = _record(choice, value, model)
-        self.alpha_ = choice.get("alpha", self.alpha) if self.robust == PEER else None
+        self.alpha_ = self._alpha(choice, train)
         self.model_ = model
 
     def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
@@ -204,6 +208,7 @@ class BoostedRanker(TreeRanker):
     def make_objective(self, train: RankingData, alpha: Any = None) -> LambdaRankObjective | None:
         """The compiled objective on these rows, None where ``TreeParams`` has it."""
         self._check_settings()
+        alpha = self._alpha({}, train) if alpha is None else alpha
         loss = self._pair_loss(alpha)
         own, _ = lambdarank_params(self._lambdarank(train) | resolve_aliases(self.params))
         options: dict[str, Any] = {"sigmoid": self.sigma, "n_jobs": self.n_jobs}
@@ -217,8 +222,10 @@ class BoostedRanker(TreeRanker):
         peers = has_peers(self.robust)
         pairs = self.pairs or ("all_ordered" if peers else "strict")
         if peers:
-            check_peer_pairs(pairs)
-        options |= {"pair_set": pairs, "weighting": self.weighting or "micro", "noise": self.noise}
+            check_peer_pairs(pairs, both_orders=self._stated_alpha() != AUTO)
+        options |= {"pair_set": pairs, "weighting": self.weighting or "micro"}
+        if self.weighting == "prevalence" or self._stated_alpha() != AUTO:
+            options["noise"] = self.noise
         return PairwiseObjective(train, loss, truncation_level=self.truncation_level, **options)
 
     @property
@@ -233,10 +240,23 @@ class BoostedRanker(TreeRanker):
         return self.position_bias
 
     def _pair_loss(self, alpha: Any) -> BinaryLoss | None:
-        robust = {"name": PEER, "alpha": alpha} if self.robust == PEER and alpha is not None else self.robust
-        if self.objective not in (*LAMBDAS, "gbdt"):
-            return robust_loss(robust, self.objective)
-        return None if self.robust is None or self.robust == PEER else robust_loss(robust, "logistic")
+        if self.objective in (*LAMBDAS, "gbdt") and self.robust in (None, PEER):
+            return None
+        weight = {} if alpha is None else {"alpha": float(alpha)}
+        robust = [step | weight if step.get("name") == PEER else step for step in robust_steps(self.robust)]
+        return robust_loss(robust, "logistic" if self.objective in LAMBDAS else self.objective)
+
+    def _stated_alpha(self) -> Any:
+        """The weight of peers as it is stated, in ``robust`` or in ``alpha``; None without peers."""
+        peers = next((step for step in robust_steps(self.robust) if step.get("name") == PEER), None)
+        return None if peers is None else peers.get("alpha", self.alpha)
+
+    def _alpha(self, choice: Mapping[str, Any], train: RankingData) -> Any:
+        """The weight of peers that a choice has, or that is stated; None without peers."""
+        alpha = choice.get("alpha", self._stated_alpha())
+        if alpha == AUTO:
+            return pair_alpha(self.noise, train.y, lambdarank=self.objective in LAMBDAS)
+        return ALPHA if alpha == SEARCH else alpha
 
     def _train(
         self,
@@ -247,7 +267,8 @@ class BoostedRanker(TreeRanker):
         progress: Progress | None,
     ) -> TreeModel:
         cell = dict(choice)
-        alpha = cell.pop("alpha", self.alpha)
+        alpha = self._alpha(choice, train)
+        cell.pop("alpha", None)
         objective = self.make_objective(train, alpha)
         params = (
             common_params(self.learning_rate, self.num_leaves, self.min_child_samples, self.params) | cell
@@ -290,7 +311,7 @@ class BoostedRanker(TreeRanker):
         return self._searches_alpha() or self.grid is not None
 
     def _searches_alpha(self) -> bool:
-        return self.robust == PEER and self.alpha == AUTO
+        return bool(self._stated_alpha() == SEARCH)
 
     def _check_settings(self) -> None:
         """Refuses settings that mean nothing for the objective."""
@@ -301,8 +322,11 @@ class BoostedRanker(TreeRanker):
         if not pairwise:
             one_of("objective", name, OBJECTIVES)
         check_number("sigma", self.sigma, above=0)
-        if isinstance(self.alpha, str):
-            one_of("alpha", self.alpha, (AUTO,))
+        alpha = self._stated_alpha()
+        if alpha is not None:
+            stated_alpha(alpha, self.noise, searched=SEARCH)
+        elif isinstance(self.alpha, str):
+            one_of("alpha", self.alpha, (AUTO, SEARCH))
         if one_of("selection", self.selection, SELECTIONS) == AVERAGE and self._searches_alpha():
             raise invalid("selection", "must be 'best' where alpha is chosen", repr(self.selection))
         if self.objective == "gbdt" and self.robust is not None:
@@ -310,9 +334,11 @@ class BoostedRanker(TreeRanker):
         if pairwise and self.robust == PEER and self.peers == "sampled":
             raise invalid("peers", "must be expected for a pairwise loss", "'sampled'")
         for name in () if pairwise else self.of_pairs:
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and (name != "noise" or alpha != AUTO):
                 rule = f"has no meaning for {self.objective}"
                 remedy = "Use a pairwise loss such as objective='ranknet', or leave it out."
+                if name == "noise":
+                    remedy = "Peers read it: robust='peer', alpha='auto'. Else leave it out."
                 raise invalid(name, rule, repr(getattr(self, name)), remedy=remedy)
 
 

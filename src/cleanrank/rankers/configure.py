@@ -11,6 +11,7 @@ from cleanrank.data.tables import kind_of_file, read_data, read_rows
 from cleanrank.errors import invalid
 from cleanrank.rankers import CLASSIC, RANKERS, load_ranker, make_ranker
 from cleanrank.rankers.base import widened
+from cleanrank.theory.peer import AUTO
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import one_of
 
@@ -18,10 +19,12 @@ TREES = {"n_estimators": 500, "early_stopping_rounds": 50}
 # Rankers that read a setting, where their arguments do not say so: arguments of ``fit``, those that mean
 # something for some objectives alone, the cut-off of SOUR.
 READERS = {
-    "noise": ("robust", "pairwise", "neural"),
+    "noise": ("robust", "peer", "pairwise", "neural"),
     "gold": ("robust",),
     "implementation": ("lambdarank", "lambdamart", "peer", "sour"),
 }
+# Rankers that read noise for the weight of peers alone, and the options that give them peers.
+READ_BY_PEERS = {"peer": "", "neural": "--option robust=peer --option pairs=all_ordered "}
 # Rankers that stop or choose by a setting without validation data too: on rows that they hold out.
 WITHOUT_VALIDATION = {
     "clean_validation": (),
@@ -47,6 +50,10 @@ def configured_ranker(name: str, settings: Mapping[str, Any], options: Mapping[s
     known = entry.load()().get_params()
     settings = {key: value for key, value in settings.items() if value is not None}
     options = dict(options)
+    if "noise" in options and name in READ_BY_PEERS and options.get("alpha") != AUTO:
+        stated = f"alpha={options.get('alpha', known['alpha'])}"
+        remedy = f"Add {READ_BY_PEERS[name]}--option alpha=auto."
+        raise invalid("--noise", f"is read by {name} for alpha=auto alone", stated, remedy=remedy)
     if name == "neural":
         options = _neural_options(options, known)
     elif unit_of(name) == "trees":
@@ -97,13 +104,6 @@ def _neural_options(options: dict[str, Any], known: Mapping[str, Any]) -> dict[s
     of_network = network_options(network)
     for name in options:
         one_of("option of neural", name, sorted({*known, *of_network}))
-    if "noise" in options and options.get("alpha") != "auto":
-        raise invalid(
-            "--noise",
-            "is read by neural for alpha=auto alone",
-            f"alpha={options.get('alpha', known['alpha'])}",
-            remedy="Add --option robust=peer --option pairs=all_ordered --option alpha=auto.",
-        )
     # 64,32 is read as a list of numbers; widths are whole ones.
     built = {
         name: [int(width) for width in options[name]] if isinstance(options[name], list) else options[name]

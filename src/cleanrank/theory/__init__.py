@@ -12,5 +12,6 @@ from cleanrank.theory.order_preservation import order_preservation as order_pres
 from cleanrank.theory.order_preservation import order_table as order_table
 from cleanrank.theory.peer import optimal_alpha as optimal_alpha
 from cleanrank.theory.peer import peer_excess_risk_bound as peer_excess_risk_bound
+from cleanrank.theory.peer import peer_imbalance_bound as peer_imbalance_bound
 from cleanrank.theory.symmetry import auc_slope as auc_slope
 from cleanrank.theory.symmetry import is_label_symmetric as is_label_symmetric

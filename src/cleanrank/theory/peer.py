@@ -25,7 +25,7 @@ from cleanrank.noise.pair_noise import order_probabilities
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.theory.bounds import Bound
 from cleanrank.types import FloatArray
-from cleanrank.validation import check_integer, check_number, one_of
+from cleanrank.validation import check_integer, check_number, is_number, one_of
 
 READINGS: dict[str, str] = {
     "points": "documents on their own",
@@ -35,6 +35,7 @@ READINGS: dict[str, str] = {
 }
 
 
+AUTO = "auto"
 MORE_GRADES = "there are more than two grades"
 SAME = 0.01  # shares of ones that differ by less count as equal
 
@@ -162,6 +163,53 @@ def peer_excess_risk_bound(
     setting = f"for one fixed scorer and {n_pairs:,} independent pairs, with probability {1 - delta:g}"
     note = ", which says nothing, for a risk is at most 1" if vacuous else ""
     return Bound(value, vacuous, f"the excess risk is at most {value:.3g} {setting}{note}.")
+
+
+def peer_imbalance_bound(prevalence: float, *, largest: float = 1.0, published: bool = False) -> Bound:
+    """2 |p - 1/2| max dG, what peers of weight 1 can cost where labels are out of balance (Theorem 3).
+
+    The scorer with the least peer risk on noisy labels has a clean 0-1 risk within this of the best, whatever
+    the noise. Wu et al. (2022) print 4 |p - 1/2| max dG; half of it suffices (erratum B5) and is reached:
+    with p < 1/2 the peer risks of "always 1" and "always 0" are equal, and their risks 1 - 2 p apart.
+
+    Args:
+        prevalence: p, the clean share of points or pairs with label 1; of all ordered pairs below 1/2.
+        largest: max dG, the largest weight of a pair; 1 where pairs weigh alike.
+        published: the paper's constant, 4.
+
+    >>> float(peer_imbalance_bound(0.4)), float(peer_imbalance_bound(0.4, published=True))
+    (0.19999999999999996, 0.3999999999999999)
+    """
+    check_number("prevalence", prevalence, least=0, most=1)
+    check_number("largest", largest, least=0)
+    value = (4 if published else 2) * abs(prevalence - 0.5) * largest
+    vacuous = value >= largest > 0
+    note = ", which says nothing, for no risk is larger" if vacuous else ""
+    setting = f"where {prevalence:.3g} of the labels are 1 and pairs weigh {largest:.3g} at the most"
+    return Bound(value, vacuous, f"peers of weight 1 cost a risk of {value:.3g} at the most {setting}{note}.")
+
+
+def stated_alpha(alpha: Any, noise: Any, *, searched: str = "") -> Alpha | None:
+    """An estimator's weight of peers where it is a number, None where it is still to be found.
+
+    Args:
+        alpha: a number; "auto", which stands for e+ + e- of the noise; or the word ``searched``.
+        noise: what "auto" needs.
+        searched: the word of estimators that can choose alpha on validation data.
+
+    >>> stated_alpha(0.2, None).value, stated_alpha("auto", [[0.9, 0.1], [0.1, 0.9]])
+    (0.2, None)
+    """
+    if is_number(alpha):
+        return Alpha(float(alpha), True, "given as a number")
+    words = [word for word in (AUTO, searched) if word]
+    if not isinstance(alpha, str):
+        raise invalid("alpha", f"must be a number or {' or '.join(map(repr, words))}", repr(alpha))
+    if one_of("alpha", alpha, words) == AUTO and noise is None:
+        remedy = "Give noise= a matrix P(given | true), a NoiseProfile or a NoiseEstimate"
+        remedy += f", or search with alpha={searched!r}." if searched else "."
+        raise invalid("alpha='auto'", "needs the noise, for it is e+ + e-", remedy=remedy)
+    return None
 
 
 def pair_alpha(noise: Any, y: npt.ArrayLike, *, lambdarank: bool = False) -> Alpha:

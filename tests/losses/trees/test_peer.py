@@ -4,7 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.losses.trees.lambdarank import LambdaRankObjective
-from cleanrank.losses.trees.peer import KINDS, PeerObjective, Peers
+from cleanrank.losses.trees.peer import KINDS, PeerObjective, Peers, permute_all, permute_within
 
 from ..oracle import lambda_query
 
@@ -84,6 +84,30 @@ def test_permutations_change_with_round_and_seed_but_not_with_threads(case, with
     assert (first != second).any()
     other = PeerObjective(data, Peers(0.5, within=within, seed=5))(scores)[0]
     assert (other != first).any()
+
+
+@pytest.mark.parametrize("within", ["query", "batch"])
+def test_peers_are_judged_by_the_ideal_of_their_own_gains(within):
+    # Two queries of a document of grade 2 and one of grade 0, and a query of zeros: gains from elsewhere
+    # change what the best order is worth, gains of the same query do not.
+    data = cr.from_arrays(np.zeros((6, 1)), [2, 0, 0, 2, 0, 0], group=[2, 2, 2])
+    scores = np.array([0.3, 0.1, 0.2, 0.5, 0.4, 0.6])
+    moved = 0
+    for seed in range(8):
+        peers = Peers(1.0, within=within, seed=seed)
+        grad, _ = peer_part(data, scores, peers, norm=False)
+        (key,) = np.random.SeedSequence([seed, 0]).generate_state(1, np.uint64)
+        gains = np.empty(6)
+        if within == "query":
+            permute_within(2.0**data.y - 1, data.indptr, key, gains)
+        else:
+            permute_all(2.0**data.y - 1, key, gains)
+        moved += (gains.reshape(3, 2).sum(axis=1) != [3.0, 3.0, 0.0]).any()
+        for q in range(3):
+            rows = slice(2 * q, 2 * q + 2)
+            wanted, _ = lambda_query(list(scores[rows]), list(gains[rows]), norm=False)
+            np.testing.assert_allclose(grad[rows], wanted, atol=1e-6)
+    assert (moved > 0) == (within == "batch")
 
 
 def test_wrong_peers_are_named():

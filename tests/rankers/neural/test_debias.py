@@ -66,11 +66,11 @@ def test_pair_debias_pair_by_pair():
     assert float(made(scores, clicks, mask, positions=ranks)) == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("pairs", ["strict", "all_ordered"])
-@pytest.mark.parametrize("robust", [None, {"name": "peer", "alpha": 0.2}])
+@pytest.mark.parametrize(
+    ("pairs", "robust"),
+    [("strict", None), ("all_ordered", None), ("all_ordered", {"name": "peer", "alpha": 0.2})],
+)
 def test_equal_weights_leave_the_loss_alone(pairs, robust):
-    if pairs == "strict" and robust:
-        return
     scores, clicks, mask, ranks = batch(2)
     assert (clicks.sum(1) == 0).any()  # a list without pairs is among them
     scores.requires_grad_()
@@ -119,25 +119,101 @@ def test_random_lists_give_propensities():
     assert np.abs(InversePropensity(rates).ratios - EXAMINED / EXAMINED[0]).max() < 0.06
 
 
-def test_weights_are_no_part_of_the_gradient_of_logits():
+def test_rare_ranks_weigh_no_more_than_a_hundred():
+    rule = InversePropensity([0.5, 0.01, 0.001])
+    weights = rule.weights(torch.ones(1, 3), torch.tensor([[0, 1, 2]]))[0].tolist()
+    assert weights == pytest.approx([1.0, 50.0, 100.0])
+    assert rule.ratios[2] == pytest.approx(0.002)  # what was measured stays as it is
+    logits = DualLearning(3)
+    logits.logits = torch.tensor([0.0, -2.0, -9.0])
+    assert logits.weights(torch.ones(1, 3), torch.tensor([[0, 1, 2]]))[0, 2].item() == 100.0
+
+
+def test_each_side_learns_from_weights_that_stand_still():
+    # The ranker's gradient is that of the loss with its weights as plain numbers, and the logits move by
+    # their own loss alone, whatever is done with the ranker's.
     scores, clicks, mask, ranks = batch(4)
     scores.requires_grad_()
     rule = DualLearning(5)
+    rule.logits = torch.tensor([0.5, 0.1, 0.0, -0.4, -1.0], requires_grad=True)
+    rule._optimizer = torch.optim.Adagrad([rule.logits], lr=0.05)
+    weights = rule.weights(clicks, ranks - 1)
+    assert not weights.requires_grad
+    alone = DualLearning(5)
+    alone.logits = rule.logits.detach().clone().requires_grad_()
+    alone._optimizer = torch.optim.Adagrad([alone.logits], lr=0.05)
     Debiased(ranknet(), rule)(scores, clicks, mask, positions=ranks).backward()
-    assert scores.grad is not None
-    assert not torch.equal(rule.logits, torch.zeros(5))
+
+    class Fixed:
+        def weights(self, clicks, ranks):
+            return weights
+
+        def learn(self, *_):
+            pass
+
+    plain = scores.detach().clone().requires_grad_()
+    Debiased(ranknet(), Fixed())(plain, clicks, mask, positions=ranks).backward()
+    assert torch.allclose(scores.grad, plain.grad, atol=1e-7)
+    alone.learn(scores.detach(), clicks, ranks - 1, mask)
+    assert torch.equal(rule.logits, alone.logits)
+    assert not torch.equal(rule.logits, torch.tensor([0.5, 0.1, 0.0, -0.4, -1.0]))
+
+
+def clicked(n=40, seed=1):
+    return static_clicks(cr.make_ranking(n, 5, docs_per_query=8, seed=seed), "pbm", seed=2, flip=0.05)
 
 
 @pytest.mark.parametrize("name", sorted(DEBIASING))
 @pytest.mark.parametrize("robust", [None, {"name": "peer", "alpha": 0.1}])
-def test_a_ranker_trains_on_positions(name, robust):
-    data = static_clicks(cr.make_ranking(40, 5, docs_per_query=8, seed=1), "pbm", seed=2, flip=0.05)
-    rule = DEBIASING[name](EXAMINED) if name == "ipw" else DEBIASING[name]()
-    made = Debiased(ranknet(robust=robust), rule, pairs="all_ordered" if robust else "strict")
-    ranker = NeuralRanker(made, epochs=2, network_options={"hidden": (8,)})
-    scores = ranker.fit(data.X, data.y, qid=data.qid, position=data.positions).predict(data.X)
-    assert np.isfinite(scores).all()
-    assert scores.std() > 0
+def test_a_ranker_debiases_by_name(name, robust):
+    data = clicked()
+    rates = {"click_rates": EXAMINED} if name == "ipw" else {}
+    pairs = "all_ordered" if robust else "strict"
+    rule = DEBIASING[name](*rates.values())
+    settings = {"epochs": 2, "network_options": {"hidden": (8,)}, "n_jobs": 1}
+    made = NeuralRanker(Debiased(ranknet(robust=robust), rule, pairs=pairs), **settings)
+    named = NeuralRanker(debias=name, robust=robust, pairs=pairs, **rates, **settings)
+    by_hand = made.fit_data(data).predict(data.X)
+    scores = named.fit(data.X, data.y, qid=data.qid, position=data.positions).predict(data.X)
+    np.testing.assert_array_equal(scores, by_hand)
+    assert (named.alpha_ is None) == (robust is None)
+    plain = NeuralRanker(robust=robust, pairs=pairs, **settings).fit_data(data).predict(data.X)
+    assert (scores != plain).any()
+    # Ranks matter: shown in another order the same clicks give another ranker.
+    turned = named.fit(data.X, data.y, qid=data.qid, position=9 - data.positions.clip(max=8)).predict(data.X)
+    assert (turned != scores).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"debias": "ipv"}, "unknown debiasing 'ipv'. Did you mean 'ipw'"),
+        ({"debias": "ipw"}, "click_rates must be given for debias='ipw', and for it alone"),
+        ({"debias": "dla", "click_rates": [0.5, 0.2]}, "click_rates must be given for debias='ipw'"),
+        ({"click_rates": [0.5, 0.2]}, "click_rates go with debias='ipw'"),
+        ({"debias": "dla", "loss": "listnet"}, "debias needs one of the losses ranknet"),
+        ({"debias": "dla", "loss_options": {"weighting": "macro"}}, "must leave the weighting to debias"),
+        ({"debias": "dla", "robust": "peer"}, "pairs must be 'all_ordered' with peers"),
+        (
+            {"debias": "dla", "loss": ranking_loss("ranknet")},
+            "debias must be None where the loss is a callable",
+        ),
+    ],
+)
+def test_settings_that_cannot_debias_are_refused(settings, words):
+    with pytest.raises(CleanrankError, match=words):
+        NeuralRanker(**{"loss": "ranknet", **settings}, epochs=1).fit_data(clicked(10))
+
+
+def test_grades_are_no_clicks_and_preferences_have_no_ranks():
+    data = cr.make_ranking(10, 3, docs_per_query=5, seed=0)
+    with pytest.raises(CleanrankError, match=r"labels must be clicks, 0 or 1, for debias='dla'; got [2-4]"):
+        NeuralRanker(debias="dla", epochs=1).fit_data(data)
+    with pytest.raises(CleanrankError, match="debias must be None for preferences"):
+        NeuralRanker(debias="dla", epochs=1).fit_preferences(data.X, [(0, 1)])
+    shown = clicked(10)
+    with pytest.raises(CleanrankError, match="must have positions"):
+        NeuralRanker(debias="dla", epochs=1).fit(shown.X, shown.y, qid=shown.qid)
 
 
 def test_positions_must_be_there():

@@ -105,6 +105,23 @@ def test_the_best_epoch_is_kept_and_patience_ends_it():
     assert [h["value"] for h in done.history] == [0.1, 0.5, 0.4, 0.3]
 
 
+def test_of_equally_good_epochs_the_first_is_kept_and_patience_counts_from_it():
+    values = iter([0.1, 0.5, 0.5, 0.5, 0.9])
+    kept = []
+    found = model()
+    done = train(
+        found,
+        step,
+        batches,
+        Training(5, patience=2, device="cpu"),
+        validate=lambda network: next(values),
+        observer=lambda epoch, network: kept.append(weights(network).clone()),
+    )
+    assert (done.epoch, done.best_epoch, done.best_value) == (4, 2, 0.5)
+    assert torch.equal(weights(found), kept[1])
+    assert not torch.equal(kept[1], kept[2])
+
+
 def test_validation_and_observers_see_the_model_at_rest():
     modes = []
     train(

@@ -8,21 +8,16 @@ last epoch instead of the best.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.experiments.methods import NOISE, TRUE_NOISE, MethodResult, MethodTask
-from cleanrank.losses.torch import ranking_loss
 from cleanrank.rankers.base import best_of
-from cleanrank.rankers.neural.debias import DEBIASING, Debiased
 from cleanrank.rankers.neural.denoising import agreement_weights, coteach
-from cleanrank.rankers.neural.objective import list_loss
 from cleanrank.rankers.neural.ranker import NeuralRanker
-from cleanrank.types import FloatArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.types import FloatArray
 
 # Sessions of lists in random order that inverse propensities are estimated from.
 RANDOMISED = 20
@@ -53,12 +48,11 @@ def _fitted(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
         train = replace(train, weights=agreement_weights(train, bins=params["bins"]).astype(np.float32))
     if params["forget"]:
         return coteach(ranker, train, validation, forget=params["forget"], ramp=params["ramp"])
-    if not params["debias"]:
-        return ranker.fit_data(train, validation)
-    alpha = _debias(task, params, ranker, train)
-    ranker.fit_data(train, validation)
-    ranker.alpha_ = alpha
-    return ranker
+    if params["debias"] == "ipw":
+        if task.users is None:
+            raise invalid("debias = 'ipw'", "needs users who can be shown lists in random order", "none")
+        ranker.set_params(click_rates=task.users.click_rates(sessions=RANDOMISED, seed=task.seed))
+    return ranker.set_params(debias=params["debias"] or None).fit_data(train, validation)
 
 
 def make_network(task: MethodTask, params: Mapping[str, Any]) -> NeuralRanker:
@@ -84,22 +78,3 @@ def _true_matrix(task: MethodTask) -> FloatArray:
         remedy = "Flips of clicks do; attraction of irrelevant documents does not."
         raise invalid("noise = 'true'", "needs noise that a matrix describes", "none", remedy=remedy)
     return task.profile.matrix
-
-
-def _debias(task: MethodTask, params: Mapping[str, Any], ranker: NeuralRanker, train: RankingData) -> Any:
-    """Gives the ranker a debiased loss; returns the weight alpha of its peers, if it has any."""
-    name = one_of("debiasing", params["debias"], DEBIASING)
-    _, alpha = list_loss(ranker.loss_config(), train)  # says what is wrong with the settings, and finds alpha
-    robust = ranker.loss_config().steps
-    if alpha is not None:
-        robust = [{"mode": params["peers"], **step, "alpha": float(alpha)} for step in robust]
-    if name == "ipw":
-        if task.users is None:
-            raise invalid("debias = 'ipw'", "needs users who can be shown lists in random order", "none")
-        rule = DEBIASING[name](task.users.click_rates(sessions=RANDOMISED, seed=task.seed))
-    else:
-        rule = DEBIASING[name]()
-    binary = {"binary": params["binary"]} if params["binary"] != "logistic" else {}
-    loss = partial(ranking_loss, params["loss"], robust=robust or None, **binary)
-    ranker.set_params(loss=Debiased(loss, rule, pairs=params["pairs"]), robust=None)
-    return alpha

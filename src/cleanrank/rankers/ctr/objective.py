@@ -19,9 +19,9 @@ from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.robust_specs import Peers, read_spec, robust_steps
 from cleanrank.losses.torch.pair_loss import point_risk
 from cleanrank.noise.profiles import NoiseProfile
-from cleanrank.theory.peer import Alpha, point_alpha
+from cleanrank.theory.peer import Alpha, point_alpha, stated_alpha
 from cleanrank.types import Array
-from cleanrank.validation import is_number, one_of
+from cleanrank.validation import one_of
 
 SCHEMES: dict[str, dict[str, Any]] = {
     # forget: the share of rows left out in the end; ramp: epochs until then
@@ -75,22 +75,10 @@ def objective(
         if step.get("name") == "peer":
             # Peers apply to what the steps before them make of the loss.
             before = read_spec(steps[: steps.index(step)], binary).peerless
-            weight = _alpha(step.get("alpha", alpha), noise, y, before)
+            weight = stated_alpha(step.get("alpha", alpha), noise) or point_alpha(noise, y, before)
             step.update(alpha=float(weight), mode=step.get("mode", peers))
     parts = read_spec(steps, binary)
     if scheme == "coteaching" and parts.has_peers:
         raise invalid("co-teaching", "picks rows by their own loss and takes no peers", repr(robust))
     loss = parts.loss if parts.peers is None else parts.peerless
     return Objective(check_trainable(loss), parts.peers, weight, scheme, options)
-
-
-def _alpha(alpha: Any, noise: Any, y: Array, loss: BinaryLoss) -> Alpha:
-    if is_number(alpha):
-        return Alpha(float(alpha), True, "given as a number")
-    if not isinstance(alpha, str):
-        raise invalid("alpha", "must be a number or 'auto'", repr(alpha))
-    one_of("alpha", alpha, ("auto",))
-    if noise is None:
-        remedy = "Give noise= a matrix P(given | true) of labels 0 and 1, or what share of each is right."
-        raise invalid("alpha='auto'", "needs the noise", remedy=remedy)
-    return point_alpha(noise, y, loss)

@@ -60,7 +60,7 @@ class CTRModel(Estimator):
         model: one of ``rankers.ctr.MODELS``, such as "din", "dien" or "deepfm".
         robust: None, a robust form of the loss such as "peer" or {"name": "gce", "q": .5}, one of the
             schemes "coteaching", "reweight" and "sour" (with options in the same way), or several.
-        alpha: weight of peers in [0, 1], or "auto": what undoes ``noise``.
+        alpha: weight of peers in [0, 1], or "auto": e+ + e- of ``noise``.
         noise: a matrix P(given label | true label), the shares of labels 0 and of labels 1 that are right, a
             NoiseProfile or a NoiseEstimate; read by "auto", and by "forward" and "backward".
         peers: "expected" (no variance) or "sampled" (as published).

@@ -3,19 +3,23 @@
 A spec of a robust form is what ``losses.robust_specs`` reads: a name, a mapping with options, or several.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import Any
+
+import numpy as np
 
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, binary_loss, margin_loss, probability
 from cleanrank.losses.pairs import PAIR_SETS, check_peer_pairs
 from cleanrank.losses.robust_specs import robust_steps
 from cleanrank.losses.torch import RANKING_LOSSES, RankingLoss, ranking_loss
-from cleanrank.theory.peer import Alpha, pair_alpha, point_alpha, preference_alpha
+from cleanrank.rankers.neural.debias import DEBIASING, Debiased
+from cleanrank.theory.peer import Alpha, pair_alpha, point_alpha, preference_alpha, stated_alpha
 from cleanrank.types import RankingData
-from cleanrank.validation import is_number, one_of
+from cleanrank.validation import one_of
 
 PAIRED = ("ranknet", "lambdarank", "pairwise", "direct")
 PEER = "peer"
@@ -47,6 +51,8 @@ class LossConfig:
     alpha: float | str = 0.1  # weight of peers, or "auto"
     noise: Any = None  # a noise matrix, for alpha="auto"
     peers: str = "expected"  # "expected" or "sampled"
+    debias: str | None = None  # one of DEBIASING
+    click_rates: Any = None  # of ranks 1, 2, ... in lists in random order, for "ipw"
     options: Mapping[str, Any] | None = None  # further arguments of ``ranking_loss``
 
     @property
@@ -68,8 +74,10 @@ class LossConfig:
 def list_loss(config: LossConfig, data: RankingData) -> tuple[RankingLoss, Alpha | None]:
     """The loss on padded lists, and the weight of peers if there are any."""
     if not isinstance(config.loss, str):
-        if config.robust is not None:
-            raise invalid("robust", "must be None where the loss is a callable", repr(config.robust))
+        for option in ("robust", "debias"):
+            if getattr(config, option) is not None:
+                rule = "must be None where the loss is a callable"
+                raise invalid(option, rule, repr(getattr(config, option)))
         return config.loss, None
     name = one_of("loss", config.loss, LOSSES)
     alpha = None
@@ -78,13 +86,36 @@ def list_loss(config: LossConfig, data: RankingData) -> tuple[RankingLoss, Alpha
             raise invalid("peers", f"need one of the losses {', '.join((*PAIRED, 'pointwise'))}", repr(name))
         if name != "pointwise":
             check_peer_pairs(config.pairs, both_orders=False)
-        alpha = _stated_alpha(config, config.peer)
+        alpha = stated_alpha(config.peer.get("alpha", config.alpha), config.noise)
         if alpha is None and name == "pointwise":
             relevant = data.y >= (config.options or {}).get("relevant", 1)
             alpha = point_alpha(config.noise, relevant, config.base)
         elif alpha is None:
             alpha = pair_alpha(config.noise, data.y, lambdarank=name == "lambdarank")
-    return _made(config, name, alpha, config.pairs), alpha
+    if config.debias is None and config.click_rates is not None:
+        raise invalid("click_rates", "go with debias='ipw'", "debias=None")
+    if config.debias is not None:
+        return _debiased(config, name, alpha, data), alpha
+    strict = one_of("set of pairs", config.pairs, PAIR_SETS) == "strict"  # which all losses have
+    return _made(config, name, alpha)(pairs=None if strict else config.pairs), alpha
+
+
+def _debiased(config: LossConfig, name: str, alpha: Alpha | None, data: RankingData) -> RankingLoss:
+    """The loss on clicks, each weighed by the rank at which its document was shown."""
+    rule = one_of("debiasing", str(config.debias), DEBIASING)
+    if name not in PAIRED:
+        raise invalid("debias", f"needs one of the losses {', '.join(PAIRED)}", repr(name))
+    if "weighting" in (config.options or {}):
+        raise invalid("loss_options", "must leave the weighting to debias", repr("weighting"))
+    if not set(np.unique(data.y)) <= {0, 1}:
+        remedy = "Give y = 1 where a document was clicked, else 0."
+        raise invalid("labels", f"must be clicks, 0 or 1, for debias={rule!r}", data.y.max(), remedy=remedy)
+    if (rule == "ipw") != (config.click_rates is not None):
+        remedy = "They are clicks per showing at ranks 1, 2, ... of lists that were shown in random order."
+        words = "must be given for debias='ipw', and for it alone"
+        raise invalid("click_rates", words, f"debias={rule!r}", remedy=remedy)
+    weigher = DEBIASING[rule](*([] if config.click_rates is None else [config.click_rates]))
+    return Debiased(_made(config, name, alpha), weigher, pairs=config.pairs)
 
 
 def preference_loss(config: LossConfig) -> tuple[Any, Alpha | None]:
@@ -94,14 +125,17 @@ def preference_loss(config: LossConfig) -> tuple[Any, Alpha | None]:
     """
     if not isinstance(config.loss, str) or config.loss not in ("ranknet", "pairwise", "direct"):
         raise invalid("loss", "must be 'ranknet', 'pairwise' or 'direct' for preferences", repr(config.loss))
+    if config.debias is not None:
+        raise invalid("debias", "must be None for preferences, which have no ranks", repr(config.debias))
     if config.peer is None:
-        return _made(config, config.loss, None, "strict"), None
-    alpha = _stated_alpha(config, config.peer)
+        return _made(config, config.loss, None)(pairs="strict"), None
+    alpha = stated_alpha(config.peer.get("alpha", config.alpha), config.noise)
     alpha = preference_alpha(config.noise) if alpha is None else alpha
-    return _made(config, config.loss, alpha, "strict_both"), alpha
+    return _made(config, config.loss, alpha)(pairs="strict_both"), alpha
 
 
-def _made(config: LossConfig, name: str, alpha: Alpha | None, pairs: str) -> RankingLoss:
+def _made(config: LossConfig, name: str, alpha: Alpha | None) -> Callable[..., RankingLoss]:
+    """Makes the loss when called with pairs=."""
     options = _options(config)
     if name == "direct":
         options["binary"] = DIRECT
@@ -114,9 +148,7 @@ def _made(config: LossConfig, name: str, alpha: Alpha | None, pairs: str) -> Ran
         ]
     elif config.robust is not None:
         options["robust"] = config.steps
-    if one_of("set of pairs", pairs, PAIR_SETS) != "strict":
-        options["pairs"] = pairs
-    return ranking_loss("pairwise" if name == "direct" else name, **options)
+    return partial(ranking_loss, "pairwise" if name == "direct" else name, **options)
 
 
 def _options(config: LossConfig) -> dict[str, Any]:
@@ -130,20 +162,6 @@ def _options(config: LossConfig) -> dict[str, Any]:
             raise invalid("loss_options", "must not hold what is a parameter of its own", repr(option))
         one_of("option of the loss", option, allowed)
     return dict(config.options or {})
-
-
-def _stated_alpha(config: LossConfig, peer: Mapping[str, Any]) -> Alpha | None:
-    """The weight of peers if it is a number; None if it follows from the noise."""
-    alpha = peer.get("alpha", config.alpha)
-    if is_number(alpha):
-        return Alpha(float(alpha), True, "given as a number")
-    if not isinstance(alpha, str):
-        raise invalid("alpha", "must be a number or 'auto'", repr(alpha))
-    one_of("alpha", alpha, ("auto",))
-    if config.noise is None:
-        remedy = "Give noise= a matrix, a NoiseProfile or a NoiseEstimate."
-        raise invalid("alpha='auto'", "needs the noise", remedy=remedy)
-    return None
 
 
 def robust_words(steps: Sequence[Mapping[str, Any]]) -> str:

@@ -50,15 +50,17 @@ class NeuralRanker(BaseRanker):
 
     Options of ``fit``: ``progress``, called with (epoch, epochs); ``observer``, called with (epoch, scores of
     the rows of X) after each epoch. ``sample_weight`` says how many copies a row stands for; ``position``
-    is read by losses of ``neural.debias``.
+    is read where ``debias`` is given.
 
     Args:
         loss: a name of ``objective.LOSSES``, or a callable with the arguments of a loss of ``losses.torch``.
         pairs: "strict", "strict_both" or "all_ordered"; which pairs a pairwise loss sees.
         robust: None, a robust form such as "peer", "symmetrize" or {"name": "gce", "q": .5}, or several.
-        alpha: weight of peers, or "auto": what undoes ``noise``.
+        alpha: weight of peers, or "auto": e+ + e- of ``noise``.
         noise: a matrix P(given grade | true grade), a NoiseProfile or a NoiseEstimate; read by "auto".
         peers: "expected" (no variance) or "sampled" (as published).
+        debias: None, "ipw", "dla" or "pairdebias": labels are clicks, weighed by the rank they were shown at.
+        click_rates: for "ipw": clicks per showing at ranks 1, 2, ... of lists in random order.
         binary: the loss of "pairwise" and "pointwise"; "hinge" on pairs with network="linear" is SVMRank.
         loss_options: further arguments of ``ranking_loss``, such as sigma, weighting, measure.
         network: one of NETWORKS.
@@ -98,6 +100,8 @@ class NeuralRanker(BaseRanker):
     alpha: float | str = 0.1
     noise: Any = None
     peers: str = "expected"
+    debias: str | None = None
+    click_rates: Any = None
     binary: Any = "logistic"
     loss_options: Mapping[str, Any] | None = None
     network: str = "mlp"
@@ -255,6 +259,8 @@ class NeuralRanker(BaseRanker):
             self.alpha,
             self.noise,
             self.peers,
+            self.debias,
+            self.click_rates,
             self.loss_options,
         )
 
