@@ -145,7 +145,10 @@ def test_scores_are_written_in_the_order_of_the_file(cli, files):
         ("--model gbdt --objective parity", "--objective goes with --model lambdarank or lambdamart or peer"),
         ("--model neural --min-docs 9", "--min-docs goes with --model"),
         ("--epochs 9", "--epochs goes with --model"),
-        ("--noise uniform:.1", "--noise goes with --model robust or pairwise or neural; got lambdarank"),
+        (
+            "--noise uniform:.1",
+            "--noise goes with --model robust or peer or pairwise or neural; got lambdarank",
+        ),
         ("--gold valid.txt", "--gold goes with --model robust"),
         ("--valid-clean --valid valid.txt", "--valid-clean goes with --model robust"),
         ("--model robust --valid-clean", "--valid-clean goes with --valid"),
