@@ -16,7 +16,7 @@ from cleanrank.noise.profiles import uniform
 
 TREES = {"n_estimators": 8, "num_leaves": 7, "min_child_samples": 5}
 PEER = {"robust": "peer", "alpha": 0.4}
-SOUR = {**TREES, "end": 8, "start": 2, "kind": "all", "cutoff": 4}
+SOUR = {**TREES, "learning_rate": 0.3, "n_estimators": 12, "end": 12, "start": 2, "kind": "all", "cutoff": 4}
 LONG = {"n_estimators": 60, "learning_rate": 0.9}
 QUICK = {"n_estimators": 5, "folds": 2, "grid": {"num_leaves": (4, 8), "min_data_in_leaf": (10,)}}
 TWO = {"num_leaves": [3, 9]}
@@ -44,14 +44,15 @@ RANKERS = {
     cr.SOURRanker: (
         SOUR,
         {
-            "cutoff": ({}, 2), "start": ({}, 0), "end": ({}, 4), "kind": ({}, "neg"), "rule": ({},
+            "cutoff": ({}, 2), "start": ({}, 10), "end": ({}, 4), "kind": ({}, "neg"), "rule": ({},
             "reference"),
-            "min_frequency": ({}, 0.3), "include_f0": ({"start": 0}, True), "highest_negative": ({}, 1),
-            "variant": ({}, "last"), "ends": ({"variant": "curr"}, [2, 3]),
-            "patience": ({"variant": "fly", "start": 0, "patience": 8}, 2), "folds": ({}, 2),
+            "min_frequency": ({}, 0.2), "include_f0": ({"start": 0, "end": 2}, True),
+            "highest_negative": ({}, 1),
+            "variant": ({}, "last"), "ends": ({"variant": "curr", "ends": [1, 6]}, [2, 4]),
+            "patience": ({"variant": "fly", "start": 0, "patience": 11}, 1), "folds": ({}, 2),
             "peers": ({}, 0.4),
             "n_estimators": ({}, 4), "early_stopping_rounds": ({**LONG, "end": 8}, None),
-            "learning_rate": ({}, 0.4),
+            "learning_rate": ({}, 0.1),
             "num_leaves": ({}, 3), "min_child_samples": ({}, 60), "objective": ({}, "lambdamart"),
             "implementation": ({}, "builtin"), "random_state": ({"folds": 2}, 3),
             "params": ({}, {"lambda_l2": 90.0}),
@@ -110,7 +111,7 @@ NOT_READ[cr.RankSVM] = ("random_state",)  # of queries that it holds out without
 
 @pytest.fixture(scope="module")
 def rows(toy):
-    return split(toy, (0.7, 0.3), seed=0)
+    return split(cr.corrupt(toy, rate=0.25, seed=1).data, (0.7, 0.3), seed=0)
 
 
 def fitted(kind, options, rows):
