@@ -1,51 +1,48 @@
-"""Can I trust my judge? Runs recipes/judges, writes docs/results/judges.md, pictures and tables of the page.
+"""Can I trust my judge? Runs recipes/judges; tables and pictures of docs/results/judges.md and of its guide.
 
 Cells are stored as they come; a run that is stopped goes on where it was.
 
     CLEANRANK_DATA=... python benchmarks/judges.py --store .cleanrank/judges.sqlite --jobs 2
+    python benchmarks/pages.py judges
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-
-from pages import fill
+from typing import TypeAlias
 
 import cleanrank as cr
 from cleanrank import JudgeReport
 from cleanrank.data.judged import JUDGE
-from cleanrank.experiments.driver import Reproduction, reproduce
+from cleanrank.experiments.driver import reproduce
+from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.results import export
+from cleanrank.experiments.tracked import recall
 from cleanrank.report.images import save_picture
 from cleanrank.report.judge_tables import query_panel, reliability_panel
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "can-i-trust-my-judge.md"
-RESULTS = ROOT / "docs" / "results" / "judges.md"
-PICTURES = ROOT / "docs" / "results" / "img"
+IMAGES = ROOT / "docs" / "results" / "img"
 COLOURS = (1, 2, 3)
 RECIPES = ("coverage", "all", "order", "class-conditional")
-ABOUT = (
-    "# Judges of dl19 as evaluators\n\n"
-    "All tables behind [Can I trust my judge?](../can-i-trust-my-judge.md). TREC Deep Learning 2019: "
-    "43 queries, 9,260 pairs with NIST's grades and those of 15 language-model judges, 37 systems. Seed 1; "
-    "1,000 draws of gold labels a cell, 200 for ndcg@10 and for all judges from documents, 50 for the order. "
-    "Figures are means over the 37 systems; those of differences are means over all 666 pairs of systems. "
-    "Judges that answer yes or no count 0 and 2."
-)
+Figures: TypeAlias = Mapping[tuple[str, str], Mapping[str, float]]
 
 
-def figures(run: Reproduction) -> dict[tuple[str, str], Mapping[str, float]]:
-    """(data set, method) -> measure -> mean, of the cells that are done."""
+@cache
+def figures(name: str) -> Figures:
+    """(data set, method) -> measure -> mean, of what results/judges holds of a recipe."""
+    recipe = read_recipe(ROOT / "recipes" / "judges" / f"{name}.toml")
     return {
         (str(record.cell["dataset"]), str(record.cell["method"])): record.means
-        for record in run.records
+        for record in recall(recipe, folder=ROOT / "results").records
         if record.status == "done"
     }
 
 
-def coverage_table(cells: Mapping[tuple[str, str], Mapping[str, float]]) -> Table:
+def coverage_table(cells: Figures) -> Table:
     """Coverage and widths of each design."""
     columns = [
         ("gold labels", "label"),
@@ -58,7 +55,7 @@ def coverage_table(cells: Mapping[tuple[str, str], Mapping[str, float]]) -> Tabl
     return Table.of([{"label": label, **means} for (_, label), means in cells.items()], columns)
 
 
-def coverage_panel(cells: Mapping[tuple[str, str], Mapping[str, float]]) -> Panel:
+def coverage_panel(cells: Figures) -> Panel:
     """Coverage with the judge, from gold labels alone and from the judge alone."""
     sources = {
         "judge and gold": "coverage",
@@ -89,9 +86,9 @@ def coverage_panel(cells: Mapping[tuple[str, str], Mapping[str, float]]) -> Pane
 
 
 def judges_table(
-    both: Mapping[tuple[str, str], Mapping[str, float]],
-    order: Mapping[tuple[str, str], Mapping[str, float]],
-    test: Mapping[tuple[str, str], Mapping[str, float]],
+    both: Figures,
+    order: Figures,
+    test: Figures,
 ) -> Table:
     """One line per judge: what its labels alone say, what they save, whether they keep the order."""
     rows = []
@@ -131,7 +128,7 @@ def judges_table(
     return Table.of(rows, columns)
 
 
-def order_panel(order: Mapping[tuple[str, str], Mapping[str, float]]) -> Panel:
+def order_panel(order: Figures) -> Panel:
     """Kendall's tau of every judge, three ways."""
     sources = {
         "judge": "tau of the judge",
@@ -163,28 +160,28 @@ def strongest() -> JudgeReport:
     return cr.judge_report(*labels)
 
 
+TEXTS: dict[str, Callable[[], str]] = {
+    "coverage": lambda: coverage_table(figures("coverage")).markdown(),
+    "judges": lambda: judges_table(figures("all"), figures("order"), figures("class-conditional")).markdown(),
+}
+PICTURES: dict[str, Callable[[Path], object]] = {
+    "judges-coverage.svg": lambda path: save_picture([coverage_panel(figures("coverage"))], path),
+    "judges-order.svg": lambda path: save_picture([order_panel(figures("order"))], path),
+}
+
+
 def main() -> None:
-    """Computes what is missing and writes pages and pictures."""
+    """Computes what is missing, puts it into results/judges and draws the pictures that need the labels."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", type=Path, default=Path(".cleanrank/judges.sqlite"))
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args()
-    runs = {
-        name: reproduce(ROOT / "recipes" / "judges" / f"{name}.toml", store=asked.store, jobs=asked.jobs)
-        for name in RECIPES
-    }
-    cells = {name: figures(run) for name, run in runs.items()}
-    coverage = coverage_table(cells["coverage"])
-    judges = judges_table(cells["all"], cells["order"], cells["class-conditional"])
-    commands = "\n".join(f"    {run.command}" for run in runs.values())
-    parts = [ABOUT, commands, "## Coverage", coverage.markdown(), "## All judges", judges.markdown()]
-    RESULTS.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    for name in RECIPES:
+        run = reproduce(ROOT / "recipes" / "judges" / f"{name}.toml", store=asked.store, jobs=asked.jobs)
+        export(run.records, ROOT / "results" / "judges" / f"{name}.parquet")
     report = strongest()
-    save_picture([reliability_panel([report])], PICTURES / "judges-reliability.svg")
-    save_picture([query_panel(report)], PICTURES / "judges-leniency.svg")
-    save_picture([coverage_panel(cells["coverage"])], PICTURES / "judges-coverage.svg")
-    save_picture([order_panel(cells["order"])], PICTURES / "judges-order.svg")
-    fill(PAGE, {"coverage": coverage.markdown(), "judges": judges.markdown()})
+    save_picture([reliability_panel([report])], IMAGES / "judges-reliability.svg")
+    save_picture([query_panel(report)], IMAGES / "judges-leniency.svg")
 
 
 if __name__ == "__main__":

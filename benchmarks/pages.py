@@ -32,7 +32,7 @@ WRITERS = {
     "ctr": ("results/ctr.md",),
     "judges": ("results/judges.md", "can-i-trust-my-judge.md"),
     "estimation": ("results/estimation.md",),
-    "recovery": ("results/recovery.md", "how-much-can-be-won-back.md"),
+    "recovery": ("results/recovery.md", "how-much-can-be-won-back.md", "label-issues.md"),
     "baselines": ("results/baselines.md", "results/noise-quick.md"),
 }
 # A page that is written whole, by the command on the left.

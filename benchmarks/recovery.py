@@ -2,20 +2,22 @@
 
 Runs the recipes of recipes/recovery (the card; language models as judges; detection; what judgements buy),
 which a store remembers, so that a run that is stopped goes on where it was. Prints the tables; ``--write``
-makes docs/results/recovery.md with its pictures, and results/recovery.json. What was not computed whole is
-left out and named, so that a run that was stopped can be written too (``--stored``).
+puts the runs into results/recovery and the figures into benchmarks/results/recovery.json. What was not
+computed whole is left out and named, so that a run that was stopped can be written too (``--stored``).
 
     python benchmarks/recovery.py --quick            # one fold, one seed
     python benchmarks/recovery.py --only seed=1      # the first seed; then the rest without --only
     python benchmarks/recovery.py --stored --write
+    python benchmarks/pages.py recovery
 """
 
 import argparse
-import datetime
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,15 @@ from cards.goals import HUNDRED, NOTHING, THREE, goals_table
 from cards.pictures import cost_panels, detection_panel, gains_panel, settings_panel, shares_panel
 from cards.sections import AS_JUDGED, DETECTED, LINES, RECIPES, Cards, cost_sections, make_cards, sections_of
 from cards.tables import averages_table, detection_table, gains_table, losses_table
-from pages import fill
 from timing import write_result
 
-from cleanrank.data.files import written_whole
 from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
 from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.results import export
 from cleanrank.experiments.store import Store
+from cleanrank.experiments.tracked import recall
 from cleanrank.report.images import save_picture
+from cleanrank.report.panels import Panel
 
 ROOT = Path(__file__).parent.parent
 
@@ -44,10 +47,9 @@ def main() -> None:
         print("No cell is done yet.")
         return
     cards = make_cards(runs)
-    sections = ["## What must hold", goals_table(cards.goals).markdown(), *sections_of(cards)]
-    print("\n\n".join(sections))
+    print("\n\n".join(["## What must hold", goals_table(cards.goals).markdown(), *sections_of(cards)]))
     if asked.write:
-        write(cards, sections, asked.quick, asked.only)
+        write(cards)
 
 
 def arguments() -> argparse.Namespace:
@@ -59,7 +61,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=None, help="processes; one per core unless given")
     parser.add_argument("--store", default=".cleanrank/recovery.sqlite", help="where results are kept")
     parser.add_argument("--stored", action="store_true", help="compute nothing, show what is stored")
-    parser.add_argument("--write", action="store_true", help="write the page, its pictures and the JSON")
+    parser.add_argument("--write", action="store_true", help="write the results that travel and the JSON")
     return parser.parse_args()
 
 
@@ -96,44 +98,30 @@ def of_store(path: Path, quick: bool, store: str, only: Sequence[str]) -> Reprod
     return Reproduction(recipe, tuple(cells), records, Tally(len(cells), stored=len(records)))
 
 
-def write(cards: Cards, sections: Sequence[str], quick: bool, only: Sequence[str]) -> None:
-    """The page with the tables, the pictures beside it, the figures as JSON."""
-    folder = ROOT / "docs" / "results"
-    images = folder / "img"
-    images.mkdir(parents=True, exist_ok=True)
-    result: dict[str, Any] = {"quick": quick, "goals": [plain(g) for g in cards.goals]}
+def write(cards: Cards) -> None:
+    """The runs as files that travel, from which the pages are made, and the figures as JSON."""
+    for name, each in cards.runs.items():
+        folder = ROOT / "results" / "recovery"
+        folder.mkdir(parents=True, exist_ok=True)
+        export(each.records, folder / f"{name}.parquet", values="detection" not in name)
+    result: dict[str, Any] = {"goals": [plain(g) for g in cards.goals]}
     if cards.card:
-        save_picture([shares_panel(cards.card)], images / "recovery-shares.svg")
-        save_picture([settings_panel(cards.card)], images / "recovery-settings.svg")
         result["averages"] = [plain(a) for a in cards.card.averages]
         result["settings"] = [plain(s) for s in cards.card.settings]
         result["shares"] = [plain(r) for r in cards.card.rows]
     if cards.unharmed:
-        panel = gains_panel(cards.unharmed, (NOTHING, HUNDRED, THREE), cards.unharmed.base)
-        save_picture([panel], images / "recovery-no-noise.svg")
         result["no noise"] = compared_json(cards.unharmed)
     if cards.judges:
-        groups = dict.fromkeys(cards.judges.datasets.values())
-        panels = [gains_panel(cards.judges, (NOTHING, THREE), AS_JUDGED, group) for group in groups]
-        save_picture(panels, images / "recovery-judges.svg")
         result["judges"] = compared_json(cards.judges)
     if cards.detection:
-        save_picture([detection_panel(cards.detection, DETECTED[:2])], images / "recovery-detection.svg")
         result["detectors"] = [plain(d) for d in cards.detection.detectors]
     if cards.judged_detection:
-        panel = detection_panel(cards.judged_detection, DETECTED[:2])
-        save_picture([panel], images / "recovery-judges-detection.svg")
         result["detectors on judges"] = [plain(d) for d in cards.judged_detection.detectors]
     if cards.cost:
-        save_picture(cost_panels(cards.cost, LINES), images / "recovery-cost.svg")
         result["cost"] = [plain(r) for r in cards.cost.rows]
     result["minutes"] = {
         name: round(sum(r.wall_seconds for r in each.records) / 60, 1) for name, each in cards.runs.items()
     }
-    with written_whole(folder / "recovery.md") as page:
-        texts = [*opening(cards, quick, only), *sections]
-        page.write_text("\n\n".join(s.strip("\n") for s in texts) + "\n", encoding="utf-8")
-    fill(ROOT / "docs" / "how-much-can-be-won-back.md", summaries(cards))
     write_result("recovery", result)
 
 
@@ -150,77 +138,110 @@ def compared_json(card: Any) -> list[dict[str, Any]]:
     ]
 
 
-def summaries(cards: Cards) -> dict[str, str]:
-    """The short tables of docs/how-much-can-be-won-back.md, by the name of their place there."""
-    parts = {"goals": goals_table(cards.goals).markdown()}
-    if cards.card:
-        clear = sum(s.clear for s in cards.card.settings)
-        few = (
-            f"{len(cards.card.settings)} settings of data set and noise; in {clear} of them the loss is "
-            "clearly above 0."
-        )
-        parts["card"] = f"{few}\n\n{averages_table(cards.card, cards.old).markdown()}"
-        parts["losses"] = losses_table(cards.card).markdown()
-    if cards.unharmed:
-        parts["no-noise"] = gains_table(cards.unharmed, "data set", cards.unharmed.base).markdown()
-    if cards.judges:
-        tables = [
-            f"**{group}**\n\n{gains_table(cards.judges, 'judge', AS_JUDGED, group).markdown()}"
-            for group in dict.fromkeys(cards.judges.datasets.values())
-        ]
-        parts["judges"] = "\n\n".join(tables)
-    if cards.detection:
-        parts["detection"] = detection_table(cards.detection).markdown()
-    if cards.judged_detection:
-        parts["judges-detection"] = detection_table(cards.judged_detection).markdown()
-    if cards.cost:
-        parts["cost"] = "\n\n".join(cost_sections(cards.cost)[1:])
-    return parts
+@cache
+def tracked() -> Cards:
+    """The cards of the runs in results/recovery."""
+    runs = {}
+    for name in RECIPES:
+        recipe = read_recipe(ROOT / "recipes" / "recovery" / f"{name}.toml")
+        known = recall(recipe, folder=ROOT / "results")
+        tally = Tally(len(known.cells), stored=len(known.records))
+        runs[name] = Reproduction(recipe, known.cells, known.records, tally)
+    return make_cards(runs)
 
 
-def opening(cards: Cards, quick: bool, only: Sequence[str]) -> list[str]:
-    """What ran, when, and how to read it."""
-    options = [*(["--quick"] if quick else []), *(f"--only {text}" for text in only), "--write"]
-    command = " ".join(["python benchmarks/recovery.py", *options])
-    records = [r for each in cards.runs.values() for r in each.records]
-    planned = sum(len(each.cells) for each in cards.runs.values())
+def goals_text() -> str:
+    """What must hold."""
+    return goals_table(tracked().goals).markdown()
+
+
+def sections_text() -> str:
+    """All tables."""
+    parts = ["## What must hold", goals_text(), *sections_of(tracked())]
+    return "\n\n".join(part.strip("\n") for part in parts)
+
+
+def card_text() -> str:
+    """The averages of the card."""
+    card = tracked().card
+    assert card is not None
+    few = (
+        f"{len(card.settings)} settings of data set and noise; in {sum(s.clear for s in card.settings)} of "
+        "them the loss is clearly above 0."
+    )
+    return f"{few}\n\n{averages_table(card, tracked().old).markdown()}"
+
+
+def unharmed_text() -> str:
+    """What methods do where nothing is wrong."""
+    unharmed = tracked().unharmed
+    assert unharmed is not None
+    return gains_table(unharmed, "data set", unharmed.base).markdown()
+
+
+def judges_text() -> str:
+    """What methods do with the labels of language models, by collection."""
+    judges = tracked().judges
+    assert judges is not None
+    return "\n\n".join(
+        f"**{group}**\n\n{gains_table(judges, 'judge', AS_JUDGED, group).markdown()}"
+        for group in dict.fromkeys(judges.datasets.values())
+    )
+
+
+def ran_text() -> str:
+    """What ran, and when."""
+    runs = tracked().runs.values()
+    records = [r for each in runs for r in each.records]
+    last = datetime.fromisoformat(max(r.started_at for r in records))
     minutes = sum(r.wall_seconds for r in records) / 60
     versions = ", ".join(f"{k} {v}" for k, v in records[0].versions.items())
-    return [
-        "# The report card",
-        f"    {command}",
-        f"{datetime.date.today():%d %B %Y}; {len(records):,} of {planned:,} cells, which took {minutes:.0f} "
-        f"minutes in sum on one core each; {versions}. What ran of each part is said at the end of the page.",
-        READING,
-    ]
+    return (
+        f"{last:%d %B %Y}; {len(records):,} of {sum(len(each.cells) for each in runs):,} cells, which took "
+        f"{minutes:.0f} minutes in sum on one core each; {versions}. What ran of each part is said at the "
+        "end of the page."
+    )
+
+
+def judge_panels() -> list[Panel]:
+    """Gains on the labels of language models, a panel per collection."""
+    judges = tracked().judges
+    assert judges is not None
+    groups = dict.fromkeys(judges.datasets.values())
+    return [gains_panel(judges, (NOTHING, THREE), AS_JUDGED, group) for group in groups]
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "ran": ran_text,
+    "sections": sections_text,
+    "goals": goals_text,
+    "card": card_text,
+    "losses": lambda: losses_table(tracked().card).markdown(),
+    "no-noise": unharmed_text,
+    "judges": judges_text,
+    "detection": lambda: detection_table(tracked().detection).markdown(),
+    "judges-detection": lambda: detection_table(tracked().judged_detection).markdown(),
+    "cost": lambda: "\n\n".join(cost_sections(tracked().cost)[1:]),
+}
+PANELS: dict[str, Callable[[], Sequence[Panel]]] = {
+    "shares": lambda: [shares_panel(tracked().card)],
+    "settings": lambda: [settings_panel(tracked().card)],
+    "no-noise": lambda: [gains_panel(tracked().unharmed, (NOTHING, HUNDRED, THREE), tracked().unharmed.base)],
+    "judges": judge_panels,
+    "detection": lambda: [detection_panel(tracked().detection, DETECTED[:2])],
+    "judges-detection": lambda: [detection_panel(tracked().judged_detection, DETECTED[:2])],
+    "cost": lambda: cost_panels(tracked().cost, LINES),
+}
+PICTURES: dict[str, Callable[[Path], object]] = {
+    f"recovery-{name}.svg": lambda path, panels=panels: save_picture(panels(), path)
+    for name, panels in PANELS.items()
+}
 
 
 def plain(value: Any) -> Any:
     """A dataclass as JSON: four digits, and nothing twice."""
     values = json.loads(json.dumps(asdict(value)), parse_float=lambda text: round(float(text), 4))
     return {name: each for name, each in values.items() if name not in ("worst", "below")}
-
-
-READING = """\
-NDCG@10 (exponential gain, queries without relevant documents count 1) on clean test data. Recovered share =
-(method - noisy-trained) / (clean-trained - noisy-trained): 1 is all that noise costs, 0 nothing, below 0
-harm. *clean-trained* learns from true grades and is stopped and tuned on true grades; beside it stands the
-ceiling of earlier cards, which is stopped and tuned on noisy validation data. In brackets 95 % of a bootstrap
-over test queries and seeds. A setting whose loss is not clearly above 0 (its interval includes 0) has nothing
-to recover, and no share. *Pooled* is the sum of all gains over the sum of all losses; *mean of settings*
-averages the shares of the settings that have one. Every row is tuned with the same grid (7 or 31 leaves, at
-least 20 or 200 documents a leaf, up to 150 trees) on validation data that are as noisy as the training data,
-and the four forests are averaged.
-*Judgements* are training rows judged again; nothing else is paid for. *posterior*, *grades* and *gains alone*
-are the single strategies of RobustRanker, nothing known.
-
-Noise: *uniform* moves a grade to any other with the rate as probability; *uneven* errs to near grades, and
-up to three times as often on high grades; *one-way* gives grade 0 the top grade; *missed* gives relevant
-documents grade 0; *hard-documents* errs on documents whose features look like another grade; *clicks* has no
-judges at all: a weak ranker (trained on one query in twenty) shows every list five times to position-based
-users who click an examined document of grade 0 with the rate as probability, a clicked document counts as top
-grade and any other as grade 0, and clean-trained has the true grades. *judge* injects nothing: labels are
-those of a language model, brought to 0 to 3 as `cleanrank.data.judged` says, and NIST's are the reference."""
 
 
 if __name__ == "__main__":

@@ -178,8 +178,9 @@ class Curves:
             means = np.bincount(place, w * y[mine])[there] / sums[there]
             fit = np.zeros(len(sums))
             fit[there] = isotonic_regression(means, weights=sums[there], increasing=False).x
-            wrong += float((w * (y[mine] - fit[place]) ** 2).sum())
-            total += float((w * (y[mine] - np.average(y[mine], weights=w)) ** 2).sum())
+            with np.errstate(invalid="ignore"):  # infinite shares, of a draw without a gain over random
+                wrong += float((w * (y[mine] - fit[place]) ** 2).sum())
+                total += float((w * (y[mine] - np.average(y[mine], weights=w)) ** 2).sum())
         return 1 - wrong / total if total > 1e-12 else float("nan")
 
 

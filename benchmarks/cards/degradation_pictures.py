@@ -84,3 +84,30 @@ def loss_panels(summary: Summary) -> list[Panel]:
                     ]
         panels.append(traces("PRank", "|predicted - true grade| / (C - 1)", axis, lines, "Data set"))
     return panels
+
+
+def closed_form_panels(summary: Summary) -> list[Panel]:
+    """Fig. 7 and 11: a panel per data set, a line per scale or balance; uniform noise."""
+    methods = [method for method in summary.methods if method.endswith("uniform")]
+    rates = [float(name.rpartition(" ")[2]) for name in summary.measures]
+    panels = []
+    for dataset in summary.datasets:
+        lines = [Point(method.removesuffix(", uniform"), 0.0, 0.0) for method in methods]
+        for rate, measure in sorted(zip(rates, summary.measures, strict=True)):
+            for method in methods:
+                row = summary.find(dataset, summary.levels[0], method, measure)
+                if row is not None and row.mean is not None:
+                    lines.append(Point(method.removesuffix(", uniform"), rate, row.mean))
+        panels.append(
+            Panel(
+                "traces",
+                tuple(dict.fromkeys(p.method for p in lines)),
+                (0.0, *sorted(rates)),
+                tuple(lines),
+                title=dataset,
+                measure="pNoise",
+                x_title="rate of uniform noise (dNoise)",
+                series="Grades",
+            )
+        )
+    return panels

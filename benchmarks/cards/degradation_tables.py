@@ -8,7 +8,7 @@ from cleanrank.noise.pair_noise import pnoise_curve
 from cleanrank.noise.scales import best_proportions
 from cleanrank.report.collapse import Estimate
 from cleanrank.report.grid_tables import value_cell
-from cleanrank.report.summaries import Summary
+from cleanrank.report.summaries import Level, Summary
 from cleanrank.report.table import Cell, Line, Table, number
 
 from .degradation import SCOPES, Points, explained, joined, knee, levels_of, points_of, robustness
@@ -192,6 +192,38 @@ def forms_table(summary: Summary, measure: str) -> Table:
                     )
     head = ["Noise", "Ranker", "Clean NDCG@10", "Mean share kept", "More than the plain form"]
     return Table(head, rows, align="llrrr")
+
+
+def drops_table(summaries: Mapping[str, Summary]) -> Table:
+    """How much of the clean figure noise takes from RankBoost (grades) and RankSVM (balance), in per cent."""
+    rows: list[Line] = []
+    for name, method in (("grades", "RankBoost"), ("balance", "RankSVM")):
+        summary = summaries[name]
+        levels = [Level("uniform", rate) for rate in SHOWN]
+        (clean,) = (level for level in summary.levels if level.clean)
+        for dataset in summary.datasets:
+            for measure in summary.measures:
+                whole = summary.find(dataset, clean, method, measure)
+                found = [summary.find(dataset, level, method, measure) for level in levels]
+                if whole is None or not whole.mean or not any(found):
+                    continue
+                drops = [100 * (1 - r.mean / whole.mean) if r and r.mean else None for r in found]
+                label = measure.partition(":")[0].upper()
+                rows.append([dataset, method, label, *(number(d, ".0f") for d in drops)])
+    head = ["Data set", "Ranker", "Measure", *(f"{rate:g}" for rate in SHOWN)]
+    return Table(head, rows, align="lll" + "r" * len(SHOWN))
+
+
+def closed_form_table(summary: Summary) -> Table:
+    """PNoise at some rates for every data set and method of a recipe of the study ``closed_form``."""
+    rows: list[Line] = []
+    for dataset in summary.datasets:
+        for method in summary.methods:
+            at = [summary.find(dataset, summary.levels[0], method, f"pnoise at {rate:g}") for rate in SHOWN]
+            rows.append([dataset, method, *(number(row.mean if row else None, ".3f") for row in at)])
+    return Table(
+        ["Data set", "Grades", *(f"{rate:g}" for rate in SHOWN)], rows, align="ll" + "r" * len(SHOWN)
+    )
 
 
 def scale_table() -> Table:
