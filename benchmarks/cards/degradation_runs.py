@@ -103,7 +103,7 @@ def sum_up(store_path: str) -> None:
 
 
 def beside_rivals(records: Sequence[RunRecord], others: Sequence[Part | None]) -> list[RunRecord]:
-    """Records, and those of other recipes at the same rates and seeds, with the labels that all of them saw."""
+    """Records, and those of other recipes at the same rates and seeds: all of them saw the same labels."""
     seeds, rates = {r.cell["seed"] for r in records}, {r.cell["rate"] for r in records}
     rivals = [
         r
