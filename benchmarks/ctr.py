@@ -24,6 +24,7 @@ from cards.clicks import (
     flips_of_records,
     read_lines,
     read_store,
+    rivals_of_records,
     table_of_lines,
     table_of_records,
 )
@@ -31,21 +32,31 @@ from timing import RESULTS, write_result
 
 from cleanrank.report.table import Cell, Line, Table, number
 
+# The data of the recipes by the name of their table.
+SETS = {"movielens": "movielens-100k", "taobao": "taobao"}
+
 
 def summed_up(table: Path, popularity: Path, store: Path) -> dict[str, Any]:
     """The figures of all files."""
     lines, flips = read_lines(table), read_store(store, "ctr/flips")
-    movielens = [r for r in read_store(store, "ctr/table1") if r.cell["data"] == "movielens-100k"]
+    table1, rivals = read_store(store, "ctr/table1"), read_store(store, "ctr/table3")
+    by_set = {name: [r for r in table1 if r.cell["data"] == data] for name, data in SETS.items()}
     return {
-        "cells": {"tmall": len(lines), "movielens": len(movielens), "flips": len(flips)},
+        "cells": {
+            "tmall": len(lines),
+            **{name: len(records) for name, records in by_set.items()},
+            "flips": len(flips),
+            "rivals": len(rivals),
+        },
         "settings": {name: lines[0][name] for name in ("epochs", "batch_size", "learning_rate", "precision")},
         "tmall": table_of_lines(lines),
-        "movielens": table_of_records(movielens),
+        **{name: table_of_records(records) for name, records in by_set.items()},
         "popularity": [
             {name: line[name] for name in ("model", "seed", "auc", "popularity", "gain")}
             for line in read_lines(popularity)
         ],
         "flips": flips_of_records(flips),
+        "rivals": rivals_of_records(rivals),
     }
 
 
@@ -114,6 +125,32 @@ def flips_table(rows: Sequence[Figures]) -> Table:
     return Table(head, lines, align="llrrrrrllr")
 
 
+def rivals_table(rows: Sequence[Figures], data: str) -> Table:
+    """Every method on DIEN, on one data set."""
+    lines: list[Line] = [
+        [
+            row["method"],
+            number(row["auc"]),
+            *gain_cells(row.get("gain")),
+            number(row["log loss"], ".3f"),
+            number(row["calibration error"], ".3f"),
+            chosen_words(row["settings"]),
+            several(row["epochs"]),
+        ]
+        for row in rows
+        if row["data"] == data
+    ]
+    head = ["Method", "AUC", "Against DIEN", "95 % interval", "Seeds won", "Log loss", "ECE", "Setting",
+            "Epochs"]  # fmt: skip
+    return Table(head, lines, align="lrrrrrrll")
+
+
+def chosen_words(settings: Sequence[str]) -> str:
+    """What seeds chose, each with its count where they differ; the most frequent first."""
+    counts = Counter(settings).most_common()
+    return counts[0][0] if len(counts) == 1 else "; ".join(f"{text} ({n}x)" for text, n in counts)
+
+
 def auto_table(rows: Sequence[Figures]) -> Table:
     """The weight that the theory gives against the one that validation rows choose."""
     tuned = {noise_words(row): row for row in rows if row["method"] == TUNED}
@@ -155,6 +192,33 @@ def gpu_table(results: Mapping[str, Any]) -> Table:
             cells += [f"{each[f'{kind}_samples_per_second']:,.0f}", f"{100 * each[f'{kind}_share']:.1f} %"]
         lines.append(cells)
     head = ["Model", "Batch", "Samples per second", "of the roofline", "Compiled", "of the roofline "]
+    return Table(head, lines, align="lrrrrr")
+
+
+def cost_table(results: Mapping[str, Any]) -> Table:
+    """Where the time of a step goes on a GPU: a part that rows do not change, and one that grows with them.
+
+    The two batch sizes give both parts of time = fixed + rows * each, without compilation.
+    """
+    lines: list[Line] = []
+    for model in dict.fromkeys(name.split()[0] for name in results):
+        rows = sorted(int(name.split()[1]) for name in results if name.split()[0] == model)
+        each = [results[f"{model} {n}"] for n in rows]
+        small, large = (n / line["plain_samples_per_second"] for n, line in zip(rows, each, strict=True))
+        per_row = (large - small) / (rows[1] - rows[0])
+        least = each[1]["least_ms"] / 1e3 / rows[1]
+        # Where more rows took less time, the two parts cannot be told apart.
+        parts = [number(None)] * 4
+        if per_row > 0:
+            fixed = small - rows[0] * per_row
+            parts = [
+                number(1e3 * fixed, ".1f"),
+                f"{100 * fixed / small:.0f} %",
+                number(1e9 * per_row, ",.0f"),
+                f"{100 * least / per_row:.1f} %",
+            ]
+        lines.append([model, *parts[:3], number(1e9 * least, ".1f"), parts[3]])
+    head = ["Model", "Fixed, ms", "of a step of 4,096 rows", "Each row, ns", "Least, ns", "Share, many rows"]
     return Table(head, lines, align="lrrrrr")
 
 
@@ -229,14 +293,43 @@ def flips_rows() -> Sequence[Figures]:
     return rows
 
 
+def preparation_table(results: Mapping[str, Any]) -> Table:
+    """Seconds and memory of preparing logs, and how much faster than pandas."""
+    lines: list[Line] = []
+    for variant, each in results["variants"].items():
+        full = each["full"]
+        ratio = full.get("times_faster_in_one_run", full["times_faster_than_pandas"])
+        lines.append([variant, *_prepared(full["events"], full), number(ratio, ".1f")])
+    for events, each in results["large"].items():
+        for variant in (name for name in results["variants"] if name in each):
+            lines.append([variant, *_prepared(int(events), each[variant]), number(None)])
+    head = ["Protocol", "Events", "Rows", "Seconds", "Peak, GB", "of it rows, GB", "Times pandas"]
+    return Table(head, lines, align="lrrrrrr")
+
+
+def _prepared(events: int, figures: Figures) -> list[str | Cell]:
+    return [
+        f"{events:,}",
+        f"{figures['rows']:,}",
+        number(figures["seconds"], ".1f"),
+        number(figures["peak_mb"] / 1024, ".1f"),
+        number(figures["rows_mb"] / 1024, ".1f"),
+    ]
+
+
 TEXTS: dict[str, Callable[[], str]] = {
+    "preparation": lambda: preparation_table(stored("behaviours")).markdown(),
     "tmall": lambda: gain_table(stored("ctr")["tmall"]).markdown(),
     "movielens": lambda: gain_table(stored("ctr")["movielens"]).markdown(),
     "popularity": lambda: popularity_table(stored("ctr")["popularity"]).markdown(),
     "flips": lambda: flips_table(flips_rows()).markdown(),
+    "taobao": lambda: gain_table(stored("ctr")["taobao"]).markdown(),
+    "rivals movielens": lambda: rivals_table(stored("ctr")["rivals"], SETS["movielens"]).markdown(),
+    "rivals taobao": lambda: rivals_table(stored("ctr")["rivals"], SETS["taobao"]).markdown(),
     "auto": lambda: auto_table(flips_rows()).markdown(),
     "logits": lambda: logits_table(stored("ctr_logits")["results"]).markdown(),
     "cpu": lambda: cpu_table(stored("ctr_speed")["results"]).markdown(),
+    "gpu cost": lambda: cost_table(stored("ctr_speed_cuda")["results"]).markdown(),
     "gpu": lambda: gpu_table(stored("ctr_speed_cuda")["results"]).markdown(),
 }
 PICTURES: dict[str, Callable[[Path], object]] = {}

@@ -2,6 +2,7 @@
 
     python benchmarks/ctr_speed.py [--repeats 9] [--steps 10] [--batch 512] [--threads 1]
     python benchmarks/ctr_speed.py --device cuda
+    python benchmarks/ctr_speed.py --operators
 
 A step is forward, backward and Adam on rows that are ready in memory in the form that each package reads.
 Sizes are equal: embeddings of 16, dense layers 200-80, DIN's unit 80-40 with sigmoids (ours as
@@ -206,6 +207,18 @@ Load of the {facts["cores"]} cores at the end: {load:.0f}; where other programs 
     (RESULTS / "ctr_speed.md").write_text(page + "\n".join(lines) + "\n", encoding="utf-8")
 
 
+def count_operators(arguments: argparse.Namespace) -> None:
+    """Prints how many calls of torch's operators one training step of every model makes."""
+    layout = VOCABULARIES["large"]
+    for name in MODELS:
+        step = our_step(name, layout, [make_codes(layout, arguments.batch)])
+        step()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            step()
+        calls = sum(each.count for each in profile.key_averages() if each.key.startswith("aten::"))
+        print(f"{name}: {calls:,}", flush=True)
+
+
 def device_rates(device: torch.device) -> tuple[float, float]:
     """FLOPs per second of a large product and bytes per second of a large copy, in single precision."""
     side, n = 8192, 2**28
@@ -263,7 +276,11 @@ def main() -> None:
     parser.add_argument("--output", default=str(RESULTS), help="folder of the result of a GPU")
     for name, default in OPTIONS.items():
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--operators", action="store_true", help="count calls of operators, and nothing else")
     arguments = parser.parse_args()
+    if arguments.operators:
+        count_operators(arguments)
+        return
     (on_gpu if arguments.device == "cuda" else compare)(arguments)
 
 

@@ -29,7 +29,7 @@ WRITERS = {
     "sour_tables": ("results/sour.md",),
     "haddad": ("results/haddad.md",),
     "peerrank_tables": ("results/peerrank.md",),
-    "ctr": ("results/ctr.md",),
+    "ctr": ("results/ctr.md", "click-models.md"),
     "judges": ("results/judges.md", "can-i-trust-my-judge.md"),
     "estimation": ("results/estimation.md",),
     "recovery": ("results/recovery.md", "how-much-can-be-won-back.md", "label-issues.md"),

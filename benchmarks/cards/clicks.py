@@ -15,10 +15,16 @@ from scipy import stats
 from cleanrank.experiments.store import Store
 from cleanrank.rankers.ctr import MODELS
 from cleanrank.types import FloatArray, RunRecord
+from cleanrank.validation import is_number
 
 Figures: TypeAlias = dict[str, Any]
 LEVEL = 0.95
 BASE, TUNED, AUTO = "DIN", "peers (tuned)", "peers (auto)"
+RIVALS_BASE = "DIEN"
+RIVALS = (
+    RIVALS_BASE, "peers", "label smoothing", "soft bootstrap", "hard bootstrap", "GCE", "SCE", "TCE",
+    "co-teaching", "reweighting", "SOUR",
+)  # fmt: skip
 MEASURES = ("auc", "log loss", "calibration error")
 
 
@@ -122,19 +128,43 @@ def flips_of_records(records: Iterable[RunRecord]) -> list[Figures]:
     for (noise, rate), of_level in sorted(levels.items(), key=lambda item: _place(*item[0])):
         by_method = _grouped(of_level, lambda record: record.cell["method"])
         for method in (name for name in methods if name in by_method):
-            same = by_method[method]
-            row: Figures = {"noise": noise, "rate": rate, "method": method}
-            row |= {"seeds": [record.cell["seed"] for record in same]}
-            row |= {name: float(np.mean([record.means[name] for record in same])) for name in MEASURES}
-            row |= {"epochs": [record.chosen["epochs"] for record in same]}
-            if "alpha" in same[0].chosen:
-                row["alphas"] = [record.chosen["alpha"] for record in same]
-            if method != BASE and BASE in by_method:
-                row["gain"] = _difference(same, by_method[BASE])
+            row = {"noise": noise, "rate": rate, **_row_of_method(method, by_method, BASE)}
             if method == AUTO and TUNED in by_method:
-                row["auto"] = _difference(same, by_method[TUNED])
+                row["auto"] = _difference(by_method[method], by_method[TUNED])
             rows.append(row)
     return rows
+
+
+def rivals_of_records(records: Iterable[RunRecord]) -> list[Figures]:
+    """One row per data set and method, of the runs of recipes/ctr/table3.toml; ``gain`` is against DIEN."""
+    rows = []
+    for data, of_data in _grouped(records, lambda record: record.cell["data"]).items():
+        by_method = _grouped(of_data, lambda record: record.cell["method"])
+        for method in (name for name in RIVALS if name in by_method):
+            same = by_method[method]
+            row = {"data": data, **_row_of_method(method, by_method, RIVALS_BASE)}
+            row["settings"] = [_setting(record.chosen) for record in same]
+            rows.append(row)
+    return rows
+
+
+def _row_of_method(method: str, by_method: Mapping[str, list[RunRecord]], base: str) -> Figures:
+    same = by_method[method]
+    row: Figures = {"method": method, "seeds": [record.cell["seed"] for record in same]}
+    row |= {name: float(np.mean([record.means[name] for record in same])) for name in MEASURES}
+    row |= {"epochs": [record.chosen["epochs"] for record in same]}
+    if "alpha" in same[0].chosen:
+        row["alphas"] = [record.chosen["alpha"] for record in same]
+    if method != base and base in by_method:
+        row["gain"] = _difference(same, by_method[base])
+    return row
+
+
+def _setting(chosen: Mapping[str, Any]) -> str:
+    """What validation rows chose, but for seeds: "q 0.3"."""
+    options = chosen.get("options", {"alpha": chosen["alpha"]} if "alpha" in chosen else {})
+    numbers = [f"{name} {value:g}" for name, value in options.items() if is_number(value)]
+    return ", ".join([*numbers, *(value for value in options.values() if isinstance(value, str))])
 
 
 def _difference(one: Sequence[RunRecord], other: Sequence[RunRecord]) -> Figures:
