@@ -1,18 +1,13 @@
 import math
-from dataclasses import replace
 
 import pytest
 
-from cleanrank.errors import InvalidInputError, UnknownNameError
+from cleanrank.errors import InvalidInputError
 from cleanrank.report.published import (
-    STATUSES,
-    MatrixRow,
     Published,
     compare_published,
     decimals_of,
     judge,
-    matrix_row,
-    status_of,
     tolerance,
 )
 from cleanrank.report.summaries import Level, summarise
@@ -141,70 +136,3 @@ def test_a_figure_of_one_fold():
     spread = math.hypot(0.02 / math.sqrt(2), row.query_se * math.sqrt(8 / 4))
     assert verdict.tolerance == pytest.approx(1.96 * spread + 0.05)
     assert compare_published(summary, [figure(0.2, fold=9)])[0].verdict == "not run"
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "cells", "status"),
-    [
-        (["agrees"], {}, "agrees"),
-        (["agrees", "no published figure"], {}, "agrees"),
-        (["agrees", "differs"], {}, "partly"),
-        (["agrees", "not run"], {}, "partly"),
-        (["agrees"], {"missing": 1}, "partly"),
-        (["differs"], {"missing": 1}, "partly"),
-        (["differs", "differs"], {}, "differs"),
-        (["agrees"], {"failed": 1}, "failed"),
-        ([], {"done": 0, "failed": 2}, "failed"),
-        (["not run"], {"done": 0}, "not run"),
-        ([], {}, "unjudged"),
-        ([], {"missing": 3}, "partly"),
-    ],
-)
-def test_status_of_a_recipe(verdicts, cells, status):
-    assert status_of(verdicts, **cells) == status
-
-
-def test_every_status_has_its_own_shape_and_word():
-    assert (
-        len({s.shape for s in STATUSES.values()}) == len({s.word for s in STATUSES.values()}) == len(STATUSES)
-    )
-    assert {s.colour for s in STATUSES.values()} == {"green", "amber", "red", "grey"}
-
-
-def test_a_row_of_the_matrix():
-    records = [record(seed=s, values={"map": [0.4, 0.6]}) for s in (0, 1)]
-    names = {"recipe": "r.toml", "title": "R", "command": "run r", "group": "g"}
-    row = matrix_row(records, published=[figure(0.5), figure(0.9, context=True)], **names)
-    assert (row.status, len(row.rows)) == ("agrees", 1)
-    (only,) = row.rows
-    assert (only.what, only.published, only.verdict) == ("d · clean · m · map", 0.5, "agrees")
-    assert only.low <= only.ours <= only.high
-    assert matrix_row(records, **names).status == "unjudged"
-    assert matrix_row([], published=[figure(0.5)], **names).rows[0].verdict == "not run"
-    failed = [*records, replace(record(fold=2, status="failed"), error="x")]
-    broken = matrix_row(failed, published=[figure(0.5)], **names)
-    assert (broken.status, broken.rows[0].ours) == ("failed", None)
-
-
-def test_the_matrix_shows_the_published_measures_alone():
-    records = [record(values={"map": [0.4, 0.6], "mrr": [0.1, 0.2]})]
-    names = {"recipe": "r.toml", "title": "R", "command": "run r"}
-    shown = matrix_row(records, published=[figure(0.5, measure="AP")], **names).rows
-    assert [(f.what, f.verdict) for f in shown] == [("d · clean · m · map", "agrees")]
-    assert len(matrix_row(records, **names).rows) == 2
-
-
-def test_without_published_figures_the_chosen_measures_are_shown():
-    made = [record(values={"map": [0.4, 0.6], "ndcg@10": [0.1, 0.2], "ndcg@1": [0.0, 1.0]})]
-    row = matrix_row(made, recipe="r", title="R", command="c", measures=["ndcg@10"])
-    assert [f.what for f in row.rows] == ["d · clean · m · ndcg@10"]
-
-
-def test_a_plan_of_which_nothing_ran():
-    names = {"recipe": "r.toml", "title": "R", "command": "run r"}
-    assert matrix_row([], expected=[record().cell], **names).status == "not run"
-
-
-def test_an_unknown_status_is_refused():
-    with pytest.raises(UnknownNameError, match="agrees"):
-        MatrixRow("r", "R", "run", "", (), "agree")

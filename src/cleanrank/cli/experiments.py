@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.data.files import written_whole
 from cleanrank.errors import invalid
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.report.table import Table
@@ -60,7 +61,8 @@ def reproduce(
         Path | None, typer.Option(help="Also write every picture to this folder, as PNG and SVG.")
     ] = None,
     matrix: Annotated[
-        bool, typer.Option("--matrix", help="Run nothing; write one page with the state of every recipe.")
+        bool,
+        typer.Option("--matrix", help="Run nothing; show every published figure with ours and a verdict."),
     ] = False,
     recompute: Annotated[
         bool,
@@ -97,13 +99,9 @@ def reproduce(
             remedy="Overwrite with --force.",
         )
     if matrix:
-        screen.refuse(context, OF_RUNS, "goes with a recipe, not with --matrix")
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
-        columns = ("recipe", "status", "command")
-        rows = [{name: getattr(row, name) for name in columns} for row in driver.matrix(None, store, page)]
-        screen.show(rows, as_json, Table.of(rows, [(name, name) for name in columns]))
-        screen.note(f"matrix: {page}")
+        _show_matrix(store, page, markdown, as_json)
         return
     if recipe is None:
         raise typer.BadParameter("name a recipe, or give --matrix", param_hint="RECIPE")
@@ -133,6 +131,20 @@ def reproduce(
     screen.note(f"report: {page}")
     if run.failed:
         raise typer.Exit(1)
+
+
+def _show_matrix(store: Path, page: Path, markdown: Path | None, as_json: bool) -> None:
+    """Writes the pages of the matrix; counts of verdicts go to the screen, all figures to JSON."""
+    from cleanrank.experiments.matrix import matrix as every_figure
+    from cleanrank.report.matrix import counts_table, matrix_markdown, write_matrix
+
+    lines = [line.to_dict() for line in every_figure(store)]
+    write_matrix(lines, page)
+    if markdown is not None:
+        with written_whole(markdown) as part:
+            part.write_text(matrix_markdown(lines), encoding="utf-8")
+    screen.show({"figures": lines}, as_json, counts_table(lines))
+    screen.note(f"matrix: {page}")
 
 
 @app.command("recipes")

@@ -21,7 +21,6 @@ from cleanrank.experiments.sources import GENERATORS, identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.experiments.studies import STUDIES
 from cleanrank.experiments.tracked import aligned, tracked_records
-from cleanrank.report.published import MatrixRow, matrix_row
 from cleanrank.report.summaries import Summary, summarise
 from cleanrank.types import RunRecord
 from cleanrank.validation import check_integer, one_of
@@ -288,34 +287,3 @@ def list_recipes(folder: str | Path | None = None) -> list[dict[str, Any]]:
 
 def _recipes(folder: str | Path | None) -> list[Recipe]:
     return [read_recipe(p) for p in (known_recipes().values() if folder is None else all_recipes(folder))]
-
-
-def matrix(folder: str | Path | None, store: str | Path, path: str | Path) -> list[MatrixRow]:
-    """One page with every recipe below a folder: its command, expected and observed figures, its status."""
-    from cleanrank.report.pages import write_matrix
-
-    recipes = _recipes(folder)
-    if not recipes:
-        raise invalid("recipes", "must be found as TOML files", "none", at=repr(str(folder)))
-    with Store(store) as runs:
-        rows = [_row(recipe, runs) for recipe in recipes]
-    write_matrix(rows, path)
-    return rows
-
-
-def _row(recipe: Recipe, store: Store) -> MatrixRow:
-    """A recipe whose data are not on this machine has not run here."""
-    try:
-        cells: Sequence[CellSpec] = plan(recipe, store)
-    except MissingDataError:
-        cells = ()
-    return matrix_row(
-        collect(cells, store, recipe.name),
-        recipe=recipe.name,
-        title=recipe.title,
-        command=recipe.command,
-        group=recipe.name.rpartition("/")[0],
-        published=recipe.published,
-        expected=[c.inputs for c in cells],
-        measures=recipe.show,
-    )

@@ -63,7 +63,7 @@ def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
     )
 
 
-def _records(values: Values) -> dict[str, list[dict[str, Any]]]:
+def _records(values: Values) -> dict[str, Any]:
     """The rows of the tables of grades, with bars for a terminal, and of repeated rows."""
     keys = ("documents", "shares", "query_shares", "queries")
     columns = zip(*(values["grades"][key] for key in keys), strict=True)
@@ -96,7 +96,7 @@ def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
     )
 
 
-def _ways(values: Values) -> dict[str, list[dict[str, Any]]]:
+def _ways(values: Values) -> dict[str, Any]:
     """The rows of the tables of all ways to buy labels and of what would change the recommendation."""
     name = values["recommended"]
     best = max((o["effective_pairs"] for o in values["options"] if o["name"] == name), default=0)

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from cleanrank.report.collapse import SOURCES, Collapse, realised
 from cleanrank.report.means import plain_mean
-from cleanrank.report.published import STATUSES, VERDICT_MARKS, MatrixRow, Verdict
+from cleanrank.report.published import VERDICT_MARKS, Verdict
 from cleanrank.report.summaries import BETTER, WORSE, Level, Row, Summary
 from cleanrank.report.summaries import Cell as GridCell
 from cleanrank.report.table import ABSENT, Cell, Line, Table, convention, number
@@ -247,32 +247,6 @@ def _error(text: str) -> Cell:
     last = text.splitlines()[-1]
     html = Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(last, text)
     return Cell(last, text[:40], html=html)
-
-
-def recipes_table(rows: Sequence[MatrixRow]) -> Table:
-    """Every recipe with its status and how many of its figures agree, differ or have not run."""
-    verdicts = ("agrees", "differs", "not run")
-    cells: list[Line] = []
-    for r in rows:
-        link = Markup('<a href="#{}">{}</a>').format(r.anchor, r.title)
-        status = STATUSES[r.status]
-        sign = Markup('<span class="status {}" title="{}">{} {}</span>').format(
-            status.colour, status.meaning, status.shape, status.word
-        )
-        counts = [number(sum(f.verdict == v for f in r.rows), ".0f") for v in verdicts]
-        cells.append([Cell(r.title, html=link), Cell(status.word, html=sign), *counts, r.group or ABSENT])
-    head = ["Recipe", "Status", "Agree", "Differ", "Not run", "Group"]
-    return Table(head, cells, caption="Recipes", align="llrrrl")
-
-
-def recipe_table(verdicts: Sequence[Verdict], caption: str) -> Table:
-    """The figures of a recipe, expected and observed."""
-    rows: list[Line] = [
-        [v.what, number(v.published), number(v.ours), _interval(v.low, v.high), verdict_cell(v.verdict)]
-        for v in verdicts
-    ]
-    head = ["Figure", "Expected", "Observed", "Interval", "Verdict"]
-    return Table(head, rows, caption=caption, align="lrrrl")
 
 
 def pair_noise_table(summary: Summary) -> Table:

@@ -1,7 +1,7 @@
-"""Pages of one file that need no network and no script: of a grid, of all recipes, whatever has a template.
+"""Pages of one file that need no network: of a grid, whatever has a template.
 
-Templates escape whatever is not markup already. The policy of a page allows its own style by its hash, no
-script and no request at all; pictures are drawn into it.
+Templates escape whatever is not markup already. The policy of a page allows its own style by its hash, a
+script only where the page brings one (by its hash too), and no request at all; pictures are drawn into it.
 """
 
 import base64
@@ -21,12 +21,11 @@ from cleanrank.report import grid_tables, panels
 from cleanrank.report.charts import asset, looks
 from cleanrank.report.collapse import AXES, SOURCES
 from cleanrank.report.images import NARROW, WIDE, inline_picture
-from cleanrank.report.published import RULE, STATUSES, MatrixRow, Published, compare_published
+from cleanrank.report.published import RULE, Published, compare_published
 from cleanrank.report.summaries import Summary, summarise
-from cleanrank.report.table import Table, templates
+from cleanrank.report.table import templates
 from cleanrank.types import RunRecord
 
-AT_ONCE = 12  # figures of a recipe shown before the rest is folded away
 PICTURED = 3  # measures with pictures; the tables have all of them
 STUDIED = {measure for _, measure in SOURCES.values()}  # figures of labels, not of rankings
 
@@ -37,17 +36,24 @@ def write_page(
     title: str,
     *,
     charts: Sequence[Mapping[str, Any]] = (),
+    script: str = "",
     **values: Any,
 ) -> Path:
     """Writes a page whole or not at all, with pictures of ``inline_picture``; same values, same bytes."""
     style = asset("report.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    values |= {"style": Markup(style), "policy": policy, "title": title, "charts": charts}
+    policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
+    policy += f"; script-src {_digest(script)}" if script else ""
+    values |= {"style": Markup(style), "script": Markup(script), "policy": policy, "title": title}
+    values["charts"] = charts
     values["version"] = __version__
     with written_whole(path) as part:
         part.write_bytes(templates().get_template(template).render(values).encode("utf-8"))
     return Path(path)
+
+
+def _digest(text: str) -> str:
+    """A text as a policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
 def write_report(
@@ -139,26 +145,3 @@ def _traces(summary: Summary, measure: str) -> list[panels.Panel]:
         if len(summary.datasets) > 1
     ]
     return [*kept, *(replace(p, title=f"pNoise under {p.title}") for p in pair)]
-
-
-def write_matrix(rows: Sequence[MatrixRow], path: str | os.PathLike[str]) -> Path:
-    """Writes the page of all recipes: commands, what was expected, what came out, and how each stands.
-
-    Colours come with a shape and a word: ``STATUSES`` lists them.
-    """
-
-    def tables(row: MatrixRow) -> tuple[MatrixRow, Table, Table]:
-        first = grid_tables.recipe_table(row.rows[:AT_ONCE], f"Figures of {row.title}")
-        return row, first, grid_tables.recipe_table(row.rows[AT_ONCE:], f"More figures of {row.title}")
-
-    groups = dict.fromkeys(r.group for r in rows)
-    return write_page(
-        path,
-        "matrix.html",
-        "Every recipe, expected and observed",
-        statuses=STATUSES,
-        rows=rows,
-        overview=grid_tables.recipes_table(rows),
-        groups=[(name, [tables(r) for r in rows if r.group == name]) for name in groups],
-        rule=RULE,
-    )

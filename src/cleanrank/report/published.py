@@ -1,4 +1,4 @@
-"""Published figures, the verdict on ours beside them, and one recipe's line in the matrix of all recipes.
+"""Published figures and the verdict on ours beside them.
 
 A figure of ours *agrees* with a published one when
 
@@ -10,17 +10,14 @@ seed, say) counts as 0, so an unknown spread makes the verdict stricter, never k
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from cleanrank.errors import invalid
-from cleanrank.report.summaries import Level, Row, Summary, summarise
+from cleanrank.report.summaries import Level, Row, Summary
 from cleanrank.report.table import canonical
-from cleanrank.types import RunRecord
-from cleanrank.validation import one_of
 
 Z = 1.96
 AGREES, DIFFERS, NO_FIGURE, NOT_RUN = "agrees", "differs", "no published figure", "not run"
@@ -185,7 +182,7 @@ def compare_published(summary: Summary, published: Sequence[Published]) -> tuple
 
 
 def _verdict(summary: Summary, figure: Published, decimals: int) -> Verdict:
-    row = _matching(summary, figure)
+    row = matching_row(summary, figure)
     blank = replace(_blank(figure, row.level if row else figure.level), decimals=decimals)
     if figure.context:
         return replace(blank, verdict="", note="for orientation")
@@ -239,7 +236,8 @@ def _fold_verdict(summary: Summary, row: Row, blank: Verdict, relation: str) -> 
     return replace(blank, verdict=verdict, ours=ours, tolerance=allowed)
 
 
-def _matching(summary: Summary, figure: Published) -> Row | None:
+def matching_row(summary: Summary, figure: Published) -> Row | None:
+    """The row of a summary that a figure is of; None where there is none, or more than one."""
     rows = [
         r
         for r in summary.rows
@@ -258,93 +256,3 @@ def _matching(summary: Summary, figure: Published) -> Row | None:
 
 def _lack(row: Row) -> str:
     return f"{row.done} of {row.cells} cells" if row.state == "incomplete" else row.state
-
-
-class Status(NamedTuple):
-    """How a recipe stands: a colour, a shape and a word, so that no reader depends on colour."""
-
-    colour: str
-    shape: str
-    word: str
-    meaning: str
-
-
-STATUSES: dict[str, Status] = {
-    "agrees": Status("green", "●", "agrees", "every cell ran and every published figure agrees"),
-    "partly": Status("amber", "◐", "partly", "some figures differ or some cells have not run"),
-    "differs": Status("red", "✕", "differs", "every judged figure differs"),
-    "failed": Status("red", "▲", "failed", "a cell failed"),
-    "unjudged": Status("grey", "○", "no figure", "it ran, and there is no published figure to judge it by"),
-    "not run": Status("grey", "–", "not run", "no cell has run"),
-}
-
-
-@dataclass(frozen=True)
-class MatrixRow:
-    """One recipe in the matrix: its command and figures; ``status`` is a key of STATUSES."""
-
-    recipe: str
-    title: str
-    command: str
-    group: str
-    rows: tuple[Verdict, ...]
-    status: str
-
-    def __post_init__(self) -> None:
-        one_of("status", self.status, STATUSES)
-
-    @property
-    def anchor(self) -> str:
-        """Its place on the page."""
-        return "recipe-" + "".join(c if c.isalnum() else "-" for c in self.recipe)
-
-
-def status_of(verdicts: Iterable[str], *, failed: int = 0, missing: int = 0, done: int = 1) -> str:
-    """The status of a recipe from its verdicts and the count of its cells.
-
-    >>> status_of(["agrees", "differs"]), status_of(["agrees"]), status_of(["agrees"], failed=1)
-    ('partly', 'agrees', 'failed')
-    >>> status_of(["no published figure"]), status_of([], done=0)
-    ('unjudged', 'not run')
-    """
-    if failed:
-        return "failed"
-    if not done:
-        return "not run"
-    counts = Counter(verdicts)
-    if counts[DIFFERS] and not counts[AGREES] and not missing:
-        return "differs"
-    if missing or counts[DIFFERS] or (counts[AGREES] and counts[NOT_RUN]):
-        return "partly"
-    return "agrees" if counts[AGREES] else "unjudged"
-
-
-def matrix_row(
-    records: Sequence[RunRecord],
-    *,
-    recipe: str,
-    title: str,
-    command: str,
-    group: str = "",
-    published: Sequence[Published] = (),
-    expected: Iterable[Mapping[str, Any]] | None = None,
-    measures: Sequence[str] | None = None,
-) -> MatrixRow:
-    """One recipe's line: its published figures with ours, or, where none is published, its clean figures.
-
-    ``measures`` are those to show in the latter case, all unless given.
-    """
-    if not records:
-        blank = tuple(_blank(f, f.level) for f in published if not f.context)
-        return MatrixRow(recipe, title, command, group, blank, "not run")
-    measured = {m for r in records if r.status == "done" for m in r.values}
-    judgeable = dict.fromkeys(canonical(f.measure) for f in published if not f.context)
-    needed = [m for m in judgeable if m in measured]
-    summary = summarise(records, expected=expected, measures=needed or measures)
-    verdicts = [v for v in compare_published(summary, published) if not v.context]
-    judged = [v for v in verdicts if v.published is not None]
-    figures = judged or [v for v in verdicts if v.level.clean] or verdicts
-    count = Counter(c.status for c in summary.cells)
-    cells = {state: count[state] for state in ("done", "failed", "missing")}
-    status = status_of([v.verdict for v in judged], **cells)
-    return MatrixRow(recipe, title, command, group, tuple(figures), status)
