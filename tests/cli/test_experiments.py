@@ -160,14 +160,29 @@ def test_exports_of_two_runs_differ_in_times_only(folder, ran):
     pd.testing.assert_frame_equal(one[told], two[told], check_exact=True)
 
 
-def test_the_matrix_lists_every_recipe(folder, ran):
-    done = cleanrank(folder, "reproduce", "--matrix", "--recipes", "recipes", "--json")
-    assert [(r["recipe"], r["status"]) for r in json.loads(done.stdout)] == [
-        ("toys/bad", "partly"),
-        ("toys/long", "partly"),
-        ("toys/tiny", "unjudged"),
-    ], done.stderr
+def test_the_matrix_has_every_figure_and_a_reason_where_there_is_none(folder, ran):
+    done = cleanrank(folder, "reproduce", "--matrix", "--json", "--markdown", "matrix.md")
+    lines = json.loads(done.stdout)["figures"]
+    assert len(lines) == 615, done.stderr
+    keys = ["source", "table", "row", "column", "expected", "observed", "verdict", "data", "why", "recipe"]
+    assert all(list(line)[: len(keys)] == keys for line in lines)
+    assert all(line["why"] for line in lines if line["observed"] is None)
+    assert {line["data"] for line in lines} <= {"real", "stand-in", None}
+    directions = {line["verdict"] for line in lines if line["data"] == "stand-in"}
+    assert directions <= {"same direction", "opposite direction", "wrong in the paper"}
     assert (folder / ".cleanrank" / "reports" / "matrix.html").is_file()
+    assert (folder / "matrix.md").read_text(encoding="utf-8").count("\n| ") > 615
+
+
+def test_export_to_a_folder_writes_what_travels(folder, ran):
+    cleanrank(folder, "runs", "export", "travel", "--recipe", "toys/tiny", "--values")
+    frame = pd.read_parquet(folder / "travel" / "toys" / "tiny.parquet")
+    assert frame["values"].map(len).min() > 1
+    (first, *_) = known = sorted(set(frame["measure"]))
+    cleanrank(folder, "runs", "export", "some.csv", "--recipe", "toys/tiny", "--measure", first)
+    assert set(pd.read_csv(folder / "some.csv")["measure"]) == {first} < set(known)
+    wrong = cleanrank(folder, "runs", "export", "other.csv", "--measure", "precision@999")
+    assert "unknown measure 'precision@999'" in wrong.stderr
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,8 @@ def reproduce(
             remedy="Overwrite with --force.",
         )
     if matrix:
+        if recompute:
+            raise invalid("--recompute", "must not be given with --matrix, which computes nothing")
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         _show_matrix(store, page, markdown, as_json)
@@ -238,17 +240,15 @@ def export_runs(
         names = list(stored.recipes())
         if recipe is not None:
             names = [one_of("recipe", recipe, names)]
-        if path.suffix:
-            check_outputs(path, inputs=[store], force=force, suffixes=FRAMES)
-            records = stored.records(recipe=recipe)
-            rows = export(records, path, measures=measure, values=values)
-            screen.note(f"{rows:,} rows in {path}")
-            return
-        for name in names:
-            file = path / f"{name}.parquet"
+        files = {path: recipe} if path.suffix else {path / f"{name}.parquet": name for name in names}
+        for file, name in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)
             check_outputs(file, inputs=[store], force=force, suffixes=FRAMES)
-            rows = export(asked_today(name, stored), file, measures=measure, values=values)
+            whole = name is None or bool(path.suffix)
+            records = stored.records(recipe=name) if whole else asked_today(str(name), stored)
+            known = dict.fromkeys(m for r in records for m in r.cell["measures"])
+            wanted = None if measure is None else [one_of("measure", m, known) for m in measure]
+            rows = export(records, file, measures=wanted, values=values)
             screen.note(f"{rows:,} rows in {file}")
 
 
