@@ -38,10 +38,12 @@ docs: install
 	$(BIN)/python benchmarks/pages.py
 	$(BIN)/mkdocs build --strict --quiet
 
-# The report card, the strategies, the PeerRank grid and the studies of judges take minutes to hours and are run by hand.
+# What writes pages, and what takes minutes to hours, is run by hand.
+BY_HAND := timing checkouts pages baselines niu ctr ctr_gpu recovery strategies peerrank peerrank_tables haddad sour_tables \
+  judges judge_reports panels tau_coverage mutation
 bench: install
-	@for script in benchmarks/*.py; do \
-	  case $$script in */timing.py|*/checkouts.py|*/recovery.py|*/strategies.py|*/peerrank*.py|*/pages.py|*/judges.py|*/judge_reports.py|*/panels.py|*/tau_coverage.py) ;; *) echo "$$script"; $(BIN)/python $$script || exit 1;; esac; done
+	@for script in $(filter-out $(BY_HAND:%=benchmarks/%.py),$(wildcard benchmarks/*.py)); do \
+	  echo "$$script"; $(BIN)/python $$script || exit 1; done
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

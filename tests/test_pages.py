@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from benchmarks import pages
 
+from tests.test_docs import same_figures
+
 ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 # Pages that still await their writers.
@@ -58,10 +60,17 @@ def test_every_page_of_results_has_one_writer():
     assert len(written) == len(set(written))
 
 
-@pytest.mark.parametrize("module", sorted(pages.WRITERS.keys() - AWAITED))
-def test_tables_and_pictures_stand_in_blocks_that_a_command_writes(module, monkeypatch):
+WRITTEN = sorted(pages.WRITERS.keys() - AWAITED)
+
+
+@pytest.fixture
+def writer(module, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    writer = import_module(module)
+    return import_module(module)
+
+
+@pytest.mark.parametrize("module", WRITTEN)
+def test_tables_and_pictures_stand_in_blocks_that_a_command_writes(module, writer):
     own = [pages.DOCS / page for page in pages.WRITERS[module]]
     for page in own:
         if page in RESULTS:
@@ -70,3 +79,19 @@ def test_tables_and_pictures_stand_in_blocks_that_a_command_writes(module, monke
             shown = pages.PICTURE.findall(page.read_text(encoding="utf-8"))
             assert {Path(path).name for path in shown} <= writer.PICTURES.keys(), page.name
     assert writer.TEXTS.keys() <= set().union(*map(pages.blocks, own))
+    assert all((pages.IMAGES / file).is_file() for file in writer.PICTURES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", WRITTEN)
+def test_writing_a_page_again_changes_nothing(module, writer, tmp_path):
+    """From a fresh checkout: no data, no store. Figures may differ by what processors make of them."""
+    texts = {name: make().strip() for name, make in writer.TEXTS.items()}
+    for page in pages.WRITERS[module]:
+        for block in pages.BLOCK.finditer((pages.DOCS / page).read_text(encoding="utf-8")):
+            if block["name"] in texts:
+                same_figures(block["text"].strip(), texts[block["name"]])
+    for file, draw in writer.PICTURES.items():
+        draw(tmp_path / file)
+        draw(tmp_path / f"again-{file}")
+        assert (tmp_path / file).read_bytes() == (tmp_path / f"again-{file}").read_bytes(), file
