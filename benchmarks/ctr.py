@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from cards.clicks import (
@@ -69,14 +70,13 @@ def gain_table(rows: Sequence[Figures]) -> Table:
             number(row["peer"]),
             *gain_cells(row["gain"]),
             several(row["alphas"]),
-            several(row["base epochs"]),
-            several(row["peer epochs"]),
+            f"{median(row['base epochs']):g} / {median(row['peer epochs']):g}",
         ]
         for row in rows
     ]
     head = ["Model", "Base AUC", "Peers AUC", "Gain", "95 % interval", "Seeds won", "Alpha",
-            "Epochs, base", "Epochs, peers"]  # fmt: skip
-    return Table(head, lines, align="lrrrrrlll")
+            "Epochs"]  # fmt: skip
+    return Table(head, lines, align="lrrrrrlr")
 
 
 def popularity_table(rows: Sequence[Figures]) -> Table:
@@ -105,8 +105,7 @@ def flips_table(rows: Sequence[Figures]) -> Table:
             number(row["log loss"], ".3f"),
             number(row["calibration error"], ".3f"),
             several(row.get("alphas", ())),
-            several(row["epochs"]),
-            str(len(row["seeds"])),
+            f"{median(row['epochs']):g}",
         ]
         for row in rows
     ]
@@ -120,9 +119,8 @@ def flips_table(rows: Sequence[Figures]) -> Table:
         "ECE",
         "Alpha",
         "Epochs",
-        "Seeds",
     ]
-    return Table(head, lines, align="llrrrrrllr")
+    return Table(head, lines, align="llrrrrrlr")
 
 
 def rivals_table(rows: Sequence[Figures], data: str) -> Table:
@@ -135,20 +133,20 @@ def rivals_table(rows: Sequence[Figures], data: str) -> Table:
             number(row["log loss"], ".3f"),
             number(row["calibration error"], ".3f"),
             chosen_words(row["settings"]),
-            several(row["epochs"]),
+            f"{median(row['epochs']):g}",
         ]
         for row in rows
         if row["data"] == data
     ]
     head = ["Method", "AUC", "Against DIEN", "95 % interval", "Seeds won", "Log loss", "ECE", "Setting",
             "Epochs"]  # fmt: skip
-    return Table(head, lines, align="lrrrrrrll")
+    return Table(head, lines, align="lrrrrrrlr")
 
 
 def chosen_words(settings: Sequence[str]) -> str:
-    """What seeds chose, each with its count where they differ; the most frequent first."""
-    counts = Counter(settings).most_common()
-    return counts[0][0] if len(counts) == 1 else "; ".join(f"{text} ({n}x)" for text, n in counts)
+    """What most seeds chose, and how many where not all did."""
+    text, n = Counter(settings).most_common(1)[0]
+    return text if n == len(settings) else f"{text} ({n}x)"
 
 
 def auto_table(rows: Sequence[Figures]) -> Table:

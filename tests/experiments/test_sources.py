@@ -125,3 +125,22 @@ def test_the_identity_of_folders_is_that_of_their_files(tmp_path, monkeypatch):
     assert identity_of("20-newsgroups", 1, {}) == before
     (tmp_path / "20news/20news-bydate-train/b/2").write_text("H: 1\n\nother")
     assert identity_of("20-newsgroups", 1, {}) != before
+
+
+def test_every_file_of_a_log_of_clicks_counts(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    (tmp_path / "ml-100k").mkdir()
+    identities = []
+    for name, text in (
+        ("u.data", "1\t2\t5\t9\n"),
+        ("u.user", "1|20|M|writer|1\n"),
+        ("u.item", "2|x|01-Jan-1995\n"),
+        ("u.item", "2|x|01-Jan-1996\n"),
+        ("u.genre", "not read"),
+    ):
+        (tmp_path / "ml-100k" / name).write_text(text)
+        identities.append(identity_of("ml-100k", 1, {}))
+    # Without both tables neither is read; then each of them counts, and nothing else.
+    assert identities[0] == identities[1]
+    assert len(set(identities[1:4])) == 3
+    assert identities[3] == identities[4]

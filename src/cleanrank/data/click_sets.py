@@ -65,7 +65,7 @@ def load_clicks(name: str, root: Root = None, *, validation: float = 0.2, **opti
 
 
 def read_ratings(files: Sequence[Path], *, shown: bool = False) -> Events:
-    """MovieLens 100K: u.data, and u.user and u.item where they lie beside it."""
+    """MovieLens 100K: u.data, and u.user and u.item if they are among the files."""
     names = ("user", "item", "rating", "time")
     events = read_events(
         files[0],
@@ -80,8 +80,8 @@ def read_ratings(files: Sequence[Path], *, shown: bool = False) -> Events:
     meanings: dict[str, Array] = {}
     report = dict(events.report)
     for kind, ids in (("user", events.user_ids), ("item", events.item_ids)):
-        table = files[0].with_name(f"u.{kind}")
-        if not table.is_file():
+        table = next((file for file in files if file.name == f"u.{kind}"), None)
+        if table is None:
             continue
         lines = [line.split("|") for line in table.read_text(encoding="latin-1").splitlines() if line.strip()]
         try:
@@ -127,7 +127,7 @@ def read_taobao(files: Sequence[Path], *, clicks: Sequence[str] = PAGE_VIEWS) ->
 
 
 def read_tmall(files: Sequence[Path], *, clicks: Sequence[str] = ACTIONS) -> Events:
-    """user_log_format1.csv, and user_info_format1.csv where it lies beside it."""
+    """user_log_format1.csv, and user_info_format1.csv if it is among the files."""
     events = read_events(
         files[0],
         user="user_id",
@@ -140,7 +140,7 @@ def read_tmall(files: Sequence[Path], *, clicks: Sequence[str] = ACTIONS) -> Eve
     )
     assert events.times is not None
     report, fields, values = dict(events.report), {}, dict(events.values)
-    if (info := files[0].with_name("user_info_format1.csv")).is_file():
+    for info in files[1:]:
         from cleanrank.data.spreadsheet import read_frame
 
         frame = read_frame(info)
