@@ -143,6 +143,23 @@ def test_the_start_with_the_least_training_objective_goes_on():
     assert runs.held[runs.best()] == pytest.approx(alone.held[alone.best()])
 
 
+def test_the_second_start_of_l_bfgs_is_the_end_of_the_convex_loss():
+    """One relevant document in thirty: from the origin calling all of them irrelevant is a trap."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack((rng.normal(size=(300, 3)), np.ones(300))).astype(np.float32)
+    y = X[:, 0] > 1.8
+    data = cr.from_arrays(X, y, group=[300])
+    risk = risk_of(Risk.parse("sym-logistic"), X, data, 1, rng)
+    starts = np.zeros((4, 2), dtype=np.float32)
+    starts[:, 1] = -9.0  # is not used
+    runs = lbfgs(risk, risk, starts, 1e-4, 500)
+    convex = lbfgs(risk.with_loss("logistic"), risk.with_loss("logistic"), starts[:, :1], 1e-4, 500)
+    reached = risk.values(convex.ends) + 0.5 * convex.decay * (convex.ends**2).sum(axis=0)
+    assert (runs.objective[runs.start == 1] <= reached + 1e-9).all()
+    assert (runs.objective[runs.start == 1] <= runs.objective[runs.start == 0] + 1e-6).all()
+    assert runs.objective.min() < 0.6 * y.mean()
+
+
 def test_a_run_is_chosen_by_hold_out_risk_among_the_best_starts():
     columns = {"rate": [0.1, 0.1, 0.01], "decay": [1e-3] * 3, "start": [0, 1, 0]}
     held, objective, none = np.array([0.2, 0.1, 0.3]), np.array([0.4, 0.5, 0.1]), np.zeros(3, dtype=int)
@@ -155,6 +172,7 @@ def test_a_run_is_chosen_by_hold_out_risk_among_the_best_starts():
         objective=objective,
         steps=none,
         stopped=[LIMIT] * 3,
+        ends=np.zeros((1, 3)),
     )
     assert runs.best() == 0
 

@@ -7,9 +7,9 @@ of a relevant and another document of a query; ``losses`` are logistic (convex) 
 all of them columns of one matrix W. A run stops where, at a multiple of SPAN steps, its training objective
 changed by less than ``tol`` (relative) over the last SPAN steps, or where the hold-out risk lies above its
 least, which is more than 2 SPAN steps old. Of several starts (the origin, then random ones) a combination
-goes on with the one whose training objective is least after RACE steps. ``lbfgs`` runs scipy's solver for
-each weight decay and start. Of each run the step with the least risk on noisy hold-out data counts, and of
-all combinations the one where that is least.
+goes on with the one whose training objective is least after RACE steps. ``lbfgs`` runs scipy's solver to the
+end for each weight decay and start, and the start with the least objective counts. Of each run the step with
+the least risk on noisy hold-out data is kept, and of all combinations the one where that is least.
 
 Dense features are standardised; sparse ones, such as counts of words, stay sparse and as they are.
 """
@@ -32,7 +32,8 @@ from cleanrank.validation import check_integer, check_number, one_of
 RATES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 DECAYS = (1e-5, 1e-4, 1e-3)
 WEIGHTS = ("macro", "micro")
-LOSSES = ("logistic", "sigmoid")
+CONVEX = "logistic"
+LOSSES = (CONVEX, "sigmoid")
 # Steps between tests of convergence, between looks at the hold-out risk, and after which one start goes on.
 SPAN, EVERY, RACE = 100, 10, 300
 CONVERGED, RISING, BEHIND, LIMIT = "converged", "hold-out risk rises", "other start better", "limit of steps"
@@ -51,13 +52,15 @@ class Runs:
     objective: Array  # training risk and penalty, at the last test
     steps: Array  # taken
     stopped: list[str]  # why
+    ends: Array  # (F, R) of L-BFGS, the weights at the end
 
     @classmethod
     def begun(cls, W: Array, rate: Array, decay: Array, start: Array) -> "Runs":
         """Before the first step."""
         R = len(rate)
         none, nowhere = np.zeros((2, R), dtype=np.int64), np.full((2, R), np.inf)
-        return cls(W.copy(), rate, decay, start, nowhere[0], none[0], nowhere[1], none[1], [LIMIT] * R)
+        stopped = [LIMIT] * R
+        return cls(W.copy(), rate, decay, start, nowhere[0], none[0], nowhere[1], none[1], stopped, W.copy())
 
     def note(self, running: Array, W: Array, held: Array, step: int) -> None:
         """Keeps the weights of runs whose hold-out risk is their least so far."""
@@ -176,6 +179,7 @@ def adam(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max
     start, rate, decay = (np.array(column) for column in zip(*combinations, strict=True))
     runs = Runs.begun(np.ascontiguousarray(starts[:, start]), rate, decay, start)
     W, running = runs.W.copy(), np.arange(len(rate))
+    rates, decays = rate.astype(np.float32), decay.astype(np.float32)
     first, second = np.zeros_like(W), np.zeros_like(W)
     for step in range(max_steps + 1):
         if step < EVERY or step % EVERY == 0:
@@ -189,14 +193,21 @@ def adam(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max
             if not on.all():
                 running = running[on]
                 W, first, second = (np.ascontiguousarray(values[:, on]) for values in (W, first, second))
-        adam_step(W, inside.gradients(W), first, second, rate[running], decay[running], step + 1)
+        adam_step(W, inside.gradients(W), first, second, rates[running], decays[running], step + 1)
     return runs
 
 
 def lbfgs(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, max_steps: int) -> Runs:
-    """Scipy's L-BFGS for every start and weight decay."""
+    """Scipy's L-BFGS for every start and weight decay.
+
+    The second start of a symmetrised loss is where the convex one ends, from the origin with the same decay.
+    """
     start, decay = (np.array(column) for column in zip(*product(range(starts.shape[1]), DECAYS), strict=True))
-    runs = Runs.begun(starts[:, start], 0.0 * decay, decay, start)
+    begin = starts[:, start].astype(np.float64)
+    if inside.loss.name != CONVEX and starts.shape[1] > 1:
+        convex = lbfgs(inside.with_loss(CONVEX), outside.with_loss(CONVEX), starts[:, :1], tol, max_steps)
+        begin[:, start == 1] = convex.ends
+    runs = Runs.begun(begin, 0.0 * decay, decay, start)
     for run in range(len(decay)):
         _lbfgs_run(inside, outside, runs, run, tol, max_steps)
     return runs
@@ -209,20 +220,20 @@ def _lbfgs_run(
     import scipy.optimize
 
     minimize: Any = scipy.optimize.minimize
-    decay, begin = float(runs.decay[run]), runs.W[:, run].astype(np.float64)
+    decay, begin = float(runs.decay[run]), runs.W[:, run].copy()
 
     def look(w: Array) -> None:
         runs.note(np.array([run]), w[:, None], outside.values(w[:, None]), int(runs.steps[run]))
         runs.steps[run] += 1
 
     def objective(w: Array) -> tuple[float, Array]:
-        value = float(inside.values(w[:, None])[0]) + 0.5 * decay * float(w @ w)
-        return value, inside.gradients(w[:, None])[:, 0] + decay * w
+        value, gradient = inside.values_and_gradients(w[:, None])
+        return float(value[0]) + 0.5 * decay * float(w @ w), gradient[:, 0] + decay * w
 
     look(begin)
     options = {"maxiter": max_steps, "maxfun": 2 * max_steps, "ftol": tol / SPAN, "gtol": 1e-9}
     end = minimize(objective, begin, jac=True, method="L-BFGS-B", callback=look, options=options)
-    runs.objective[run], runs.steps[run] = end.fun, end.nit
+    runs.objective[run], runs.steps[run], runs.ends[:, run] = end.fun, end.nit, end.x
     runs.stopped[run] = CONVERGED if end.nit < max_steps else LIMIT
 
 

@@ -9,7 +9,7 @@ stand in a random ring, and relevant document r of P meets those from place r N 
 take part in about equally many pairs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -51,21 +51,34 @@ class LinearRisk:
     weight: FloatArray  # (n,) of points
     pairs: Pairs | None = None
 
+    def with_loss(self, name: str) -> "LinearRisk":
+        """The same documents or pairs under another loss."""
+        return replace(self, loss=LOSSES[name])
+
     def values(self, W: Array) -> FloatArray:
         """The risk of every scorer."""
+        return self._values(_exponentials(self.X @ W))
+
+    def gradients(self, W: Array) -> Array:
+        """(F, columns): by the weights."""
+        return self._gradients(_exponentials(self.X @ W), W)
+
+    def values_and_gradients(self, W: Array) -> tuple[FloatArray, Array]:
+        """Both, with one product of features and weights."""
         e = _exponentials(self.X @ W)
+        return self._values(e), self._gradients(e, W)
+
+    def _values(self, e: FloatArray) -> FloatArray:
         if self.pairs is None:
             return point_values(e, self.target, self.weight, self._is_sigmoid)
         return pair_values(e, self.pairs, self._is_sigmoid)
 
-    def gradients(self, W: Array) -> Array:
-        """(F, columns): by the weights."""
-        e = _exponentials(self.X @ W)
+    def _gradients(self, e: FloatArray, W: Array) -> Array:
         if self.pairs is None:
             slopes = point_slopes(e, self.target, self.weight, self._is_sigmoid)
         else:
             slopes = pair_slopes(e, self.pairs, self._is_sigmoid)
-        gradients: Array = self.X.T @ slopes.astype(W.dtype)
+        gradients: Array = self.X.T @ slopes.astype(np.promote_types(W.dtype, self.X.dtype))
         return gradients
 
     @property
@@ -189,13 +202,18 @@ def pair_values(e: FloatArray, pairs: Pairs, is_sigmoid: float) -> FloatArray:
 
 @kernel(fastmath=True)
 def adam_step(
-    W: Array, gradient: Array, first: Array, second: Array, rate: FloatArray, decay: FloatArray, step: int
+    W: Array, gradient: Array, first: Array, second: Array, rate: Array, decay: Array, step: int
 ) -> None:
-    """One step of Adam (Kingma and Ba 2015) in place, a learning rate and a weight decay for every column."""
-    scale1, scale2 = 1.0 / (1.0 - BETA1**step), 1.0 / (1.0 - BETA2**step)
+    """One step of Adam (Kingma and Ba 2015) in place, a learning rate and a weight decay for every column.
+
+    All arrays are of single precision, and so is the arithmetic.
+    """
+    scale1, scale2 = np.float32(1.0 / (1.0 - BETA1**step)), np.float32(1.0 / (1.0 - BETA2**step))
+    old1, new1 = np.float32(BETA1), np.float32(1.0 - BETA1)
+    old2, new2, tiny = np.float32(BETA2), np.float32(1.0 - BETA2), np.float32(TINY)
     for f in range(W.shape[0]):
         for c in range(W.shape[1]):
             g = gradient[f, c] + decay[c] * W[f, c]
-            first[f, c] = BETA1 * first[f, c] + (1.0 - BETA1) * g
-            second[f, c] = BETA2 * second[f, c] + (1.0 - BETA2) * g * g
-            W[f, c] -= rate[c] * (first[f, c] * scale1) / (np.sqrt(second[f, c] * scale2) + TINY)
+            first[f, c] = old1 * first[f, c] + new1 * g
+            second[f, c] = old2 * second[f, c] + new2 * g * g
+            W[f, c] -= rate[c] * (first[f, c] * scale1) / (np.sqrt(second[f, c] * scale2) + tiny)
