@@ -30,11 +30,11 @@ COUNTS = {
     ("Niu et al. (2015)", "text"): 13,
     ("Haddad (2022)", "Fig. 1"): 6,
     ("Haddad (2022)", "Fig. 2"): 4,
-    ("LETOR 3.0 baselines", "baselines"): 48,
-    ("LETOR 4.0 baselines", "baselines"): 4,
+    ("LETOR 3.0", "baselines"): 48,
+    ("LETOR 4.0", "baselines"): 4,
 }
 # Of what the papers print, so that nobody changes a figure by the way; the mappings to recipes may change.
-PRINTED = "1fe027eac0bafd19dfe99548f19808591a3137da7d4e7988a60ccfeab3d1baf3"
+PRINTED = "2a7b70ae7064a8c105892d7c54a7efb3e0fd8cbf75541e7007d84242315c8a40"
 
 read = cache(lambda name: read_recipe(find_recipe(name)))
 

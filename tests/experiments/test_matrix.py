@@ -127,8 +127,14 @@ def test_a_stand_in_is_judged_by_the_side_of_its_reference(results, a, b, rate, 
     assert (first.verdict, first.data, first.dataset) == (verdict, "stand-in", "other")
     assert first.why.startswith("Against b: ")
     assert first.why.endswith("small")
+    assert first.clear  # there is no spread on these data
     # the reference has nothing to be compared with
     assert (second.verdict, second.data, second.observed) == ("not computable here", None, None)
+
+
+def test_a_figure_is_never_compared_with_itself(results):
+    (line,) = judged(results, absent(0.9, "a", reference="a"))
+    assert (line.verdict, line.data) == ("not computable here", None)
 
 
 def test_own_data_come_before_stand_ins(results):

@@ -124,6 +124,7 @@ class Figure:
         checks: the comparisons that a claim in words comes to.
         stand_in: other data, the nearest first.
         why: why it differs, or cannot be computed here.
+        note: what a reader should know whatever the verdict.
         erratum: the anchor of docs/errata.md that shows it wrong.
     """
 
@@ -148,6 +149,7 @@ class Figure:
     checks: tuple[Check, ...] = ()
     stand_in: tuple[StandIn, ...] = ()
     why: str = ""
+    note: str = ""
     erratum: str = ""
 
     @property

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from cleanrank.data.catalogue import find
 from cleanrank.errors import MissingDataError
 from cleanrank.experiments.figures import Check, Figure, all_figures
@@ -22,7 +24,7 @@ from cleanrank.experiments.recipe import find_recipe, read_recipe
 from cleanrank.experiments.sources import GENERATORS
 from cleanrank.experiments.store import Store
 from cleanrank.experiments.tracked import FOLDER, recall
-from cleanrank.report.published import AGREES, DIFFERS, NOT_RUN, Published, judge, matching_row, tolerance
+from cleanrank.report.published import AGREES, DIFFERS, NOT_RUN, Published, Z, judge, matching_row, tolerance
 from cleanrank.report.summaries import Row, Summary, summarise
 from cleanrank.report.table import canonical
 from cleanrank.types import RunRecord
@@ -32,7 +34,7 @@ ABSENT, WRONG = "not computable here", "wrong in the paper"
 VERDICTS = (AGREES, DIFFERS, SAME, OPPOSITE, WRONG, ABSENT, NOT_RUN)
 REAL, STAND_IN = "real", "stand-in"
 NO_RECIPE = "No recipe measures it."
-NO_COUNTERPART = "Only differences between rows are compared on other data, and this row has no reference."
+NO_COUNTERPART = "On other data only differences between rows are compared; this is the row others refer to."
 Summaries: TypeAlias = Mapping[str, "Evidence"]
 
 
@@ -52,6 +54,7 @@ class Line:
         recipe: the recipe that measures it.
         command: what runs it again.
         origin: the file the results came from, their day and the versions of packages.
+        clear: whether a difference from the reference lies beyond its error; None where none was judged.
     """
 
     figure: Figure
@@ -65,6 +68,7 @@ class Line:
     recipe: str = ""
     command: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+    clear: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The line as JSON has it."""
@@ -75,7 +79,7 @@ class Line:
             "expected": expected,
             **{name: getattr(self, name) for name in ("observed", "verdict", "data", "why")},
             "recipe": self.recipe or None,
-            **{name: getattr(self, name) for name in ("low", "high", "dataset", "command")},
+            **{name: getattr(self, name) for name in ("low", "high", "dataset", "clear", "command")},
             "erratum": f.erratum or None,
             "facts": dict(f.facts),
             "origin": dict(self.origin),
@@ -195,19 +199,19 @@ def _line(figure: Figure, evidence: Summaries, rows: Mapping[Any, Sequence[Figur
     if not lines or lines[0].observed is None:
         lines += [_on_other_data(figure, place, evidence, rows) for place in range(len(figure.stand_in))]
     measured = next((line for line in lines if line.observed is not None), None)
-    if measured is None:
-        return _unmeasured(figure, lines)
-    return replace(measured, verdict=WRONG) if figure.erratum else measured
+    line = _unmeasured(figure, lines) if measured is None else measured
+    why = f"{line.why} {figure.note}".strip()
+    return replace(line, why=why, verdict=WRONG if figure.erratum else line.verdict)
 
 
 def _unmeasured(figure: Figure, lines: Sequence[Line]) -> Line:
-    """A figure without one of ours: wrong in the paper, not run though it could, or out of reach."""
+    """A figure without one of ours: not run though it could, or out of reach."""
     waiting = next((line for line in lines if line.verdict == NOT_RUN), None)
     line = waiting or (lines[0] if lines else Line(figure, ABSENT, why=NO_RECIPE))
     why = " ".join(dict.fromkeys(w for w in (figure.why, line.why) if w))
     if figure.why and line.why == NO_RECIPE:
         why = figure.why
-    return replace(line, why=why, verdict=WRONG if figure.erratum else line.verdict)
+    return replace(line, why=why)
 
 
 def _on_own_data(figure: Figure, evidence: Summaries) -> Line:
@@ -313,31 +317,54 @@ def _on_other_data(
         return replace(
             blank, verdict=SAME if found[5] else OPPOSITE, observed=found[0], why=figure.stand_in[place].why
         )
-    number = _number(asked, known)
-    if isinstance(figure.value, str) or (not figure.reference and figure.relation not in ("<", ">")):
+    reference = _reference(figure, rows)
+    if isinstance(figure.value, str) or (reference is None and figure.relation not in ("<", ">")):
         return replace(blank, verdict=ABSENT, data=None, why=NO_COUNTERPART)
+    number = _number(asked, known)
     if number is None:
         return replace(_lacking(asked, known), figure=figure)
     line = replace(blank, observed=number[0], low=number[1], high=number[2])
-    if not figure.reference:
+    words = figure.stand_in[place].why
+    if reference is None:
         direction = judge(float(number[0]), figure.value, 0.0, figure.relation) == AGREES
-        return replace(line, verdict=SAME if direction else OPPOSITE, why=figure.stand_in[place].why)
-    reference = _reference(figure, rows)
-    there = _number(reference.on(_like(reference, figure, place)), known)
+        return replace(line, verdict=SAME if direction else OPPOSITE, why=words)
+    base = reference.on(_like(reference, figure, place))
+    there = _number(base, known)
     if there is None or isinstance(reference.value, str):
         return replace(_lacking(asked, known), figure=figure)
     published = round(figure.value - reference.value, max(figure.decimals, reference.decimals))
     ours = float(number[0]) - float(there[0])
     alike = _sign(published) == _sign(ours if published else round(ours, figure.decimals))
-    compared = f"Against {figure.reference}: {published:+.{figure.decimals}f} in the paper, {ours:+.4f} here."
-    why = f"{compared} {figure.stand_in[place].why}".strip()
-    return replace(line, verdict=SAME if alike else OPPOSITE, why=why)
+    error = _error(known.row(asked), known.row(base)) if not figure.drop else None
+    spread = "" if error is None else f" (± {Z * error:.4f})"
+    compared = f"Against {figure.reference}: {published:+.{figure.decimals}f} in the paper, {ours:+.4f} here"
+    return replace(
+        line,
+        verdict=SAME if alike else OPPOSITE,
+        why=f"{compared}{spread}. {words}".strip(),
+        clear=None if error is None else abs(ours) > Z * error,
+    )
 
 
-def _reference(figure: Figure, rows: Mapping[Any, Sequence[Figure]]) -> Figure:
-    """The figure that another is compared with: of the same column where the table has it there."""
-    same_row = rows[(figure.source, figure.table, figure.reference)]
-    return next((f for f in same_row if f.column == figure.column), same_row[0])
+def _error(row: Row | None, base: Row | None) -> float | None:
+    """The standard error of a difference over queries and seeds; of pairs where queries have values."""
+    if row is None or base is None or row.query_se is None or base.query_se is None:
+        return None
+    seeds = math.hypot(row.seed_sd or 0.0, base.seed_sd or 0.0)
+    if row.values is None or base.values is None or row.queries != base.queries:
+        return math.hypot(row.query_se, base.query_se, seeds)
+    gaps = (row.values - base.values)[~np.isnan(row.values - base.values)]
+    return math.hypot(float(gaps.std(ddof=1)) / math.sqrt(len(gaps)), seeds) if len(gaps) > 1 else None
+
+
+def _reference(figure: Figure, rows: Mapping[Any, Sequence[Figure]]) -> Figure | None:
+    """The figure that another is compared with, of the same column where the table has it there.
+
+    None where it has none, or is one itself.
+    """
+    same_row = rows.get((figure.source, figure.table, figure.reference), [])
+    found = next((f for f in same_row if f.column == figure.column), same_row[0] if same_row else None)
+    return None if found is None or found.name == figure.name else found
 
 
 def _like(reference: Figure, figure: Figure, place: int) -> Any:

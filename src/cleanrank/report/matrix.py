@@ -45,6 +45,18 @@ def counts_table(lines: Sequence[Line]) -> Table:
     return Table(["Paper", *MEANINGS, "figures"], rows, align="l" + "r" * (len(MEANINGS) + 1))
 
 
+def totals(lines: Sequence[Line]) -> str:
+    """How many figures were measured, on which data, and how many directions are more than chance."""
+    real, other = (sum(line["data"] == kind for line in lines) for kind in ("real", "stand-in"))
+    clear = [line for line in lines if line["clear"]]
+    same = sum(line["verdict"] == "same direction" for line in clear)
+    return (
+        f"Of {len(lines)} figures {real} were measured on the paper's own data and {other} on stand-ins. On "
+        f"stand-ins {len(clear)} differences lie beyond their error (1.96 standard errors over queries and "
+        f"seeds); {same} of these have the direction of the paper."
+    )
+
+
 def groups(lines: Sequence[Line]) -> list[tuple[str, str, list[Line]]]:
     """(paper, table, its figures), in the order of the figures."""
     by_table: dict[tuple[str, str], list[Line]] = {}
@@ -86,6 +98,7 @@ def write_matrix(lines: Sequence[Line], path: str | os.PathLike[str]) -> Path:
         TITLE,
         script=asset("matrix.js"),
         introduction=INTRODUCTION,
+        totals=totals(lines),
         counts=counts_table(lines),
         meanings=MEANINGS,
         groups=groups(lines),
@@ -106,7 +119,7 @@ def matrix_markdown(lines: Sequence[Line]) -> str:
     Returns:
         The page.
     """
-    parts = [f"# {TITLE}", INTRODUCTION, RULE, counts_table(lines).markdown()]
+    parts = [f"# {TITLE}", INTRODUCTION, totals(lines), RULE, counts_table(lines).markdown()]
     parts += ["\n".join(f"* {sign} *{name}*: {meaning}" for name, (sign, _, meaning) in MEANINGS.items())]
     parts += ["Written by `cleanrank reproduce --matrix --markdown docs/results/matrix.md`."]
     for source, table, mine in groups(lines):
