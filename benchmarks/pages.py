@@ -20,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 
 from cleanrank.data.files import written_whole
+from cleanrank.experiments.matrix import matrix
+from cleanrank.report.matrix import matrix_markdown
 
 DOCS = Path(__file__).parent.parent / "docs"
 IMAGES = DOCS / "results" / "img"
@@ -95,13 +97,22 @@ def write(name: str) -> None:
         draw(IMAGES / file)
 
 
+def write_whole() -> None:
+    """Writes the page that has no prose of its own: the matrix, from tracked results alone."""
+    text = matrix_markdown([line.to_dict() for line in matrix()])
+    (page,) = (DOCS / name for name in WHOLE.values())
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        with written_whole(page) as part:
+            part.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Writes the pages of the modules on the command line, or all."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("module", nargs="*", choices=[[], *WRITERS], help="all unless given")
-    for name in parser.parse_args().module or WRITERS:
+    parser.add_argument("module", nargs="*", choices=[[], *WRITERS, "matrix"], help="all unless given")
+    for name in parser.parse_args().module or [*WRITERS, "matrix"]:
         print(name, file=sys.stderr, flush=True)
-        write(name)
+        write_whole() if name == "matrix" else write(name)
 
 
 if __name__ == "__main__":
