@@ -12,7 +12,8 @@ NASTY = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 def line(row, verdict="agrees", source="A (2020)", **more):
     return {
         "source": source, "table": "Tab. 1", "row": row, "column": "NDCG@10", "expected": 0.5,
-        "observed": 0.51, "verdict": verdict, "data": "real", "why": "", "recipe": "a/one", "low": 0.49, "high": 0.53,
+        "observed": 0.51, "verdict": verdict, "data": "real", "why": "", "recipe": "a/one",
+        "low": 0.49, "high": 0.53,
         "dataset": "d", "clear": None, "command": "cleanrank reproduce a/one", "erratum": None, "facts": {},
         "origin": {"from": "results/a/one.parquet", "ran": "2026-01-01", "versions": "cleanrank 1"},
     } | more  # fmt: skip
