@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from cards.degradation import Points, joined, levels_of, points_of, robustness
 from cards.degradation_pictures import closed_form_panels, loss_panels, mean_panels, ranker_panels
-from cards.degradation_runs import MAP, NDCG, ROOT, ordered, ran, sum_up, summary_of
+from cards.degradation_runs import MAP, NDCG, ran, sum_up, summary_of
 from cards.degradation_tables import (
     BASE,
     SIX,
@@ -38,7 +38,6 @@ from cards.degradation_tables import (
     wide_table,
 )
 
-from cleanrank.experiments.tracked import tracked_records
 from cleanrank.report.grid_tables import pair_noise_table, results_table
 from cleanrank.report.images import save_picture
 from cleanrank.report.panels import Panel, pair_noise_panels
@@ -47,12 +46,6 @@ from cleanrank.report.table import Line, Table, number
 
 # Data sets as they are, neither merged nor sampled.
 WHOLE = ("OHSUMED", "MQ2008", "MSLR sample", "TD2003's shape (synthetic)", "MSLR's shape (synthetic)")
-
-
-@cache
-def tracked(name: str) -> Summary:
-    """The summary of a recipe from results/niu."""
-    return ordered(name, tracked_records(f"niu/{name}", ROOT / "results"))
 
 
 @cache
@@ -81,7 +74,7 @@ def pair_noise(rates: tuple[float, ...]) -> Table:
 
 def data_table() -> Table:
     """Table 1: what the data sets hold."""
-    summary = tracked("table1")
+    summary = summary_of("table1")
     level, method = summary.levels[0], summary.methods[0]
 
     def value(dataset: str, measure: str) -> float:
@@ -102,7 +95,7 @@ def data_table() -> Table:
 
 def order_table() -> Table:
     """What a ranker without an opinion is given by the order of rows in the files."""
-    summary = tracked("ties")
+    summary = summary_of("ties")
     names = {
         "ndcg@10:letor": "NDCG@10 by file order",
         NDCG: "ties averaged",
@@ -194,12 +187,12 @@ TEXTS: dict[str, Callable[[], str]] = {
     "figure7": pictured(
         "niu-figure7.svg",
         "pNoise in closed form of two, three and five grades, against dNoise",
-        lambda: closed_form_table(tracked("figure7")),
+        lambda: closed_form_table(summary_of("figure7")),
     ),
     "figure11": pictured(
         "niu-figure11.svg",
         "pNoise in closed form of own, better and best shares of grades, against dNoise",
-        lambda: closed_form_table(tracked("figure11")),
+        lambda: closed_form_table(summary_of("figure11")),
     ),
     "uniform ndcg": pictured(
         "niu-uniform.svg",
@@ -245,8 +238,8 @@ def drawn(
 
 PICTURES: dict[str, Callable[[Path], object]] = {
     "niu-pnoise.svg": drawn(lambda: pair_noise_panels(unsampled()), width=360),
-    "niu-figure7.svg": drawn(lambda: closed_form_panels(tracked("figure7")), width=280),
-    "niu-figure11.svg": drawn(lambda: closed_form_panels(tracked("figure11")), width=280),
+    "niu-figure7.svg": drawn(lambda: closed_form_panels(summary_of("figure7")), width=280),
+    "niu-figure11.svg": drawn(lambda: closed_form_panels(summary_of("figure11")), width=280),
     "niu-uniform.svg": drawn(lambda: ranker_panels(points("uniform"))),
     "niu-nonuniform.svg": drawn(lambda: ranker_panels(points("nonuniform"))),
     "niu-collapse.svg": drawn(lambda: mean_panels(points("uniform", "nonuniform", "stand-ins"))),

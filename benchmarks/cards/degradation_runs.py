@@ -15,10 +15,10 @@ import numpy as np
 
 from cleanrank.errors import MissingDataError
 from cleanrank.experiments.driver import collect, plan
-from cleanrank.experiments.recipe import read_recipe
+from cleanrank.experiments.recipe import Recipe, read_recipe
 from cleanrank.experiments.results import REALISED, export
 from cleanrank.experiments.store import Store
-from cleanrank.experiments.tracked import read_results
+from cleanrank.experiments.tracked import read_results, tracked_records
 from cleanrank.report.summaries import Summary, by_cell, summarise
 from cleanrank.types import RunRecord
 
@@ -63,57 +63,62 @@ class Part:
         }
 
 
-def whole_runs(name: str, store: Store) -> Part | None:
-    """The stored levels of a recipe that are whole: all methods, the same folds and seeds."""
-    recipe = read_recipe(ROOT / "recipes" / "niu" / f"{name}.toml")
+def recipe_of(name: str) -> Recipe:
+    """The recipe of a name."""
+    return read_recipe(ROOT / "recipes" / "niu" / f"{name}.toml")
+
+
+def whole(recipe: Recipe, records: Sequence[RunRecord]) -> tuple[RunRecord, ...]:
+    """Of records those at levels that ran whole: all methods, the same folds and seeds."""
+    by_method = [{r.cell["seed"] for r in records if r.cell["method"] == m.label} for m in recipe.methods]
+    if shared := set.intersection(*by_method):  # a method may have run with fewer seeds than those of others
+        records = [r for r in records if r.cell["seed"] in shared]
+    # By data set: its queries are the same at all levels.
+    kept = whole_part(records, group=lambda dataset: dataset).records if records else ()
+    return () if recipe.noise and not any(r.cell["rate"] for r in kept) else kept
+
+
+def stored(name: str, store: Store) -> Part:
+    """What is stored of a recipe; all of it, as means, goes to results/niu."""
+    recipe = recipe_of(name)
     try:
         cells = plan(recipe, store)
     except MissingDataError:
-        return None
+        return Part(0, ())
     done = [r for r in collect(cells, store, recipe.name) if r.status == "done"]
-    by_method = [{r.cell["seed"] for r in done if r.cell["method"] == m.label} for m in recipe.methods]
-    if shared := set.intersection(*by_method):  # a method may have run with fewer seeds than those of others
-        done = [r for r in done if r.cell["seed"] in shared]
-    # By data set: its queries are the same at all levels.
-    records = whole_part(done, group=lambda dataset: dataset).records if done else ()
-    if not records or (recipe.noise and not any(r.cell["rate"] for r in records)):
-        return None
-    return Part(len(cells), records)
+    if done:
+        measures = (NDCG, MAP) if name in RANKED else None
+        export(done, ROOT / "results" / "niu" / f"{name}.parquet", measures=measures)
+    return Part(len(cells), whole(recipe, done))
 
 
 def sum_up(store_path: str) -> None:
-    """Writes a file a recipe and, of all, what ran."""
+    """Writes the results that travel, a file of averages a recipe of rankers and, of all, what ran."""
     with Store(store_path) as store:
-        parts = {name: whole_runs(name, store) for name in (*RANKED, *STUDIES)}
+        parts = {name: stored(name, store) for name in (*RANKED, *STUDIES)}
     ran: dict[str, Any] = {}
     seen: set[str] = set()
     FOLDER.mkdir(exist_ok=True)
     for name, part in parts.items():
-        if part is None or seen.issuperset(keys := {r.key for r in part.records}):
+        if seen.issuperset(keys := {r.key for r in part.records}):
             continue  # nothing of it ran that is not part of another recipe
         seen |= keys
         ran[name] = part.words()
-        records = part.records
-        if name == "robust-ranker":
-            records = beside_rivals(records, [parts[n] for n in ("uniform", "nonuniform")])
-        measures = (NDCG, MAP) if name in RANKED else None
-        export(averaged(records), FOLDER / f"{name}.parquet", measures=measures, values=True)
+        if name in RANKED:
+            records = part.records
+            if name == "robust-ranker":
+                records = beside_rivals(records, [*parts["uniform"].records, *parts["nonuniform"].records])
+            export(averaged(records), FOLDER / f"{name}.parquet", measures=(NDCG, MAP), values=True)
     text = json.dumps(ran, indent=2, ensure_ascii=False)
     (FOLDER / "ran.json").write_text(f"{text}\n", encoding="utf-8")
 
 
-def beside_rivals(records: Sequence[RunRecord], others: Sequence[Part | None]) -> list[RunRecord]:
+def beside_rivals(records: Sequence[RunRecord], others: Sequence[RunRecord]) -> tuple[RunRecord, ...]:
     """Records, and those of other recipes at the same rates and seeds: all of them saw the same labels."""
     seeds, rates = {r.cell["seed"] for r in records}, {r.cell["rate"] for r in records}
-    rivals = [
-        r
-        for part in others
-        if part is not None
-        for r in part.records
-        if r.cell["seed"] in seeds and r.cell["rate"] in rates
-    ]
+    rivals = [r for r in others if r.cell["seed"] in seeds and r.cell["rate"] in rates]
     both = {r.key: r for r in (*rivals, *records)}
-    return list(whole_part(list(both.values()), group=lambda dataset: dataset).records)
+    return whole_part(list(both.values()), group=lambda dataset: dataset).records
 
 
 def averaged(records: Sequence[RunRecord]) -> list[RunRecord]:
@@ -151,13 +156,15 @@ def ran() -> Mapping[str, Mapping[str, Any]]:
 
 @cache
 def summary_of(name: str) -> Summary:
-    """The summary of a recipe from its small file."""
-    return ordered(name, read_results(FOLDER / f"{name}.parquet"))
+    """The summary of a recipe from its small file; of a study, from what results/niu holds of it."""
+    if name in RANKED:
+        return ordered(name, read_results(FOLDER / f"{name}.parquet"))
+    return ordered(name, whole(recipe_of(name), tracked_records(f"niu/{name}", ROOT / "results")))
 
 
 def ordered(name: str, records: Sequence[RunRecord]) -> Summary:
     """The summary of records; data sets, kinds of noise and methods in the order of the recipe."""
-    recipe = read_recipe(ROOT / "recipes" / "niu" / f"{name}.toml")
+    recipe = recipe_of(name)
     orders = {
         "dataset": [each.label for each in recipe.data],
         "noise": ["none", *(each.profile for each in recipe.noise)],

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from benchmarks.cards.degradation_runs import MAP, NDCG, averaged, beside_rivals
-from benchmarks.cards.degradation_runs import Part as Runs
 from benchmarks.cards.degradation_tables import closed_form_table, drops_table
 
 from cleanrank.experiments.studies import CURVE_RATES
@@ -40,7 +39,7 @@ def test_averages_over_seeds_have_the_means_and_values_of_all_seeds():
 
 def test_rivals_are_those_of_the_same_rates_and_seeds():
     robust = runs(("RobustRanker",), seeds=(1,), rates=(0.0, 0.2))
-    both = beside_rivals(robust, [Runs(0, tuple(runs())), None])
+    both = beside_rivals(robust, runs())
     assert {r.cell["method"] for r in both} == {"RobustRanker", "RankSVM", "random"}
     assert {(r.cell["seed"], r.cell["rate"]) for r in both} == {(1, 0.0), (1, 0.2)}
 
