@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from cards.degradation import Points, joined, levels_of, points_of, robustness
 from cards.degradation_pictures import closed_form_panels, loss_panels, mean_panels, ranker_panels
-from cards.degradation_runs import MAP, NDCG, ran, sum_up, summary_of
+from cards.degradation_runs import MAP, NDCG, ROOT, ran, sum_up, summary_of
 from cards.degradation_tables import (
     BASE,
     SIX,
@@ -38,8 +38,11 @@ from cards.degradation_tables import (
     wide_table,
 )
 
+from cleanrank.experiments.figures import all_figures
+from cleanrank.experiments.matrix import ABSENT, STAND_IN, matrix
 from cleanrank.report.grid_tables import pair_noise_table, results_table
 from cleanrank.report.images import save_picture
+from cleanrank.report.matrix import observed
 from cleanrank.report.panels import Panel, pair_noise_panels
 from cleanrank.report.summaries import Summary
 from cleanrank.report.table import Line, Table, number
@@ -144,6 +147,20 @@ def rivals_table() -> Table:
     return Table(head, rows, align="ll" + "r" * (len(rates) + 2))
 
 
+def verdict_table() -> Table:
+    """Every figure of both papers that can be judged, ours beside it."""
+    figures = [figure for figure in all_figures() if figure.source.startswith("Niu")]
+    rows: list[Line] = []
+    for line in matrix(results=ROOT / "results", figures=figures):
+        if line.verdict == ABSENT:
+            continue
+        told = line.to_dict()
+        data = f"stand-in: {line.dataset}" if line.data == STAND_IN else line.data or ""
+        place = [line.figure.table, f"{line.figure.row}, {line.figure.column}"]
+        rows.append([*place, line.figure.expected, observed(told), line.verdict, data])
+    return Table(["Where", "What", "Published", "Ours", "Verdict", "Data"], rows, align="llrrll")
+
+
 def pointwise_table() -> Table:
     """PRank's loss and that of a constant."""
     return wide_table(summary_of("pointwise"), "loss", ["loss", "loss of a constant"])
@@ -161,6 +178,7 @@ def of_recipe(name: str, measure: str) -> Callable[[], Table]:
 
 TABLES: dict[str, Callable[[], Table]] = {
     "ran": ran_table,
+    "verdicts": verdict_table,
     "order": order_table,
     "table1": data_table,
     "scales": scale_table,

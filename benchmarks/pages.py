@@ -66,7 +66,7 @@ def fill(page: Path, texts: Mapping[str, str]) -> None:
         name = block["name"]
         if name not in texts:
             return block[0]
-        return f"<!-- {name} -->\n{texts[name].strip()}\n<!-- end {name} -->"
+        return f"<!-- {name} -->\n{texts[name].strip(chr(10))}\n<!-- end {name} -->"
 
     new = BLOCK.sub(filled, old)
     if new != old:
