@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +90,12 @@ def test_every_mapping_names_a_recipe_a_data_set_a_method_and_a_measure():
 def test_every_reference_is_a_row_of_the_same_table():
     rows = {(f.source, f.table, f.row) for f in all_figures()}
     assert all((f.source, f.table, f.reference) in rows for f in all_figures() if f.reference)
+
+
+def test_every_erratum_is_one_of_the_page():
+    page = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+    errata = {f.erratum for f in all_figures() if f.erratum}
+    assert errata <= set(re.findall(r"^### ([A-Z]\d+) ", page, re.M))
 
 
 def test_numbers_reach_the_page_of_their_recipe():

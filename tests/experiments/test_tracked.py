@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from cleanrank.errors import BadFileError
+from cleanrank.experiments import tracked
 from cleanrank.experiments.cells import expand
+from cleanrank.experiments.driver import reproduce
 from cleanrank.experiments.recipe import Data, read_recipe
 from cleanrank.experiments.results import export
 from cleanrank.experiments.tracked import aligned, read_results, recall, tracked_records
@@ -114,3 +116,20 @@ def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path, records):
     pd.read_parquet(path).assign(params="{").to_parquet(path)
     with pytest.raises(BadFileError, match=r"r\.parquet must be a table that `cleanrank runs export` wrote"):
         read_results(path)
+
+
+def test_reproduce_does_not_compute_what_travelled_unless_asked(tmp_path, small_recipe, monkeypatch):
+    first = reproduce(small_recipe, store=tmp_path / "one.sqlite", jobs=1, only=["method=chance"])
+    folder = tmp_path / "results"
+    path = folder / f"{first.recipe.name}.parquet"
+    path.parent.mkdir(parents=True)
+    export(first.records, path, values=True)
+    monkeypatch.setattr(tracked, "tracked_results", lambda: folder)
+    options = {"jobs": 1, "only": ["method=chance"]}
+    again = reproduce(small_recipe, store=tmp_path / "two.sqlite", **options)
+    assert (again.tally.done, again.tally.stored) == (0, len(first.cells))
+    for row, other in zip(first.summary.rows, again.summary.rows, strict=True):
+        assert other.mean == pytest.approx(row.mean, abs=1e-7)
+        assert other.query_se == pytest.approx(row.query_se, rel=1e-4)
+    fresh = reproduce(small_recipe, store=tmp_path / "two.sqlite", recompute=True, **options)
+    assert (fresh.tally.done, fresh.tally.stored) == (len(first.cells), 0)
