@@ -162,7 +162,7 @@ def test_wrong_logs_are_refused(cli, own_log, tmp_path):
     assert "--option clicks=pv" in cli(*train, "--data", "log.csv").err
     assert "there is no file 'lgo.csv'" in cli(*train, "--data", "lgo.csv").err
     done = cli(*train, "--data", "log.csv", *MEANING, "--option", "user=uesr")
-    assert "there is no column 'uesr'" in done.err
+    assert "there is no column 'uesr' (--option user=NAME)" in done.err
     assert "Did you mean 'user'" in done.err
     done = cli(*train, "--data", "log.csv", *MEANING, "--option", "time=user")
     assert "must have one use each" in done.err

@@ -43,11 +43,11 @@ def test_a_file_is_told_from_a_name(log, monkeypatch):
 
 
 def test_wrong_files_are_refused_by_name(log):
-    with pytest.raises(BadFileError, match=r"log.csv.*there is no column 'uid' \(user=\)"):
+    with pytest.raises(BadFileError, match=r"log.csv.*there is no column 'uid' \(user=NAME\)"):
         read_events(log / "log.csv", user="uid", time=None)
     (log / "broken.parquet").write_bytes(b"no parquet")
     with pytest.raises(BadFileError, match="cannot be read as a log of events"):
         usual_columns(log / "broken.parquet", {})
     frame = pd.DataFrame({"user": [1], "item": [2]})
-    with pytest.raises(UnknownNameError, match=r"there is no column 'time' \(time=\)"):
+    with pytest.raises(UnknownNameError, match=r"there is no column 'time' \(time=NAME\)"):
         read_events(frame)

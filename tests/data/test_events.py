@@ -81,7 +81,7 @@ REFUSED = {
     "column": (
         {"item": "itme"},
         UnknownNameError,
-        "there is no column 'itme' (item=). Did",
+        "there is no column 'itme' (item=NAME). Did",
     ),
     "click": (
         {"behaviour": "did", "clicks": ["pw"]},

@@ -222,7 +222,7 @@ def _sorted(
     for name, value in options.items():
         one_of("option of a model of clicks", name, sorted({*known, *of_network, *of_rows, *of_file}))
         if name in of_file:
-            reading[name] = _names(value) if name in LISTS else value
+            reading[name] = _names(value) if name in LISTS else None if value == "None" else value
         elif name in of_rows:
             preparation[name] = _names(value) if name in LISTS else value
         elif name in of_network:

@@ -143,9 +143,9 @@ def read_events(
     user_fields, item_fields = listed("user_fields=", user_fields), listed("item_fields=", item_fields)
     columns = {"user": user, "item": item, "time": time, "behaviour": behaviour}
     roles = {role: name for role, name in columns.items() if name is not None}
-    uses = [(f"{role}=", name) for role, name in roles.items()]
-    uses += [("user_fields=", name) for name in user_fields] + [
-        ("item_fields=", name) for name in item_fields
+    uses = [(f"{role}=NAME", name) for role, name in roles.items()]
+    uses += [("user_fields=NAME", name) for name in user_fields] + [
+        ("item_fields=NAME", name) for name in item_fields
     ]
     wanted = [name for _, name in uses]
     if twice := [name for name, times in Counter(wanted).items() if times > 1]:
