@@ -72,10 +72,16 @@ def test_compare_in_every_form(cli, files, form):
         "-m", "ndcg@5", "--permutations", "999", "--format", form,
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "good" in done.out
-    assert "bad" in done.out
+    data = cr.read_letor(files / "data.txt", cache=False)
+    systems = {name: np.loadtxt(files / f"{name}.txt") for name in ("bad", "good")}
+    wanted = cr.compare(systems, data, "ndcg@5", permutations=999, order="input")
+    for name, mean in zip(wanted.systems, wanted.means[:, 0], strict=True):
+        assert name in done.out
+        assert f"{mean:.4f}".lstrip("0")[:4] in done.out
     if form == "json":
-        json.loads(done.out)
+        rows = json.loads(done.out)["rows"]
+        assert [row["mean"] for row in rows] == wanted.means[:, 0].tolist()
+        assert rows[1]["p"] == wanted.p_values[1, 0]
 
 
 def test_explain_shows_conventions_and_reasons(cli, files):
@@ -84,7 +90,12 @@ def test_explain_shows_conventions_and_reasons(cli, files):
     for word in ("lightgbm", "letor", "linear", "trec"):
         assert word in done.out
     one = cli("explain-ndcg", files / "data.txt", files / "good.txt", "--query", "3", "--json")
-    json.loads(one.out)
+    data = cr.read_letor(files / "data.txt", cache=False)
+    values = cr.evaluate(np.loadtxt(files / "good.txt"), data, ["ndcg@10", "ndcg@10:letor"], order="input")
+    place = data.query_ids.tolist().index(3)
+    shown = json.loads(one.out)["values"]
+    assert shown["lightgbm"] == pytest.approx(values["ndcg@10"][place])
+    assert shown["letor"] == pytest.approx(values["ndcg@10:letor"][place])
 
 
 @pytest.mark.parametrize(

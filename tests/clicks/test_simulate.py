@@ -90,14 +90,15 @@ def test_flips_symmetric_and_not(judged, scores):
     np.testing.assert_array_equal(turned.click, ~clean.click[:one])
 
 
-def test_rates_of_the_paper_from_its_asymmetric_flips():
-    """Of clicks at rate .0281, losing .5037 and making up .0373 gives the reported .0502."""
-    p, (lost, made_up) = 0.0281, flip_rates((0.5037, 0.0373))
-    assert p * (1 - lost) + (1 - p) * made_up == pytest.approx(0.0502, abs=1e-4)
-    assert p * lost + (1 - p) * made_up == pytest.approx(0.0504, abs=1e-4)
-    # What five per cent of symmetric flips would give instead.
-    assert p * 0.95 + (1 - p) * 0.05 == pytest.approx(0.0753, abs=1e-4)
-    assert pytest.approx(0.0826, abs=1e-4) == 0.0362 * 0.95 + (1 - 0.0362) * 0.05
+@pytest.mark.parametrize("flip", [(0.5037, 0.0373), 0.05])
+def test_flips_change_the_click_rate_as_their_rates_say(judged, scores, flip):
+    """A share p of clicks becomes p (1 - lost) + (1 - p) made up, as .0281 becomes .0502 in the paper."""
+    lost, made_up = flip_rates(flip)
+    before, after = (
+        simulate_clicks(judged, scores=scores, sessions=200, seed=3, flip=rates).click.mean()
+        for rates in (None, flip)
+    )
+    assert after == pytest.approx(before * (1 - lost) + (1 - before) * made_up, abs=0.01)
 
 
 def test_cutoff_shows_the_top_only(judged, scores):

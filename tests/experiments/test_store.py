@@ -264,3 +264,10 @@ def test_cells_are_kept_as_json(store):
     with sqlite3.connect(store.path) as other:
         (text,) = other.execute("SELECT cell FROM results").fetchone()
     assert json.loads(text)["params"] == {"norm": True, "rate": 0.1}
+
+
+def test_without_a_recipe_labels_are_those_of_the_first_by_name(store):
+    store.add("k", "b", {**CELL, "method": "of b"}, done(0.5))
+    store.add_recipe("a", {"k": {**CELL, "method": "of a"}})
+    store.add_recipe("c", {"k": {**CELL, "method": "of c"}})
+    assert [(each.recipe, each.cell["method"]) for each in store.records()] == [("a", "of a")]

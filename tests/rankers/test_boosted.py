@@ -16,6 +16,7 @@ from cleanrank.noise.profiles import NoiseProfile, uniform
 from cleanrank.rankers import load_ranker
 from cleanrank.rankers.base import NotFittedError, held_out, ranking_scorer
 from cleanrank.rankers.boosted import ALPHAS, HELD_OUT, BoostedRanker, average_models
+from cleanrank.rankers.trees import TreeParams
 from tests.rankers.training import trained
 
 SMALL = {"num_leaves": 7, "min_child_samples": 5, "n_estimators": 12}
@@ -316,11 +317,10 @@ def test_an_average_without_validation_data_is_trained_on_all_rows_by_the_trees_
     learn, held = held_out(toy, HELD_OUT, 0)
     chosen = [record["trees"] for record in ranker.tried_]
     assert max(chosen) < 60
-    parts = [
-        BoostedRanker(**settings | {"num_leaves": leaves}, selection="average").fit_data(learn, held)
-        for leaves in (3, 7)
-    ]
-    assert chosen == [part.model_.best_iteration for part in parts]
+    params = {"min_data_in_leaf": 5, "learning_rate": 0.5}
+    trees = TreeParams(n_estimators=60, early_stopping_rounds=3, smoothing=10)
+    parts = [replace(trees, params=params | {"num_leaves": leaves}).train(learn, held) for leaves in (3, 7)]
+    assert chosen == [part.best_iteration for part in parts]
     models = [
         BoostedRanker(**settings | {"num_leaves": leaves, "n_estimators": n}).fit_data(toy).model_
         for leaves, n in zip((3, 7), chosen, strict=True)
