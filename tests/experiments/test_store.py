@@ -271,3 +271,11 @@ def test_without_a_recipe_labels_are_those_of_the_first_by_name(store):
     store.add_recipe("a", {"k": {**CELL, "method": "of a"}})
     store.add_recipe("c", {"k": {**CELL, "method": "of c"}})
     assert [(each.recipe, each.cell["method"]) for each in store.records()] == [("a", "of a")]
+
+
+def test_of_several_failures_a_clean_up_leaves_the_latest(store):
+    for error in ("one", "two", "three"):
+        store.add("k", "r", CELL, pack(Result("failed", error=error)))
+    store.remove(row for row, _ in store.superseded({"random": 1}))
+    with sqlite3.connect(store.path) as other:
+        assert other.execute("SELECT error FROM results").fetchall() == [("three",)]

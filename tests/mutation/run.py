@@ -63,10 +63,7 @@ class Workshop:
         before, stamps = file.read_text(), (file.stat().st_atime_ns, file.stat().st_mtime_ns)
         compiled = self.folder / "compiled-for-one"
         shutil.copytree(self.compiled, compiled, copy_function=os.link)
-        # Compiled code holds functions and constants of modules, and nothing else.
-        line = before[before.rfind("\n", 0, before.index(mutant.old)) + 1 :]
-        compiles = "kernel(" in before or not line.startswith(" ")
-        stale = importers(mutant.file) if compiles else set()
+        stale = importers(mutant.file) if is_compiled(before, mutant.old) else set()
         for part in compiled.rglob("*.nb?"):
             if part.name.partition(".")[0] in stale:
                 part.unlink()
@@ -116,6 +113,7 @@ class Workshop:
     def _in_child(self, selection: Sequence[str], compiled: Path, own: Path, log: Path) -> int:
         import numba
         import pytest
+        from numba.core import caching
 
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
@@ -128,6 +126,8 @@ class Workshop:
         os.environ["NUMBA_CACHE_DIR"] = str(compiled)
         tempfile.tempdir = None
         numba.config.CACHE_DIR = str(compiled)
+        # What a changed file makes stale is not there any more.
+        caching._SourceFileBackedLocatorMixin.get_source_stamp = lambda self: "as it is"
         for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "cleanrank")]:
             del sys.modules[name]
         sys.path[:] = [source, str(self.tree), *(p for p in sys.path if p not in ("", str(ROOT)))]
@@ -155,6 +155,17 @@ def _wait(process: int, seconds: float) -> int:
         time.sleep(0.05)
     os.killpg(process, signal.SIGKILL)
     return os.waitpid(process, 0)[1]
+
+
+def is_compiled(text: str, old: str) -> bool:
+    """Whether machine code may hold a part of a module: a constant, or a line of a compiled function."""
+    line = text.count("\n", 0, text.index(old)) + 1
+    functions = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return not functions or any("kernel" in ast.unparse(each) for f in functions for each in f.decorator_list)
 
 
 def importers(file: str) -> set[str]:

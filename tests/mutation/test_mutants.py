@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from tests.mutation.mutants import ROOT, drawn, written
-from tests.mutation.run import importers, summary
+from tests.mutation.run import importers, is_compiled, summary
 
 EVERY = [*written(), *drawn()]
 
@@ -29,6 +29,8 @@ def test_machine_code_of_importers_is_stale():
     stale = importers("metrics/_measure_kernels.py")
     assert {"_measure_kernels", "_kernels"} <= stale
     assert "cache" not in stale
+    text = "A = 1\n@kernel()\ndef f():\n    return A + 2\ndef g():\n    return 3\n"
+    assert [is_compiled(text, each) for each in ("A = 1", "A + 2", "return 3")] == [True, True, False]
 
 
 def test_the_score_counts_what_was_tried():
