@@ -45,6 +45,11 @@ def test_a_window_beyond_the_epochs_trains_as_many(monkeypatch):
     assert max(seen) == 7
 
 
+def test_another_ranker_is_sent_to_the_one_that_takes_it():
+    with pytest.raises(CleanrankError, match=r"ranker must be a NeuralRanker; got SOURRanker. For trees"):
+        cr.fit_without_outliers(cr.SOURRanker(), DATA)
+
+
 def test_a_window_without_epochs_is_refused():
     with pytest.raises(CleanrankError, match="start and end must satisfy"):
         cr.fit_without_outliers(network(), DATA, window=Window(start=5, end=5))

@@ -1,8 +1,11 @@
 """SOUR for networks: epochs of a training run take the place of trees (Marcuzzi et al. 2022, Sec. 6)."""
 
 from dataclasses import replace
+from typing import Any
 
 from cleanrank.cleaning import Cleaned, clean
+from cleanrank.data.inputs import check_data
+from cleanrank.errors import invalid
 from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.rankers.neural.ranker import NeuralRanker
 from cleanrank.types import RankingData
@@ -34,6 +37,8 @@ def fit_without_outliers(
     >>> cleaned.data.n_docs == data.n_docs - cleaned.acted.sum() < data.n_docs
     True
     """
+    _check_network(ranker)
+    train = check_data(train)
     if window is None:
         window = Window(start=ranker.epochs // 2, end=ranker.epochs, kind="all")
     detector = SOUR.of(train, window)
@@ -41,3 +46,9 @@ def fit_without_outliers(
     base.fit_data(train, observer=detector)
     cleaned = clean(train, detector.table(train), by="SOUR over epochs")
     return replace(ranker).fit_data(cleaned.data, validation), cleaned
+
+
+def _check_network(ranker: Any) -> None:
+    if not isinstance(ranker, NeuralRanker):
+        rule, remedy = "must be a NeuralRanker", "For trees use SOURRanker."
+        raise invalid("ranker", rule, type(ranker).__name__, remedy=remedy)
