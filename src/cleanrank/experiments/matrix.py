@@ -300,7 +300,8 @@ def _in_words(figure: Figure, check: Check, left: float, right: float, holds: bo
     level = f" at {figure.rate:g}" if figure.rate else ""
     than = " ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in check.than.values())
     sign = check.relation if holds else {">": "not >", "<": "not <"}.get(check.relation, "not =")
-    return f"{figure.method}{level} {left:.4g} {sign} {than} {right:.4g}".replace("  ", " ")
+    said = f"{figure.measure} of {figure.method}{level}: {left:.4g} {sign} {than} {right:.4g}"
+    return said.replace("  ", " ")
 
 
 def _on_other_data(
@@ -314,9 +315,8 @@ def _on_other_data(
         found = _holds(asked, known)
         if found is None:
             return replace(_lacking(asked, known), figure=figure)
-        return replace(
-            blank, verdict=SAME if found[5] else OPPOSITE, observed=found[0], why=figure.stand_in[place].why
-        )
+        words = _sentence(figure.stand_in[place].why)
+        return replace(blank, verdict=SAME if found[5] else OPPOSITE, observed=found[0], why=words)
     reference = _reference(figure, rows)
     if isinstance(figure.value, str) or (reference is None and figure.relation not in ("<", ">")):
         return replace(blank, verdict=ABSENT, data=None, why=NO_COUNTERPART)
@@ -324,7 +324,7 @@ def _on_other_data(
     if number is None:
         return replace(_lacking(asked, known), figure=figure)
     line = replace(blank, observed=number[0], low=number[1], high=number[2])
-    words = figure.stand_in[place].why
+    words = _sentence(figure.stand_in[place].why)
     if reference is None:
         direction = judge(float(number[0]), figure.value, 0.0, figure.relation) == AGREES
         return replace(line, verdict=SAME if direction else OPPOSITE, why=words)
@@ -342,7 +342,7 @@ def _on_other_data(
         line,
         verdict=SAME if alike else OPPOSITE,
         why=f"{compared}{spread}. {words}".strip(),
-        clear=None if error is None else abs(ours) > Z * error,
+        clear=None if error is None or not published else abs(ours) > Z * error,
     )
 
 
@@ -372,6 +372,11 @@ def _like(reference: Figure, figure: Figure, place: int) -> Any:
     mine = figure.stand_in[place]
     own = [s for s in reference.stand_in if s.recipe == mine.recipe]
     return next((s for s in own if s.dataset == mine.dataset), own[0] if own else replace(mine, method=""))
+
+
+def _sentence(text: str) -> str:
+    """A text with a capital at its start and a full stop at its end."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def _sign(value: float) -> int:

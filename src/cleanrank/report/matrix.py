@@ -47,11 +47,13 @@ def counts_table(lines: Sequence[Line]) -> Table:
 
 def totals(lines: Sequence[Line]) -> str:
     """How many figures were measured, on which data, and how many directions are more than chance."""
-    real, other = (sum(line["data"] == kind for line in lines) for kind in ("real", "stand-in"))
+    real, other = ([line for line in lines if line["data"] == kind] for kind in ("real", "stand-in"))
+    distinct = len({(line["recipe"], line["dataset"], line["observed"]) for line in other})
     clear = [line for line in lines if line["clear"]]
     same = sum(line["verdict"] == "same direction" for line in clear)
     return (
-        f"Of {len(lines)} figures {real} were measured on the paper's own data and {other} on stand-ins. On "
+        f"Of {len(lines)} figures {len(real)} were measured on the paper's own data and {len(other)} on "
+        f"stand-ins, by {distinct} different results, for one result may stand for several figures. On "
         f"stand-ins {len(clear)} differences lie beyond their error (1.96 standard errors over queries and "
         f"seeds); {same} of these have the direction of the paper."
     )
