@@ -62,6 +62,8 @@ def test_train_saves_a_folder_and_predict_scores_rows(cli, log):
         (("--data", "ml-100k", "--measure", "map"), "--measure goes with --task rank; got --task ctr"),
         (("--data", "ml-100k", "--option", "context=hour,weekdy"), "unknown context 'weekdy'"),
         (("--data", "ml-100k", "--option", "protocol=sounds"), "unknown protocol 'sounds'"),
+        (("--data", "ml-100k", "--option", "user=uid"), "unknown option of a model of clicks 'user'"),
+        (("--data", "ml-100k", "--delimiter", ";"), "--delimiter goes with a log in a file; got ml-100k"),
     ],
 )
 def test_wrong_words(cli, log, words, message):

@@ -58,6 +58,8 @@ def train(
     one_of("model of clicks", model, MODELS)
     file = model_file(out)
     in_file = is_log_file(data)
+    if delimiter is not None and not in_file:
+        raise invalid("--delimiter", "goes with a log in a file", data)
     check_outputs(file if out.is_dir() else out, inputs=[data] if in_file else [], force=force)
     known = CTRModel().get_params()
     own, built, reading, preparation = _sorted(
