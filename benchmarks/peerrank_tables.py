@@ -23,6 +23,7 @@ from cards.gains import Gain, crossed_interval, gains
 from timing import RESULTS
 
 from cleanrank.data.files import written_whole
+from cleanrank.experiments.figures import figures_of
 from cleanrank.experiments.recipe import find_recipe, read_recipe
 from cleanrank.experiments.store import Store
 from cleanrank.experiments.tracked import recall
@@ -35,9 +36,10 @@ RECIPES = ("here", "here-alphas", "here-rankers", "here-levels", "here-letor")
 EPOCHS, RATES = "here-epochs", "here-rates"
 NDCG, MAP = "ndcg@10:skip", "map:skip"
 ALL, STRICT, EXPECTED, PEER = ", all pairs", "RankNet", ", expected", "PeerRank"
+PICTURED = ("here-alphas", "here-levels")
 FEWEST_SEEDS = 3
 Level = Mapping[str, Any]
-# Of Tab. 7: what the paper prints for the users and noise of a data set.
+# Of Tab. 7: users and noise.
 USERS = {
     ("pbm-attracted", 1e-06): ("PBM", "none"),
     ("pbm", 0.05): ("PBM", "flips .05"),
@@ -47,10 +49,7 @@ USERS = {
     ("ccm", 0.05): ("CCM", "flips .05"),
     ("ccm-attracted", 0.1): ("CCM", "attraction .1"),
 }
-PRINTED = {
-    "Yahoo-shaped": (0.0281, 0.0502, 0.0502, 0.0410, 0.0362, 0.0418, 0.0419),
-    "Long lists": (0.0122, 0.0609, None, 0.0191, 0.0100, 0.0588, 0.0102),
-}
+STANDS_FOR = {"Yahoo-shaped": "Yahoo LTRC set 1", "Long lists": "Istella-S"}
 
 
 def summed_up(store: Path) -> dict[str, Any]:
@@ -65,13 +64,13 @@ def summed_up(store: Path) -> dict[str, Any]:
         "cells": {name: [len(records[name]), len(known[name].cells)] for name in known},
         "minutes": {name: sum(r.wall_seconds for r in records[name]) / 60 for name in known},
         "versions": {name: records["here"][0].versions[name] for name in ("numpy", "torch")},
-        "levels": {name: list(levels(records[name])) for name in RECIPES},
+        "levels": {name: list(levels(records[name], name in PICTURED)) for name in RECIPES},
         "curves": curves(records[EPOCHS]),
         "rates": rates(records[RATES]),
     }
 
 
-def levels(records: Sequence[RunRecord]) -> Iterator[dict[str, Any]]:
+def levels(records: Sequence[RunRecord], pictured: bool) -> Iterator[dict[str, Any]]:
     """The rows of every data set, noise and measure, over the seeds that all methods have."""
 
     def level_of(record: RunRecord) -> tuple[str, str, float]:
@@ -86,13 +85,13 @@ def levels(records: Sequence[RunRecord]) -> Iterator[dict[str, Any]]:
             rows = []
             for label, table in values.items():
                 means = table.mean(axis=1)
-                low, high = crossed_interval(table)
+                interval = crossed_interval(table) if pictured else ()
                 rows.append(
                     {
                         "method": label,
                         "mean": rounded(means.mean()),
                         "sd": rounded(means.std(ddof=1)) if len(means) > 1 else None,
-                        "interval": [rounded(low), rounded(high)],
+                        "interval": [rounded(end) for end in interval],
                         "chosen": chosen(here, label),
                         "gains": {
                             base: {
@@ -269,6 +268,21 @@ def rankers(dataset: str, measure: str) -> str:
     return Table(head, lines, align="ll" + "r" * 4 + "ll").markdown()
 
 
+def rankers_count() -> str:
+    """In how many rows of both measures peers have the higher mean."""
+    gained = [
+        [row["gains"][base]["mean"] > 0 for base in bases(row["method"])]
+        for each in figures()["levels"]["here-rankers"]
+        for row in each["rows"]
+        if row["method"].endswith(" + peer")
+    ]
+    strict, every = (sum(column) for column in zip(*gained, strict=True))
+    return (
+        f"Of the {len(gained)} rows of both data sets and both measures, sampled peers have the higher mean "
+        f"in {strict} against strict pairs and in {every} against all pairs."
+    )
+
+
 def flips(measure: str) -> str:
     """Peers over the share of flipped clicks."""
     head = ["flips", "RankNet", "all pairs", "tuned (alpha)", "tuned, expected", "auto (alpha)"]
@@ -278,20 +292,11 @@ def flips(measure: str) -> str:
         if each["measure"] == measure:
             rows = by_name(each)
             tuned, auto = rows[f"{PEER}, tuned"], rows[f"{PEER}, auto"]
-            alphas = [row["chosen"].partition("alpha ")[2] for row in (tuned, auto)]
-            lines.append(
-                [
-                    f"{each['rate']:g}",
-                    number(rows[STRICT]["mean"]),
-                    number(rows[STRICT + ALL]["mean"]),
-                    f"{tuned['mean']:.4f} ({alphas[0]})",
-                    number(rows[f"{PEER}, tuned{EXPECTED}"]["mean"]),
-                    f"{auto['mean']:.4f} ({alphas[1]})",
-                    words(tuned["gains"][STRICT]),
-                    words(tuned["gains"][STRICT + ALL]),
-                    words(auto["gains"][STRICT + ALL]),
-                ]
-            )
+            alpha = {row["method"]: f" ({row['chosen'].partition('alpha ')[2]})" for row in (tuned, auto)}
+            shown = (STRICT, STRICT + ALL, f"{PEER}, tuned", f"{PEER}, tuned{EXPECTED}", f"{PEER}, auto")
+            means = [f"{rows[name]['mean']:.4f}{alpha.get(name, '')}" for name in shown]
+            gained = [words(tuned["gains"][base]) for base in (STRICT, STRICT + ALL)]
+            lines.append([f"{each['rate']:g}", *means, *gained, words(auto["gains"][STRICT + ALL])])
     return Table(head, lines, align="l" + "r" * 5 + "l" * 3).markdown()
 
 
@@ -302,8 +307,8 @@ def expected_against_sampled() -> str:
     for recipe in RECIPES:
         for each in figures()["levels"][recipe]:
             for row in each["rows"]:
-                if each["measure"] == NDCG and row["method"].endswith(EXPECTED):
-                    name = row["method"].removesuffix(EXPECTED)
+                name = row["method"].removesuffix(EXPECTED)
+                if each["measure"] == NDCG and name != row["method"] and name in row["gains"]:
                     place = f"{each['dataset']}, {each['noise']} {each['rate']:g}"
                     lines.append([recipe, place, name, words(row["gains"][name])])
     return Table(head, lines, align="llll").markdown()
@@ -325,16 +330,19 @@ def rates_table() -> str:
     """Click rates beside those of Tab. 7."""
     head = ["data", "users", "noise", "published", "here (sd)", "clicks lost (e+)", "clicks made up (e-)"]
     lines = []
-    for dataset, printed in PRINTED.items():
+    printed = {
+        (f.dataset, f.noise, f.rate): f.expected for f in figures_of("peerrank/table7") if f.table == "Tab. 7"
+    }
+    for dataset, whole in STANDS_FOR.items():
         rows = {(r["noise"], r["rate"]): r for r in figures()["rates"] if r["dataset"] == dataset}
-        for (key, (users, noise)), value in zip(USERS.items(), printed, strict=True):
+        for key, (users, noise) in USERS.items():
             row = rows[key]
             cells = [
                 f"{row['positives']:.4f} ({row['sd']:.4f})",
                 f"{row['lost']:.4f}",
                 f"{row['made up']:.4f}",
             ]
-            lines.append([dataset, users, noise, "" if value is None else f"{value:.4f}", *cells])
+            lines.append([dataset, users, noise, printed.get((whole, *key), ""), *cells])
     return Table(head, lines, align="lllrrrr").markdown()
 
 
@@ -343,8 +351,8 @@ def ran() -> str:
     found = figures()
     cells = ", ".join(f"`{name}` {done} of {whole}" for name, (done, whole) in found["cells"].items())
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
-    minutes = sum(found["minutes"].values())
-    return f"Cells that ran: {cells}; {minutes:.0f} minutes of processes that shared one H200; {versions}."
+    minutes = sum(spent for name, spent in found["minutes"].items() if name != "here-letor")
+    return f"Cells that ran: {cells}; {minutes:.0f} minutes of processes that shared an H200; {versions}."
 
 
 def rows_panel(rows: Mapping[tuple[str, float], Mapping[str, Any]], x_title: str, title: str) -> Panel:
@@ -405,10 +413,9 @@ TEXTS: dict[str, Callable[[], str]] = {
     "rankers Yahoo-shaped MAP": partial(rankers, "Yahoo-shaped", MAP),
     "rankers long lists": partial(rankers, "Long lists", NDCG),
     "rankers long lists MAP": partial(rankers, "Long lists", MAP),
+    "rankers count": rankers_count,
     "rates": rates_table,
     "MQ2008": partial(table, "here-letor", NDCG, dataset="MQ2008"),
-    "OHSUMED": partial(table, "here-letor", NDCG, dataset="OHSUMED"),
-    "MSLR sample": partial(table, "here-letor", NDCG, dataset="MSLR sample"),
     "picture alpha": lambda: (
         "![NDCG@10 over alpha and over the share of flipped clicks; bands are 95 % intervals "
         "over seeds and queries](img/peerrank-alpha.svg)"

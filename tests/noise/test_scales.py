@@ -212,3 +212,8 @@ def test_best_proportions_mistakes_are_named():
         best_proportions(uniform(0.1, 3), 3)
     with pytest.raises(CleanrankError, match="length must be an integer >= 2"):
         best_proportions("uniform", 3, rate=0.1, length=1)
+
+
+def test_a_set_with_merged_grades_alone_says_so():
+    data = cr.from_arrays(np.zeros((4, 1)), [0, 1, 2, 0], group=[3, 1])
+    assert repr(derive(data, "OHSUMED2G")) == "Resampled(2 queries, all documents, 2 grades)"

@@ -43,6 +43,8 @@ class Resampled:
     seed: int
 
     def __repr__(self) -> str:
+        if not self.counts:
+            return f"Resampled({self.data.n_queries:,} queries, all documents, {self.data.n_grades} grades)"
         fate = "kept with what they have" if self.kept_short else "left out"
         counts = "+".join(str(c) for c in self.counts)
         return (
