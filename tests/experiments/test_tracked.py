@@ -11,7 +11,7 @@ from cleanrank.errors import BadFileError
 from cleanrank.experiments import tracked
 from cleanrank.experiments.cells import expand
 from cleanrank.experiments.driver import reproduce
-from cleanrank.experiments.recipe import Data, read_recipe
+from cleanrank.experiments.recipe import Data, known_recipes, read_recipe
 from cleanrank.experiments.results import export
 from cleanrank.experiments.tracked import aligned, read_results, recall, tracked_records
 from cleanrank.report.summaries import summarise
@@ -133,3 +133,17 @@ def test_reproduce_does_not_compute_what_travelled_unless_asked(tmp_path, small_
         assert other.query_se == pytest.approx(row.query_se, rel=1e-4)
     fresh = reproduce(small_recipe, store=tmp_path / "two.sqlite", recompute=True, **options)
     assert (fresh.tally.done, fresh.tally.stored) == (len(first.cells), 0)
+
+
+def test_results_that_come_with_cleanrank_are_small_and_fit_their_recipes():
+    files = sorted(tracked.tracked_results().rglob("*.parquet"))
+    assert sum(file.stat().st_size for file in files) <= 5_000_000
+    known = known_recipes()
+    names = [file.relative_to(tracked.tracked_results()).with_suffix("").as_posix() for file in files]
+    assert set(names) <= set(known)
+
+
+def test_noise_of_training_labels_comes_back_to_where_it_was_noted(tmp_path, records):
+    noted = [replace(r, chosen={"trees": 2, "train_dnoise": 0.125}) for r in records]
+    export(noted, tmp_path / "r.parquet")
+    assert all(r.chosen == noted[0].chosen for r in read_results(tmp_path / "r.parquet"))

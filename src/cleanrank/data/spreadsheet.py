@@ -37,7 +37,7 @@ def write_frame(frame: "pd.DataFrame", path: str | PathLike[str], suffix: str | 
     kind = one_of("file ending", (suffix or target.suffix).lower(), FRAMES)
     with written_whole(target) as part:
         if kind == ".parquet":
-            frame.to_parquet(part, index=False, compression="zstd", compression_level=12)
+            frame.to_parquet(part, index=False, compression="zstd", compression_level=19)
         elif kind == ".xlsx":
             rows = (tuple(row) for row in frame.astype(object).itertuples(index=False, name=None))
             write_workbook([str(name) for name in frame.columns], rows, len(frame), str(part))

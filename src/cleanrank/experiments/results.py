@@ -32,9 +32,9 @@ COLUMNS = (
     "recipe", "key", *INPUTS, "measure", "status", "mean", "n_queries", "query_se", *REALISED, "chosen",
     "error", "versions", "wall_seconds", "started_at",
 )  # fmt: skip
-TYPES = dict.fromkeys(("fold", "version", "seed", "n_queries"), "Int64") | dict.fromkeys(
-    ("rate", "mean", "query_se", "wall_seconds", *REALISED), "float64"
-)
+TYPES = dict.fromkeys(("fold", "version", "seed", "n_queries"), "Int64")
+TYPES |= dict.fromkeys(("rate", "mean", *REALISED), "float64")
+TYPES |= dict.fromkeys(("query_se", "wall_seconds"), "float32")
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,12 @@ def rows_of(
     for record in records:
         shared = vars(record) | {name: _plain(record.cell.get(name)) for name in INPUTS}
         shared |= {name: record.chosen.get(name) for name in REALISED}
-        shared |= {name: to_json(dict(getattr(record, name))) for name in ("chosen", "versions")}
+        chosen = {name: value for name, value in record.chosen.items() if name not in REALISED}
+        shared |= {"chosen": to_json(chosen), "versions": to_json(dict(record.versions))}
         shared["error"] = record.error.strip().rpartition("\n")[2]
+        there = record.means if record.status == "done" else record.cell.get("measures", ())
         for measure in record.cell.get("measures") or list(record.means):
-            if measures is None or measure in measures:
+            if measure in there and (measures is None or measure in measures):
                 row = {**shared, "measure": measure, **_figures(record, measure)}
                 rows.append({name: row[name] for name in (*COLUMNS, *["values"] * values)})
     return sorted(rows, key=_place)

@@ -19,7 +19,7 @@ from cleanrank.data.spreadsheet import read_frame
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.experiments.cells import CellSpec, expand, key_of, setting_of
 from cleanrank.experiments.recipe import Recipe, known_recipes, read_recipe
-from cleanrank.experiments.results import COLUMNS, INPUTS
+from cleanrank.experiments.results import COLUMNS, INPUTS, REALISED, or_nan
 from cleanrank.experiments.sources import GENERATORS, identity_of
 from cleanrank.experiments.store import Store
 from cleanrank.report.means import plain_mean
@@ -27,6 +27,7 @@ from cleanrank.types import RunRecord
 
 FOLDER = "results"
 OF_JSON = ("params", "grid", "options", "on", "measures")
+SHORT = 16
 OF_CELL = ("status", "error", "wall_seconds", "started_at")
 
 
@@ -98,17 +99,18 @@ def _record(rows: Sequence[Mapping[str, Any]]) -> RunRecord:
     cell |= {name: int(cell[name]) for name in ("fold", "version", "seed")} | {"rate": float(cell["rate"])}
     if cell["derived"] is None:
         del cell["derived"]
-    done = {str(row["measure"]): row for row in rows if row["mean"] is not None}
+    done = {str(row["measure"]): row for row in rows if row["status"] == "done"}
+    noise = {name: float(first[name]) for name in REALISED if first[name] is not None}
     values = {m: np.asarray(row["values"], float) for m, row in done.items() if row.get("values") is not None}
     return RunRecord(
         key=key_of(cell),
         recipe=first["recipe"],
         cell=cell,
         values=values,
-        means={m: _mean(float(row["mean"]), values.get(m)) for m, row in done.items()},
+        means={m: _mean(or_nan(row["mean"]), values.get(m)) for m, row in done.items()},
         query_se={m: float(row["query_se"]) for m, row in done.items() if row["query_se"] is not None},
         n_queries={m: int(row["n_queries"] or 0) for m, row in done.items()},
-        chosen=json.loads(first["chosen"]),
+        chosen={**json.loads(first["chosen"]), **noise},
         versions=json.loads(first["versions"]),
         **{name: first[name] for name in OF_CELL},
     )
@@ -140,10 +142,14 @@ def recall(recipe: Recipe, store: Store | None = None, folder: str | Path | None
 
 
 def asked_today(name: str, store: Store) -> list[RunRecord]:
-    """The results of a store that a recipe asks for as it stands; all that it ever had if it is gone."""
-    records = store.records(recipe=name)
-    known = known_recipes()
-    return list(_by_place(_cells(read_recipe(known[name])), records).values()) if name in known else records
+    """The results of a store that a recipe asks for as it stands; all that it ever had if it is gone.
+
+    Keys are cut short for the sake of small files: they follow from the inputs.
+    """
+    records, known = store.records(recipe=name), known_recipes()
+    if name in known:
+        records = list(_by_place(_cells(read_recipe(known[name])), records).values())
+    return [replace(record, key=record.key[:SHORT]) for record in records]
 
 
 def _cells(recipe: Recipe) -> list[CellSpec]:
