@@ -8,7 +8,8 @@ import pytest
 import cleanrank as cr
 from cleanrank.experiments import cells as module
 from cleanrank.experiments.cells import noisy_data, run_cell, score
-from cleanrank.experiments.methods import METHODS, MethodResult, MethodTask, Unjudged, trees
+from cleanrank.experiments.engines import THREADS
+from cleanrank.experiments.methods import METHODS, Method, MethodResult, MethodTask, Unjudged, trees
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.noise.pair_noise import pnoise
 from tests.experiments.toys import cell_of, unpack
@@ -186,3 +187,18 @@ def test_only_a_ceiling_chooses_on_clean_validation_labels(cells, splits):
     assert score(ceiling, splits).chosen["validation"] == score(untouched, splits).chosen["validation"]
     noisy = {**cell, "params": {**cell["params"], "gold": -1}}
     assert score(noisy, splits).chosen["validation"] != score(ceiling, splits).chosen["validation"]
+
+
+@pytest.mark.parametrize(("documents", "wanted"), [(1, 3), (10**9, 1)])
+def test_large_data_get_the_threads_of_the_engine_and_the_same_bits(
+    cells, splits, monkeypatch, documents, wanted
+):
+    cell = cell_of(cells, method="norm on", rate=0.0).inputs
+    alone = score(cell, splits).scores
+    asked = []
+    run = Method.run
+    monkeypatch.setattr(Method, "run", lambda self, task: asked.append(task.n_jobs) or run(self, task))
+    monkeypatch.setattr("cleanrank.experiments.cells.MANY_DOCUMENTS", documents)
+    monkeypatch.setenv(THREADS, "3")
+    assert score(cell, splits).scores.tobytes() == alone.tobytes()
+    assert asked == [wanted]

@@ -12,7 +12,8 @@ import pytest
 from cleanrank.errors import InvalidInputError
 from cleanrank.experiments import engines
 from cleanrank.experiments.engines import ENGINES, run_dask, run_local
-from tests.experiments.toys import FIGURE, MOODY, figure, unpack, workers_of
+from cleanrank.experiments.results import split
+from tests.experiments.toys import FIGURE, MOODY, THREADED, figure, unpack, workers_of
 
 ROOT = Path(__file__).parents[2]
 PATH = f"{ROOT}{os.pathsep}{ROOT / 'src'}"
@@ -28,6 +29,13 @@ def test_every_cell_comes_back_once_with_its_own_bits():
     assert sorted(k for k, _ in found) == sorted(k for k, _ in asked)
     for key, packed in found:
         assert packed == figure(dict(asked)[key])
+
+
+@pytest.mark.parametrize(("jobs", "threads"), [(1, "6"), (2, "3"), (7, "1")])
+def test_processes_share_the_cores(monkeypatch, jobs, threads):
+    monkeypatch.setattr(engines, "cores", lambda: 6)
+    ((_, packed),) = run_local(cells(1), jobs=jobs, target=THREADED)
+    assert split(packed)[0]["chosen"] == {"NUMBA_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
 
 
 def test_items_are_taken_only_as_fast_as_they_are_computed():

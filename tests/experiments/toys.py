@@ -11,7 +11,7 @@ import numpy as np
 from cleanrank.experiments.results import Result, or_nan, pack, split, unpack_values
 
 # What workers are told to import.
-FIGURE, MOODY = f"{__name__}:figure", f"{__name__}:moody"
+FIGURE, MOODY, THREADED = (f"{__name__}:{name}" for name in ("figure", "moody", "threaded"))
 
 RECIPE = """\
 # cleanrank reproduce recipes/toys/small.toml
@@ -104,3 +104,9 @@ def _first_time(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def threaded(text: str) -> bytes:
+    """Tells the numbers of threads that its process was given."""
+    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+    return pack(Result("done", chosen={name: os.environ.get(name) for name in names}))
