@@ -6,6 +6,7 @@ that end in ``_seconds`` or ``_at`` tell of the run itself. ``tracked`` reads su
 """
 
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -134,6 +135,8 @@ def rows_of(
         shared |= {name: record.chosen.get(name) for name in REALISED}
         chosen = {name: value for name, value in record.chosen.items() if name not in REALISED}
         shared |= {"chosen": to_json(chosen), "versions": to_json(dict(record.versions))}
+        shared |= {"wall_seconds": round(record.wall_seconds, 2)}
+        shared |= {"started_at": re.sub(r"\.\d+", "", record.started_at)}  # to the second
         shared["error"] = record.error.strip().rpartition("\n")[2]
         there = record.means if record.status == "done" else record.cell.get("measures", ())
         for measure in record.cell.get("measures") or list(record.means):
