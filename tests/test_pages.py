@@ -11,8 +11,6 @@ from tests.test_docs import same_figures
 
 ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
-# Pages that still await their writers.
-AWAITED: set[str] = set()
 PAGE = "# Title\n\nProse, a | b.\n\n<!-- one -->\n| a |\n| --: |\n| 1 |\n<!-- end one -->\n\nMore.\n"
 
 
@@ -60,16 +58,13 @@ def test_every_page_of_results_has_one_writer():
     assert len(written) == len(set(written))
 
 
-WRITTEN = sorted(pages.WRITERS.keys() - AWAITED)
-
-
 @pytest.fixture
 def writer(module, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return import_module(module)
 
 
-@pytest.mark.parametrize("module", WRITTEN)
+@pytest.mark.parametrize("module", pages.WRITERS)
 def test_tables_and_pictures_stand_in_blocks_that_a_command_writes(module, writer):
     own = [pages.DOCS / page for page in pages.WRITERS[module]]
     for page in own:
@@ -83,7 +78,7 @@ def test_tables_and_pictures_stand_in_blocks_that_a_command_writes(module, write
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", WRITTEN)
+@pytest.mark.parametrize("module", pages.WRITERS)
 def test_writing_a_page_again_changes_nothing(module, writer, tmp_path):
     """From a fresh checkout: no data, no store. Figures may differ by what processors make of them."""
     texts = {name: make().strip() for name, make in writer.TEXTS.items()}
