@@ -72,10 +72,11 @@ def drawn() -> list[Mutant]:
     settings = tomllib.loads(LIST.read_text())["drawn"]
     mutants = []
     for file in settings["files"]:
-        every = [m for m in of_syntax(file) if m.old.strip() not in settings["equivalent"]]
+        every = of_syntax(file)
         rng = random.Random(f"{settings['seed']} {file}")
         mutants += rng.sample(every, min(settings["per_file"], len(every)))
-    return mutants
+    equivalent = {each["old"] for each in settings["equivalent"]}
+    return [mutant for mutant in mutants if mutant.old.strip() not in equivalent]
 
 
 def of_syntax(file: str) -> list[Mutant]:

@@ -222,3 +222,19 @@ def test_few_judgements_keep_to_the_prior_of_the_rate():
     seen[:, 0, 1] = 2
     gamma = 1 - update(seen, np.random.default_rng(2))[:, 0, 0]
     assert gamma.mean() == pytest.approx(2.5 / 12.5, abs=0.005)
+
+
+def test_names_of_grades_follow_those_who_judge_most():
+    """Two annotators of few items, who mean 1 by 0 and 0 by 1, do not outvote the one who judged all."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(2, size=600, p=[0.6, 0.4])
+    few = np.arange(60)
+    said = [uniform(0.05, 2).sample(truth, rng), 1 - truth[few], 1 - truth[few]]
+    table = judgements(
+        item=np.concatenate([np.arange(600), few, few]),
+        annotator=np.repeat(["all", "b", "c"], [600, 60, 60]),
+        grade=np.concatenate(said),
+        n_grades=2,
+    )
+    found = dawid_skene(table)
+    assert (found.posterior.argmax(axis=1) == truth).mean() > 0.9

@@ -7,7 +7,14 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.noise.corrupt import corrupt, record_of, side_files, truth_frame, write_corruption
+from cleanrank.noise.corrupt import (
+    corrupt,
+    read_changed,
+    record_of,
+    side_files,
+    truth_frame,
+    write_corruption,
+)
 from cleanrank.noise.profiles import NoiseProfile
 
 
@@ -115,3 +122,18 @@ def test_the_truth_knows_the_query(toy):
     np.testing.assert_array_equal(frame.query_id, toy.qid)
     with pytest.raises(CleanrankError, match="unknown kind of truth file"):
         side_files("a.txt", "json")
+
+
+def test_the_truth_is_matched_by_row_id(tmp_path):
+    """Rows of the truth may stand in any order, rows of the data be a part of them, none be missing."""
+    data = cr.from_arrays(np.zeros((6, 1)), [0, 1, 2, 0, 1, 2], qid=[2, 2, 2, 1, 1, 1])
+    true = np.array([0, 2, 2, 1, 1, 2])
+    frame = pd.DataFrame({"row_id": np.arange(6), "true_grade": true, "given_grade": [0, 1, 2, 0, 1, 2]})
+    frame.iloc[[4, 1, 5, 0, 3, 2]].to_csv(tmp_path / "truth.csv", index=False)
+    changed = {1, 3}
+    for part in (data, data.select([1, 2, 5])):
+        found = read_changed(tmp_path / "truth.csv", part)
+        assert found.tolist() == [row in changed for row in part.row_ids.tolist()]
+    frame[1:].to_csv(tmp_path / "short.csv", index=False)
+    with pytest.raises(CleanrankError, match="must have every row of the data; got no row 0"):
+        read_changed(tmp_path / "short.csv", data)

@@ -210,3 +210,11 @@ def test_anything_that_names_noise_becomes_a_profile(tmp_path):
 def test_what_is_no_noise_is_refused(noise, options, message):
     with pytest.raises(CleanrankError, match=message):
         NoiseProfile.of(noise, **options)
+
+
+@pytest.mark.parametrize("n_grades", [2, 3, 5])
+def test_uneven_errors_are_three_times_as_frequent_on_the_top_grade_as_on_grade_0(n_grades):
+    rates = 1 - np.diag(make_profile("uneven", 0.1, n_grades).matrix)
+    assert rates[-1] / rates[0] == pytest.approx(3)
+    assert np.diff(rates) == pytest.approx(2 * rates[0] / (n_grades - 1))
+    assert rates.mean() == pytest.approx(0.1)
