@@ -375,3 +375,12 @@ def test_a_query_with_one_document_left_is_not_emptied(toy):
     found = cr.clean(toy, table)
     assert found.emptied == ()
     assert found.data.n_queries == toy.n_queries
+
+
+def test_the_summary_counts_documents_and_changes_of_every_grade(toy, issues):
+    found = cr.clean(toy, issues).summary()["by_grade"]
+    changed = [int((issues.is_label_issue & (toy.y == grade)).sum()) for grade in range(3)]
+    documents = np.bincount(toy.y).tolist()
+    assert [each["documents"] for each in found.values()] == documents
+    assert [each["changed"] for each in found.values()] == changed
+    assert list(found) == ["0", "1", "2"]

@@ -43,3 +43,17 @@ def test_rows_that_cannot_be_meant_are_refused(data, gold, words):
 def test_nobody_asked_is_no_answer(data):
     assert gold_answers(None, data) is None
     assert gold_answers({}, data) is None
+
+
+def test_the_estimate_of_answers_knows_what_rows_stand_for():
+    """Half of the answers come from the fifth of rows that is wrong; without shares the noise looks larger."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, size=1000)
+    rows = cr.from_arrays(np.zeros((1000, 1)), y, group=[1000])
+    ids = rng.permutation(1000)[:200]
+    shares = np.where(np.arange(200) < 100, 0.2, 0.8)
+    truth = np.where(np.arange(200) < 100, 1 - y[ids], y[ids])
+    answers = GoldAnswers(ids, truth, shares)
+    found = answers.estimate(rows)
+    assert found.rate == pytest.approx(0.2, abs=0.05)
+    assert GoldAnswers(ids, truth, np.ones(200)).estimate(rows).rate == pytest.approx(0.5, abs=0.07)
