@@ -10,6 +10,7 @@ from cleanrank.noise.agreement import (
     fleiss_kappa,
     judgements,
     krippendorff_alpha,
+    table_agreement,
 )
 
 # Fourteen raters, ten subjects, five categories (Fleiss 1971, as reprinted in textbooks): kappa .210.
@@ -85,3 +86,20 @@ def test_wrong_tables_are_refused():
         judgements(item=[1], grade=[0, 1])
     with pytest.raises(InvalidInputError, match="two judgements"):
         agreement({"item": [1, 2], "grade": [0, 1]})
+
+
+def test_agreement_of_a_table_of_counts_is_that_of_its_judgements():
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 4, 300)
+    b = np.where(rng.random(300) < 0.5, a, rng.integers(0, 4, 300))
+    counts = np.zeros((2, 4, 4))
+    np.add.at(counts[0], (a, b), 1)
+    counts[1] = counts[0].T
+    found = table_agreement(counts)
+    units = np.zeros((300, 4), dtype=int)
+    for each in (a, b):
+        np.add.at(units, (np.arange(300), each), 1)
+    for name, weights in (("kappa", None), ("linear", "linear"), ("quadratic", "quadratic")):
+        assert found[name] == pytest.approx([cohen_kappa_score(a, b, weights=weights)] * 2)
+    assert found["alpha"] == pytest.approx([krippendorff_alpha(units)] * 2)
+    assert found["share"] == pytest.approx([(a == b).mean()] * 2)
