@@ -27,9 +27,9 @@ def mutants_table() -> str:
     ]
     missed = [each for each in stored["mutants"] if each["state"] == "survived"]
     lines = [f"* `{each['file']}`: {each['what']}: `{each['old']}` became `{each['new']}`" for each in missed]
-    return "\n".join(
-        [Table.of(rows, columns).markdown(), "", "No test saw these:" if lines else "", "", *lines]
-    )
+    run = f"{len(stored['mutants'])} of {stored['listed']} listed mutants were run."
+    head = "No test saw these:" if lines else ""
+    return "\n".join([Table.of(rows, columns).markdown(), "", run, head, "", *lines])
 
 
 TEXTS = {"mutants": mutants_table}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,13 @@ def test_grades_that_a_measure_cannot_read_are_refused():
     with pytest.raises(InvalidInputError, match="gain=linear"):
         check_grades(as_measures("ndcg"), np.array([0, 61]), None)
     check_grades(as_measures("ndcg"), np.array([0, 61]), np.ones(2))
+
+
+def test_ties_of_trec_go_by_falling_document_id_and_those_of_others_by_row():
+    data = cr.from_arrays(np.zeros((3, 1)), [1, 0, 0], group=[3])
+    named = replace(data, doc_ids=np.array(["a", "c", "b"]))
+    found = cr.evaluate([1.0, 1.0, 0.0], named, ["mrr", "mrr:trec"], order="data")
+    assert found["mrr"].tolist() == [1.0]
+    assert found["mrr:trec"].tolist() == [0.5]
+    later = replace(data, doc_ids=np.array(["c", "a", "b"]))
+    assert cr.evaluate([1.0, 1.0, 0.0], later, "mrr:trec", order="data")["mrr:trec"].tolist() == [1.0]

@@ -248,13 +248,13 @@ def main() -> None:
         and options.origin in (None, mutant.origin)
     ]
     stored = json.loads(options.results.read_text())["mutants"] if options.results.exists() else []
-    known = {key(record): record for record in stored if record["state"] not in options.again}
+    known = {key(record): record for record in stored}
     groups: dict[tuple[str, ...], list[Mutant]] = {}
     wanted = []
     for mutant in mutants:
         entry = (mutant.file, mutant.old.strip(), mutant.new.strip(), *mutant.selection)
         wanted.append(entry)
-        if entry not in known:
+        if entry not in known or known[entry]["state"] in options.again:
             groups.setdefault(mutant.selection, []).append(mutant)
     print(
         f"{len(mutants)} mutants, {sum(map(len, groups.values()))} to run in {len(groups)} groups", flush=True
@@ -267,21 +267,20 @@ def main() -> None:
         for records in pool.imap_unordered(try_group, groups.items()):
             known |= {key(record): record for record in records}
             kept = [known[entry] for entry in wanted if entry in known] if whole else list(known.values())
-            write(options.results, kept)
+            write(options.results, kept, len(written()) + len(drawn()))
             if time.monotonic() > until:
                 pool.terminate()
                 break
     print(json.dumps(summary(known.values())["by origin"], indent=1))
 
 
-def write(path: Path, records: list[Mapping[str, Any]]) -> None:
+def write(path: Path, records: list[Mapping[str, Any]], listed: int) -> None:
     """Writes the results whole or not at all."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     versions = {"python": platform.python_version(), "commit": commit.stdout.strip()}
     part = path.with_suffix(".part")
-    part.write_text(
-        json.dumps({**summary(records), "versions": versions, "mutants": records}, indent=1) + "\n"
-    )
+    figures = {"listed": listed, **summary(records), "versions": versions, "mutants": records}
+    part.write_text(json.dumps(figures, indent=1) + "\n")
     part.replace(path)
 
 

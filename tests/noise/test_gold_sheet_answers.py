@@ -46,7 +46,7 @@ def test_nobody_asked_is_no_answer(data):
 
 
 def test_the_estimate_of_answers_knows_what_rows_stand_for():
-    """Half of the answers come from the fifth of rows that is wrong; without shares the noise looks larger."""
+    """Half of the answers come from the fifth of rows that is wrong; without shares noise looks larger."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, size=1000)
     rows = cr.from_arrays(np.zeros((1000, 1)), y, group=[1000])
