@@ -137,7 +137,7 @@ def test_reproduce_does_not_compute_what_travelled_unless_asked(tmp_path, small_
 
 def test_results_that_come_with_cleanrank_are_small_and_fit_their_recipes():
     files = sorted(tracked.tracked_results().rglob("*.parquet"))
-    assert sum(file.stat().st_size for file in files) <= 5 * 2**20
+    assert sum(file.stat().st_size for file in files) <= 5_000_000
     known = known_recipes()
     names = [file.relative_to(tracked.tracked_results()).with_suffix("").as_posix() for file in files]
     assert set(names) <= set(known)

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,17 +27,29 @@ LONGEST_CELL = 32_767
 MOST_ROWS = 1_048_576
 
 
-def write_frame(frame: "pd.DataFrame", path: str | PathLike[str], suffix: str | None = None) -> None:
+def write_frame(
+    frame: "pd.DataFrame",
+    path: str | PathLike[str],
+    suffix: str | None = None,
+    *,
+    measured: Sequence[str] = (),
+) -> None:
     """Writes a data frame without its index, as the suffix says (one of FRAMES), whole or not at all.
 
     People open such files: texts that a spreadsheet would run as formulas are escaped (``read_frame`` undoes
-    it), and CSV begins with the mark by which spreadsheets know UTF-8.
+    it), and CSV begins with the mark by which spreadsheets know UTF-8. Columns of ``measured`` numbers, which
+    hardly repeat, take less room in .parquet.
     """
     target = Path(path)
     kind = one_of("file ending", (suffix or target.suffix).lower(), FRAMES)
     with written_whole(target) as part:
         if kind == ".parquet":
-            frame.to_parquet(part, index=False, compression="zstd", compression_level=19)
+            lists = [name for name in measured if frame[name].dtype == object]
+            floats = [f"{name}.list.element" if name in lists else name for name in measured]
+            others = [str(name) for name in frame.columns if name not in measured]
+            options: dict[str, Any] = {"use_byte_stream_split": floats, "use_dictionary": others}
+            options |= {"compression": "zstd", "compression_level": 19}
+            frame.to_parquet(part, index=False, **options)
         elif kind == ".xlsx":
             rows = (tuple(row) for row in frame.astype(object).itertuples(index=False, name=None))
             write_workbook([str(name) for name in frame.columns], rows, len(frame), str(part))

@@ -196,7 +196,9 @@ def export(
         raise invalid("values of queries", "must go to a .parquet file", repr(str(path)))
     rows = rows_of(records, measures, values=values)
     frame = pd.DataFrame(rows, columns=(*COLUMNS, *["values"] * values))
-    write_frame(frame.astype({name: TYPES.get(name, "string") for name in COLUMNS}), path)
+    measured = ("mean", "query_se", *["values"] * (values and len(frame) > 0))
+    frame = frame.astype({name: TYPES.get(name, "string") for name in COLUMNS})
+    write_frame(frame, path, measured=measured)
     return len(frame)
 
 
