@@ -245,7 +245,7 @@ def test_recipes_are_listed_with_data_and_cells(folder):
         "name": "noise/quick",
         "title": rows["noise/quick"]["title"],
         "data": "mq2008, ohsumed",
-        "cells": 400,
+        "cells": 80,
         "quick": 8,
     }
     assert rows["toys/tiny"]["cells"] > 0

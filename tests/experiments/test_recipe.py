@@ -222,7 +222,7 @@ def test_recipes_are_found_by_path_and_by_name(small_recipe, monkeypatch):
         UnknownNameError, match=rf"Looked for 'nothing', recipes/ here and '{REPOSITORY}/recipes'"
     ):
         find_recipe("nothing")
-    with pytest.raises(UnknownNameError, match="Did you mean niu/adjacent or niu/balance or niu/grades"):
+    with pytest.raises(UnknownNameError, match="Did you mean niu/ties or niu/adjacent or niu/balance"):
         find_recipe("niu")
 
 

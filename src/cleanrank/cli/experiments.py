@@ -236,16 +236,20 @@ def export_runs(
     from cleanrank.experiments.results import export
     from cleanrank.experiments.tracked import asked_today
 
+    one_file = bool(path.suffix)
+    if one_file:
+        check_outputs(path, inputs=[store], force=force, suffixes=FRAMES)
     with Store(store, create=False) as stored:
         names = list(stored.recipes())
         if recipe is not None:
             names = [one_of("recipe", recipe, names)]
-        files = {path: recipe} if path.suffix else {path / f"{name}.parquet": name for name in names}
+        files = {path: recipe} if one_file else {path / f"{name}.parquet": name for name in names}
+        if not one_file:
+            for file in files:
+                file.parent.mkdir(parents=True, exist_ok=True)
+            check_outputs(*files, inputs=[store], force=force, suffixes=FRAMES)
         for file, name in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            check_outputs(file, inputs=[store], force=force, suffixes=FRAMES)
-            whole = name is None or bool(path.suffix)
-            records = stored.records(recipe=name) if whole else asked_today(str(name), stored)
+            records = stored.records(recipe=name) if one_file else asked_today(str(name), stored)
             known = dict.fromkeys(m for r in records for m in r.cell["measures"])
             wanted = None if measure is None else [one_of("measure", m, known) for m in measure]
             rows = export(records, file, measures=wanted, values=values)

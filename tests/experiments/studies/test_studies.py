@@ -154,6 +154,7 @@ def test_of_clicks_those_are_lost_or_made_up_that_were_flipped():
         "on": ["train", "validation"],
         "algorithm": "positives",
         "params": {},
+        "grid": {},
         "select": "ndcg@10",
         "seed": 4,
     }
