@@ -4,7 +4,7 @@ import pytest
 
 from cleanrank.errors import InvalidInputError, MissingDataError
 from cleanrank.experiments.document import markdown_page
-from cleanrank.experiments.driver import matrix, reproduce, write_run_report
+from cleanrank.experiments.driver import reproduce, write_run_report
 from cleanrank.experiments.recipe import read_recipe
 from tests.experiments.toys import write_small
 
@@ -83,25 +83,3 @@ def test_the_report_names_the_recipe(ran, tmp_path):
     text = (tmp_path / "page.html").read_text()
     assert "A small grid" in text
     assert "cleanrank reproduce recipes/toys/small.toml" in text
-
-
-def test_the_matrix_shows_every_recipe_run_or_not(ran, tmp_path, monkeypatch):
-    path, store, _ = ran
-    folder = path.parents[1]
-    text = path.read_text()
-    (folder / "toys" / "later.toml").write_text(
-        text.replace("seeds = [1, 2]", "seeds = [3]").replace("seeds = [1]", "")
-    )
-    options = "options = { n_queries = 40, n_features = 8, docs_per_query = 8.0 }\n"
-    absent = text.replace(options, "").replace('"synthetic"', '"mq2008"')
-    (folder / "toys" / "absent.toml").write_text(absent)
-    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
-    rows = matrix(folder, store, tmp_path / "matrix.html")
-    assert [(r.recipe, r.group, r.status) for r in rows] == [
-        ("toys/absent", "toys", "not run"),
-        ("toys/later", "toys", "not run"),
-        ("toys/small", "toys", "unjudged"),
-    ]
-    assert "toys/small" in (tmp_path / "matrix.html").read_text()
-    with pytest.raises(InvalidInputError, match="recipes must be found"):
-        matrix(tmp_path, store, tmp_path / "matrix.html")
