@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
+from cleanrank.issues import posterior
 from cleanrank.issues.by_grade import find_by_grade
 from cleanrank.issues.confident import find_confident
 from cleanrank.issues.posterior import MOST_ISSUES, find_auto
@@ -157,3 +160,16 @@ def test_mistakes_are_named(noisy):
     with pytest.raises(CleanrankError, match="at least one row and two grades"):
         possible_noise(np.zeros((0, 2)), np.zeros(0, dtype=int))
     assert isinstance(find_auto(noisy.data.select(np.arange(60)), folds=2), LabelIssues)
+
+
+def test_a_label_is_an_issue_only_under_the_least_noise_too(noisy, found, monkeypatch):
+    """Where the least noise is none, no label is called an issue, however much noise is suspected."""
+    assert found.is_label_issue.any()
+    assume = posterior.assume_noise
+
+    def without_least(*arguments, **options):
+        assumed = assume(*arguments, **options)
+        return replace(assumed, least=np.eye(len(assumed.least)))
+
+    monkeypatch.setattr(posterior, "assume_noise", without_least)
+    assert not find_auto(noisy.data, folds=2).is_label_issue.any()

@@ -14,6 +14,7 @@ from cleanrank.metrics.significance import (
     mean_intervals,
     paired_differences,
     paired_t_test,
+    quantiles,
 )
 
 SEVEN = np.array([1] * 7 + [0] * 3)
@@ -203,3 +204,10 @@ def test_differences_that_overflow_and_negative_weights_are_refused():
         fisher_test([1e308, 0.0], [-1e308, 0.0])
     with pytest.raises(InvalidInputError, match="weights must be finite and not negative"):
         bootstrap_interval([1.0, 2.0], [-1.0, 1.0])
+
+
+def test_ends_of_intervals_are_the_quantiles_of_the_middle():
+    means = np.random.default_rng(0).permutation(1001).astype(float)[:, None]
+    low, high = quantiles(np.hstack([means, means + np.nan]), 0.9)
+    assert (low[0], high[0]) == pytest.approx((50, 950))
+    assert np.isnan([low[1], high[1]]).all()

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -263,13 +264,15 @@ def main() -> None:
         __import__(name)
     whole = not options.only and options.origin is None
     until = time.monotonic() + options.seconds
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for records in pool.imap_unordered(try_group, groups.items()):
-            known |= {key(record): record for record in records}
+    # No multiprocessing.Pool: its daemons may have no children, and tests of experiments start processes.
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(options.jobs, mp_context=fork) as pool:
+        for group in as_completed([pool.submit(try_group, group) for group in groups.items()]):
+            known |= {key(record): record for record in group.result()}
             kept = [known[entry] for entry in wanted if entry in known] if whole else list(known.values())
             write(options.results, kept, len(written()) + len(drawn()))
             if time.monotonic() > until:
-                pool.terminate()
+                pool.shutdown(cancel_futures=True)
                 break
     print(json.dumps(summary(known.values())["by origin"], indent=1))
 

@@ -58,6 +58,8 @@ def test_gold_rows_teach_all_strategies_but_the_assumed_one(noisy, held, monkeyp
     assert (first[1]["known"] >= 0).sum() == 80
     assert assumed[1]["known"] is None
     np.testing.assert_array_equal(distilled[0][1]["known"], first[1]["known"])
+    weights = list(ranker.report_.weights.values())
+    assert max(weights) - min(weights) > 0.01
     np.testing.assert_allclose(assumed[0][2], assumed_matrix(noisy.data, 5, folds=2))
     assert first[0][2].matrix != pytest.approx(assumed[0][2])
     for target in ranker._repaired.targets:
