@@ -26,6 +26,8 @@ def test_evaluate_prints_the_library_s_own_figures(cli, files):
         assert rows[measure]["mean"] == mean
         assert rows[measure]["interval"] == list(expected.intervals()[measure])
     assert done.code == 0
+    half = cli("evaluate", files / "data.txt", files / "good.txt", "-m", "ndcg@5", "--level", "0.5", "--json")
+    assert json.loads(half.out)["measures"][0]["interval"] == list(expected.intervals(0.5)["ndcg@5"])
 
 
 def test_the_table_goes_to_stdout_and_the_conventions_to_stderr(cli, files):

@@ -37,6 +37,8 @@ def test_one_row_per_cell_and_measure():
     ]
     assert tuple(rows[0]) == COLUMNS
     assert rows[0]["params"] == '{"a":2,"b":1}'
+    assert [r["measure"] for r in rows_of([record("k1")], measures=["auc"])] == ["auc"]
+    assert [r["measure"] for r in rows_of([record("k1", means={"auc": 0.25})])] == ["auc"]
 
 
 def test_rows_are_in_the_order_of_inputs_whatever_the_order_of_records():

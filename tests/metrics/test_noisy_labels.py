@@ -165,6 +165,9 @@ def test_bad_draws_and_gains_are_refused():
         corrected(s, data, "dcg@5", noise=T2, matrix_draws=[T2, [[0.9, 0.2], [0.1, 0.9]]])
     with pytest.raises(InvalidInputError, match="gains"):
         corrected(s, data.with_labels(data.y, gains=data.y * 1.0), "dcg@5", noise=T2)
+    for level in (0, 1):
+        with pytest.raises(InvalidInputError, match="level"):
+            corrected(s, data, "dcg@5", noise=T2, level=level)
 
 
 def test_an_estimate_brings_its_own_uncertainty():
