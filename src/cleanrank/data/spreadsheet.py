@@ -38,7 +38,7 @@ def write_frame(
 
     People open such files: texts that a spreadsheet would run as formulas are escaped (``read_frame`` undoes
     it), and CSV begins with the mark by which spreadsheets know UTF-8. Columns of ``measured`` numbers, which
-    hardly repeat, take less room in .parquet.
+    hardly repeat, are stored smaller in .parquet.
     """
     target = Path(path)
     kind = one_of("file ending", (suffix or target.suffix).lower(), FRAMES)
