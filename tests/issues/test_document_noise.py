@@ -6,12 +6,15 @@ import cleanrank as cr
 from cleanrank.issues.bayes import bayes, likelihoods
 from cleanrank.issues.document_noise import (
     DESCRIBED,
+    LEARNING,
+    LOOKING,
     _design,
     _fit,
     _log_likelihood,
     describe_documents,
     document_noise,
 )
+from cleanrank.issues.posterior import posterior_of
 
 T = np.array([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]])
 
@@ -69,6 +72,20 @@ def test_a_tilt_carries_over_to_other_queries():
     assert tilted.sum(axis=1) == pytest.approx(1.0)
     assert np.log(tilted[rows, other_truth]).mean() > np.log(matrix[rows, other_truth]).mean() + 0.05
     assert "errors depend on the document" in str(noise)
+
+
+def test_rankers_learn_from_a_tilt_that_is_sure_alone():
+    data, prior, truth = judged(0, 0.8)
+    known = np.where(np.arange(data.n_docs) % 6 == 0, truth, -1)
+    base = bayes(prior, likelihoods(data.y, T))
+    by_gain = {
+        least: document_noise(data, base, prior, T, known, least_gain=least) for least in (LOOKING, LEARNING)
+    }
+    gain, error = by_gain[LOOKING].gain, by_gain[LOOKING].error
+    assert LOOKING * error < gain < LEARNING * error
+    assert [noise.is_used for noise in by_gain.values()] == [True, False]
+    posterior = posterior_of(data, T, known=known, folds=2)
+    assert posterior.documents.is_used == (posterior.documents.gain > LEARNING * posterior.documents.error)
 
 
 def test_few_gold_rows_say_nothing():

@@ -11,14 +11,16 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 import cleanrank as cr
+from cleanrank.metrics.evaluation import evaluate_mean
+from cleanrank.noise.assumed import possible_noise
 from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.noise.profiles import uniform
-from cleanrank.rankers.boosted import average_models
+from cleanrank.rankers.grade_model import cross_fit_means
 from cleanrank.rankers.trees import TreeParams
-from cleanrank.robust.robust_ranker import GRID, RobustRanker, strategy_weights
+from cleanrank.robust.robust_ranker import GRID, RobustRanker, every_other
 from cleanrank.robust.robust_report import AVERAGED, STRATEGIES
-from cleanrank.robust.targets import Target, assumed_matrix
+from cleanrank.robust.targets import given_probabilities
 
 QUICK = {"n_estimators": 8, "folds": 2, "early_stopping_rounds": 5}
 GRID_OF_TWO = {"num_leaves": (4, 8), "min_data_in_leaf": (20,)}
@@ -46,13 +48,13 @@ def fitted(noisy, held=None, *, gold=None, **options):
 def test_the_default_grid_has_four_cells(noisy, held):
     assert sorted(GRID) == ["min_data_in_leaf", "num_leaves"]
     ranker = RobustRanker(noise=noisy.profile, **QUICK).fit_data(noisy.data, held.data)
-    assert len(ranker.report_.tried) == 2 * 4  # by lambdarank and by least squares
+    assert len(ranker.report_.tried) == 4 + 1  # by lambdarank, and by least squares, which has no grid
 
 
 def test_few_documents_get_small_leaves_only():
     tiny = cr.corrupt(cr.make_ranking(12, 4, docs_per_query=12, seed=0), rate=0.2, seed=1)
     ranker = RobustRanker(noise=tiny.profile, n_estimators=3, folds=2).fit_data(tiny.data)
-    assert {cell["min_data_in_leaf"] for cell in ranker.report_.tried} == {20}
+    assert {cell.get("min_data_in_leaf") for cell in ranker.report_.tried} == {20, None}
 
 
 def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
@@ -64,8 +66,8 @@ def test_with_a_matrix_it_trains_on_expected_gains(noisy, held):
     assert gains == pytest.approx(columns @ [0, 1, 3, 7, 15])
     repaired = noisy.data.with_labels(noisy.data.y, gains=gains)
     parts = [
-        TreeParams(objective=objective, n_estimators=8, params={"num_leaves": 4}).train(repaired)
-        for objective in ("lambdarank", "gbdt")
+        TreeParams(n_estimators=8, params={"num_leaves": 4}).train(repaired),
+        cross_fit_means(noisy.data, np.log2(1 + gains), 2).model,
     ]
     rest = held.data
     each = [part.predict(rest.X) for part in parts]
@@ -84,8 +86,38 @@ def test_without_judgements_strategies_are_averaged(noisy, held):
     }
     assert "nothing is known about the noise" in repr(report)
     assert 0 < ranker.chosen_["trees"] <= sum(record["trees"] for record in report.tried)
-    scores = [fitted(noisy, held, strategy=name).predict(held.data.X) for name in AVERAGED]
-    assert ranker.predict(held.data.X) == pytest.approx(np.mean(scores, axis=0))
+    assert ranker.chosen_["models"] == len(report.tried) == 4
+
+
+def test_strategies_by_themselves_are_what_is_averaged(noisy, held):
+    """With a grid of one cell, which all of them have."""
+    one = {"num_leaves": (4,)}
+    scores = [fitted(noisy, held, strategy=name, grid=one).predict(held.data.X) for name in AVERAGED]
+    assert fitted(noisy, held, grid=one).predict(held.data.X) == pytest.approx(np.mean(scores, axis=0))
+
+
+def test_strategies_share_out_the_grid(noisy, held):
+    grid = {"num_leaves": (4, 8), "min_data_in_leaf": (5, 20)}
+    tried = [r for r in fitted(noisy, held, grid=grid).tried_ if r["objective"] == "lambdarank"]
+    cells = {name: [tuple(r[k] for k in grid) for r in tried if r["strategy"] == name] for name in AVERAGED}
+    assert cells == {"posterior": [(4, 5), (8, 20)], "grades": [(4, 20), (8, 5)]}
+    three = every_other([{"a": 1}, {"a": 2}, {"a": 3}], 0)
+    assert three == [{"a": [1]}, {"a": [3]}]
+    assert every_other([{"a": 1}], 0) == every_other([{"a": 1}], 1) == [{"a": [1]}]
+
+
+def test_least_squares_are_bagged_over_folds_and_obey_params(noisy, held):
+    ranker = fitted(noisy, held, strategy="grades", folds=3)
+    (record,) = (r for r in ranker.tried_ if r["objective"] == "gbdt")
+    means = cross_fit_means(noisy.data, noisy.data.y.astype(float), 3)
+    assert (record["folds"], record["trees"]) == (3, means.model.best_iteration)
+    (target,) = ranker._repaired.targets
+    value = evaluate_mean(means.model.predict(held.data.X), target.validation, "ndcg@10")
+    assert record["validation"] == pytest.approx(value)
+    rising = fitted(noisy, held, strategy="grades", params={"monotone_constraints": [1] * 6})
+    X = np.repeat(held.data.X[:1], 2, axis=0)
+    X[1] += 1
+    assert np.diff(rising.predict(X)) >= 0
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"auto"}))
@@ -97,28 +129,13 @@ def test_every_strategy_can_be_had_by_itself(noisy, held, strategy):
     assert np.isfinite(ranker.predict(held.data.X)).all()
 
 
-def test_gold_rows_weigh_the_strategies_by_what_they_foretell(noisy):
-    data, known = noisy.data, noisy.true_labels.astype(np.int64)
-    gains = 2.0**known - 1
-    right = Target("posterior", data, None, gains)
-    wrong = Target("grades", data, None, np.random.default_rng(0).permutation(gains))
-    assert strategy_weights([right, wrong], data, None, None).tolist() == [0.5, 0.5]
-    weights = strategy_weights([right, wrong], data, known, None)
-    assert weights.sum() == pytest.approx(1)
-    assert weights[0] > 0.9
-    few = np.where(np.arange(data.n_docs) < 5, known, -1)
-    assert 0.5 < strategy_weights([right, wrong], data, few, None)[0] < weights[0]
-
-
 def test_the_best_cell_on_validation_data_is_kept_if_asked(noisy, held):
     ranker = fitted(noisy, held, noise=noisy.profile, selection="best")
     tried = ranker.report_.tried
-    best = [
-        max((r for r in tried if r["objective"] == o), key=lambda r: r["validation"])
-        for o in ("lambdarank", "gbdt")
-    ]
-    assert len(tried) == 4
-    assert ranker.chosen_["trees"] == sum(record["trees"] for record in best)
+    *cells, by_means = tried
+    assert [r["objective"] for r in tried] == ["lambdarank", "lambdarank", "gbdt"]
+    best = max(cells, key=lambda r: r["validation"])
+    assert ranker.chosen_["trees"] == best["trees"] + by_means["trees"]
 
 
 @pytest.mark.parametrize("kind", ["matrix", "profile", "estimate", "answers"])
@@ -140,7 +157,7 @@ def test_gold_rows_are_known_and_estimate_the_noise(noisy, held):
     sheet = sample_gold(noisy.data, 80, seed=5)
     truth = noisy.true_labels[sheet.rows]
     ranker = fitted(noisy, held, gold=(sheet.row_ids, truth))
-    assumed = assumed_matrix(noisy.data, 5, folds=2)
+    assumed = possible_noise(given_probabilities(noisy.data, None, 5, folds=2)[0], noisy.data.y)
     wanted = from_gold(noisy.data, sheet.row_ids, truth, seed=0, assumed=assumed)
     assert ranker.report_.noise.matrix == pytest.approx(wanted.matrix)
     assert ranker.report_.n_gold == 80
@@ -185,20 +202,12 @@ def test_the_forms_of_gold_rows_say_the_same(noisy):
 def test_the_baseline_is_tuned_alike(noisy, held):
     ranker = fitted(noisy, held, strategy="baseline")
     assert ranker.cleaned_ is None
-    parts = [
-        cr.BoostedRanker(
-            objective=objective,
-            grid=GRID_OF_TWO,
-            selection="average",
-            n_estimators=8,
-            early_stopping_rounds=5,
-        ).fit_data(noisy.data, held.data)
-        for objective in ("lambdarank", "gbdt")
-    ]
-    mean = average_models(
-        [part.model_ for part in parts], [part.predict(held.data.X) for part in parts], held.data.indptr
-    )
-    assert ranker.predict(held.data.X) == pytest.approx(mean.predict(held.data.X))
+    tuned = cr.BoostedRanker(
+        grid=GRID_OF_TWO, selection="average", n_estimators=8, early_stopping_rounds=5
+    ).fit_data(noisy.data, held.data)
+    scores = tuned.predict(held.data.X)
+    ratio = ranker.predict(held.data.X) / scores  # its scores are brought to a spread of 1
+    assert ratio == pytest.approx(np.full(len(scores), ratio[0]))
 
 
 def test_too_few_queries_lead_to_the_baseline(noisy, held):
@@ -275,9 +284,10 @@ def test_mistakes_are_named(noisy, held, options, words):
 
 def test_a_grid_by_other_names_is_the_grid(noisy, held):
     ranker = fitted(noisy, held, grid={"max_leaves": (4, 8), "min_child_samples": (5, 2000)})
-    assert {(r["num_leaves"], r["min_data_in_leaf"]) for r in ranker.tried_} == {(4, 5), (8, 5)}
+    cells = {(r["num_leaves"], r["min_data_in_leaf"]) for r in ranker.tried_ if "folds" not in r}
+    assert cells == {(4, 5), (8, 5)}
     fixed = RobustRanker(**QUICK, params={"min_child_samples": 5}).fit_data(noisy.data, held.data)
-    assert {r["num_leaves"] for r in fixed.tried_} == {7, 31}
+    assert {r["num_leaves"] for r in fixed.tried_ if "folds" not in r} == {7, 31}
     assert all("min_data_in_leaf" not in record for record in fixed.tried_)
 
 

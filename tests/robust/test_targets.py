@@ -5,7 +5,8 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.issues.table import expected_gains
-from cleanrank.robust.targets import assumed_matrix, distilled_target, gain_of, posterior_target
+from cleanrank.noise.assumed import possible_noise
+from cleanrank.robust.targets import distilled_target, gain_of, given_probabilities, posterior_target
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_known_grades_are_certain_and_teach(rows):
 
 def test_the_posterior_knows_what_it_would_have_said_without_judgements(rows):
     clean, train, validation = rows
-    noise = assumed_matrix(train, 5, folds=2)
+    noise = possible_noise(given_probabilities(train, None, 5, folds=2)[0], train.y)
     known = np.full(train.n_docs, -1)
     known[:10] = clean.y[train.row_ids[:10]]
     target, posterior = posterior_target(train, validation, noise, known=known, folds=2)

@@ -11,8 +11,10 @@ likely, a makes the posterior as sure as it may be. (a, u, v) are learnt from go
 with a ridge, so that with few of them little is changed; cross-validation over queries chooses the ridge.
 
 Whether errors depend on the document is tested in the same way: the tilt is used only if it makes gold rows
-of queries that it never saw likelier than the matrix alone does, by more than half a standard error over
-queries. A false alarm costs little, since the ridge was chosen by the same rows.
+of queries that it never saw likelier than the matrix alone does, by more than ``least_gain`` standard errors
+over queries. A false alarm costs little where rows are put in an order of doubt (LOOKING), since the ridge
+was chosen by the same rows; it costs a ranker that learns from the posterior more than a missed one
+(LEARNING).
 """
 
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ RIDGES = np.geomspace(1000.0, 3.0, 6)
 FOLDS = 5
 FEWEST_ROWS = 30
 FEWEST_QUERIES = 10
-LEAST_GAIN = 0.5  # in standard errors
+LOOKING, LEARNING = 0.5, 3.0  # least gains, in standard errors
 SURE = 1.645  # the 95 % quantile of the normal distribution
 LEAST = 1e-9
 STREAM = 9057
@@ -80,7 +82,9 @@ class DocumentNoise:
 
     def __str__(self) -> str:
         sure = "depend" if self.gain > SURE * self.error else "may depend"
-        words = f"errors {sure} on the document" if self.is_used else "errors follow the noise matrix"
+        words = f"errors {sure} on the document"
+        if not self.is_used:
+            words = "errors are taken to follow the noise matrix"
         return f"{words} (log likelihood of a gold row {self.gain:+.3f}, error {self.error:.3f})"
 
 
@@ -120,6 +124,7 @@ def document_noise(
     matrix: FloatArray,
     known: npt.ArrayLike,
     *,
+    least_gain: float = LOOKING,
     seed: int = 0,
 ) -> DocumentNoise:
     """Learns from gold rows how errors depend on the document, and tests whether that says more.
@@ -130,6 +135,7 @@ def document_noise(
         prior: (N, C) P(true grade | features) from models that never saw the row's query.
         matrix: (C, C) the noise matrix.
         known: (N,) true grades of gold rows, -1 elsewhere.
+        least_gain: what the tilt must gain to be used, in standard errors.
         seed: for the folds.
 
     Returns:
@@ -167,7 +173,7 @@ def document_noise(
     by_query = np.bincount(place, weights=gains[best])
     gain, error = gains[best].mean(), np.sqrt(len(queries)) * by_query.std(ddof=1) / len(gold)
     tilt = _fit(*rows, ridge=RIDGES[best], start=none)
-    is_used = bool(gain > LEAST_GAIN * error)
+    is_used = bool(gain > least_gain * error)
     return DocumentNoise(is_used, float(gain), float(error), float(RIDGES[best]), tilt, centre, scale)
 
 

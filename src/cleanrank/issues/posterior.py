@@ -29,7 +29,7 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.issues.bayes import bayes, bayes_by_query, invert_noise, known_rows, likelihoods, settled
 from cleanrank.issues.confident import out_of_fold, self_confidence
-from cleanrank.issues.document_noise import DocumentNoise, document_noise
+from cleanrank.issues.document_noise import LEARNING, DocumentNoise, document_noise
 from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.table import EXPECTED, PROBABILITY, LabelIssues, expected_gains
 from cleanrank.noise.anchors import FitPredict
@@ -227,6 +227,7 @@ def posterior_of(
     seed: int = 0,
     n_jobs: int = 1,
     fit_predict: FitPredict | None = None,
+    probabilities: Sequence[FloatArray] | None = None,
     calibrate: bool = True,
     params: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
@@ -244,6 +245,8 @@ def posterior_of(
         seed: decides the folds and seeds the models.
         n_jobs: threads.
         fit_predict: (train, rows) -> (N, C) P(given grade), of the first round, in place of ``fit_grades``.
+        probabilities: P(given grade), (N, C) out of fold, of the data and of each of the others, where they
+            are there already; of the first round, and as they are.
         calibrate: rescale the out-of-fold probabilities, see ``grade_model.calibrated``.
         params: LightGBM parameters of the grade model that replace ``rankers.grade_model.DEFAULTS``.
         progress: called with (fold, folds).
@@ -255,9 +258,9 @@ def posterior_of(
             raise invalid("others", f"must have the {data.n_features} features of the data", each.n_features)
     if rounds not in (1, 2):
         raise invalid("rounds", "must be 1 or 2", rounds)
-    if fit_predict is not None and rounds == 2:
-        rule = "goes with rounds=1: the second round has a likelihood of its own"
-        raise invalid("fit_predict", rule, rounds)
+    for name, value in (("fit_predict", fit_predict), ("probabilities", probabilities)):
+        if value is not None and rounds == 2:
+            raise invalid(name, "goes with rounds=1: the second round has a likelihood of its own", rounds)
     profile = NoiseProfile.of(noise, max(n_grades, *(each.n_grades for each in (data, *others))))
     T, C = profile.matrix, len(profile.matrix)
     L = known_rows(likelihoods(data.y, T), known)
@@ -274,15 +277,20 @@ def posterior_of(
     else:
         fit = fit_predict or partial(fit_grades, n_grades=C, **options)
         observed = np.eye(C)[data.y]
-    q, beside = cross_fit(
-        data, fit, folds, targets=targets, seed=seed, n_grades=C, others=others,
-        calibrate=observed if calibrate else None, progress=progress,
-    )  # fmt: skip
+    if probabilities is not None:
+        q, *beside = probabilities
+    else:
+        q, beside = cross_fit(
+            data, fit, folds, targets=targets, seed=seed, n_grades=C, others=others,
+            calibrate=observed if calibrate else None, progress=progress,
+        )  # fmt: skip
     if rounds == 1:
         q, *beside = (invert_noise(each, T, n_jobs) for each in (q, *beside))
     # What gold rows teach about documents would know their own answers.
     W = unjudged = bayes(q, likelihoods(data.y, T))
-    documents = None if known is None else document_noise(data, unjudged, q, T, known, seed=seed)
+    documents = None
+    if known is not None:
+        documents = document_noise(data, unjudged, q, T, known, least_gain=LEARNING, seed=seed)
     rest = [bayes(prior, likelihoods(each.y, T)) for prior, each in zip(beside, others, strict=True)]
     if documents is not None:
         W = settled(documents.posterior(data, unjudged, q, T), known)

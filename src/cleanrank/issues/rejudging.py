@@ -196,20 +196,37 @@ def _logit(p: FloatArray) -> FloatArray:
 
 
 def _fit_correction(doubt: FloatArray, wrong: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The most probable (a, b), and its covariance."""
-    X = np.stack([np.ones(len(doubt)), _logit(doubt)], axis=1)
+    return fit_logistic(_logit(doubt), wrong, PRIOR_MEAN, PRIOR_VARIANCE)
+
+
+def fit_logistic(
+    x: FloatArray, wrong: FloatArray, mean: FloatArray, variance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The most probable (a, b) of P(wrong) = 1 / (1 + exp(-a - b x)), and its covariance.
+
+    Args:
+        x: a number per row.
+        wrong: 1.0 where the label is wrong, else 0.0.
+        mean: of (a, b) before the answers.
+        variance: of a and of b before the answers, which are independent.
+
+    >>> theta, _ = fit_logistic(np.zeros(8), np.array([1.0] * 2 + [0.0] * 6), np.zeros(2), np.full(2, 100.0))
+    >>> float(expit(theta[0]).round(2))
+    0.25
+    """
+    X = np.stack([np.ones(len(x)), x], axis=1)
 
     def surprise(theta: FloatArray) -> float:
         z = X @ theta
-        apart = ((theta - PRIOR_MEAN) ** 2 / PRIOR_VARIANCE).sum() / 2
+        apart = ((theta - mean) ** 2 / variance).sum() / 2
         return float((np.logaddexp(0, z) - wrong * z).sum() + apart)
 
     def slope(theta: FloatArray) -> FloatArray:
-        return np.asarray(X.T @ (expit(X @ theta) - wrong) + (theta - PRIOR_MEAN) / PRIOR_VARIANCE)
+        return np.asarray(X.T @ (expit(X @ theta) - wrong) + (theta - mean) / variance)
 
-    theta = minimize(surprise, PRIOR_MEAN, jac=slope, method="BFGS").x
+    theta = minimize(surprise, mean, jac=slope, method="BFGS").x
     p = expit(X @ theta)
-    curvature = (X * (p * (1 - p))[:, None]).T @ X + np.diag(1 / PRIOR_VARIANCE)
+    curvature = (X * (p * (1 - p))[:, None]).T @ X + np.diag(1 / variance)
     return theta, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
 
 

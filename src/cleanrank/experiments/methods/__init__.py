@@ -247,6 +247,6 @@ METHODS: dict[str, Method] = {
     "corrected": Method(2, "methods.trees:corrected", {CLEAN_VALIDATION: False, **BOUGHT, **LAMBDARANK}),
     "cleaned": Method(2, "methods.trees:cleaned", CLEANED),
     # repair: the strategy of RobustRanker
-    "robust": Method(2, "methods.trees:robust", {"repair": "auto", NOISE: "", **BOUGHT, **LAMBDARANK}),
+    "robust": Method(3, "methods.trees:robust", {"repair": "auto", NOISE: "", **BOUGHT, **LAMBDARANK}),
     "neural": Method(1, "methods.neural:neural", NEURAL),
 }

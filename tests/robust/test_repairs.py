@@ -1,4 +1,4 @@
-"""RobustRanker: what reaches its parts: repaired validation rows, answers, the assumed matrix, weights."""
+"""Repairs: what they rest on: repaired validation rows, answers, the assumed matrix, weights."""
 
 from dataclasses import replace
 
@@ -7,10 +7,11 @@ import pytest
 
 from cleanrank.issues.posterior import posterior_of
 from cleanrank.issues.table import expected_gains
+from cleanrank.noise.assumed import possible_noise
 from cleanrank.noise.gold import sample_gold
-from cleanrank.robust import robust_ranker
-from cleanrank.robust.robust_ranker import strategy_weights
-from cleanrank.robust.targets import Target, assumed_matrix
+from cleanrank.robust import repairs
+from cleanrank.robust.repairs import strategy_weights
+from cleanrank.robust.targets import Target, given_probabilities
 from tests.robust.test_robust_ranker import fitted, held, noisy
 
 __all__ = ["held", "noisy"]  # fixtures
@@ -18,13 +19,13 @@ __all__ = ["held", "noisy"]  # fixtures
 
 def noted(monkeypatch, name):
     """The calls of a function of the module: (positional arguments, options)."""
-    calls, real = [], getattr(robust_ranker, name)
+    calls, real = [], getattr(repairs, name)
 
     def note(*arguments, **options):
         calls.append((arguments, options))
         return real(*arguments, **options)
 
-    monkeypatch.setattr(robust_ranker, name, note)
+    monkeypatch.setattr(repairs, name, note)
     return calls
 
 
@@ -60,10 +61,23 @@ def test_gold_rows_teach_all_strategies_but_the_assumed_one(noisy, held, monkeyp
     np.testing.assert_array_equal(distilled[0][1]["known"], first[1]["known"])
     weights = list(ranker.report_.weights.values())
     assert max(weights) - min(weights) > 0.01
-    np.testing.assert_allclose(assumed[0][2], assumed_matrix(noisy.data, 5, folds=2))
+    p, _ = given_probabilities(noisy.data, held.data, 5, folds=2)
+    np.testing.assert_allclose(assumed[0][2], possible_noise(p, noisy.data.y))
     assert first[0][2].matrix != pytest.approx(assumed[0][2])
     for target in ranker._repaired.targets:
         np.testing.assert_allclose(target.train.gains[sheet.rows], 2.0**truth - 1)
+
+
+def test_the_posterior_takes_one_round_under_assumed_noise_and_two_else(noisy, held, monkeypatch):
+    calls = noted(monkeypatch, "posterior_target")
+    fitted(noisy, held)
+    fitted(noisy, held, noise=noisy.profile)
+    sheet = sample_gold(noisy.data, 80, seed=5)
+    fitted(noisy, held, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))
+    fitted(noisy, held, noise=noisy.profile, rounds=1)
+    assert [options["rounds"] for _, options in calls] == [1, 2, 2, 1, 1]
+    given = [options["probabilities"] is not None for _, options in calls]
+    assert given == [True, False, False, True, False]
 
 
 def test_equal_weights_count_as_much_as_fifty_gold_rows(noisy):
@@ -76,7 +90,7 @@ def test_equal_weights_count_as_much_as_fifty_gold_rows(noisy):
     noise[24:26] = 0, 1
     assert abs(np.corrcoef(right[:50], noise[:50])[0, 1]) < 0.05
     targets = [Target("posterior", data, None, right), Target("grades", data, None, noise)]
-    assert strategy_weights(targets, data, known, None)[0] == pytest.approx(0.75, abs=0.03)
+    assert strategy_weights(targets, known)[0] == pytest.approx(0.75, abs=0.03)
 
 
 def test_strategies_are_weighed_by_what_they_said_before_the_answers(noisy):
@@ -86,4 +100,17 @@ def test_strategies_are_weighed_by_what_they_said_before_the_answers(noisy):
     shuffled = np.random.default_rng(0).permutation(gains)
     right = Target("posterior", replace(data, gains=shuffled), None, gains)
     wrong = Target("grades", replace(data, gains=gains), None, shuffled)
-    assert strategy_weights([right, wrong], data, known, None)[0] > 0.9
+    assert strategy_weights([right, wrong], known)[0] > 0.9
+
+
+def test_gold_rows_weigh_the_strategies_by_what_they_foretell(noisy):
+    data, known = noisy.data, noisy.true_labels.astype(np.int64)
+    gains = 2.0**known - 1
+    right = Target("posterior", data, None, gains)
+    wrong = Target("grades", data, None, np.random.default_rng(0).permutation(gains))
+    assert strategy_weights([right, wrong], None).tolist() == [0.5, 0.5]
+    weights = strategy_weights([right, wrong], known)
+    assert weights.sum() == pytest.approx(1)
+    assert weights[0] > 0.9
+    few = np.where(np.arange(data.n_docs) < 5, known, -1)
+    assert 0.5 < strategy_weights([right, wrong], few)[0] < weights[0]
