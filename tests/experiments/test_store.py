@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from cleanrank.data import sqlite_file
 from cleanrank.errors import BadFileError, InvalidInputError
-from cleanrank.experiments import store as module
 from cleanrank.experiments.results import Result, pack
 from cleanrank.experiments.store import SCHEMA_VERSION, Store
 
@@ -195,7 +195,7 @@ def test_reading_does_not_wait_for_a_run_that_writes(tmp_path):
 
 
 def test_a_lock_that_is_never_given_back_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.1)
     with Store(tmp_path / "runs.sqlite") as holder, Store(tmp_path / "runs.sqlite") as other:
         with holder._write(), pytest.raises(BadFileError, match=r"database is locked.*Another run holds it"):
             other.add("k", "r", CELL, done(0.5))

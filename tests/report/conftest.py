@@ -1,51 +1,14 @@
-import importlib.util
-import os
-import shutil
-
 import pytest
 
 from cleanrank.report.summaries import summarise
 
 from .grids import grid, record
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def _lacking(reason):
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
 
 @pytest.fixture(scope="session")
 def summary():
     """The made-up grid, summed up against its baseline."""
     return summarise(grid(), baseline="lambdamart", resamples=200, permutations=500)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium driven by Playwright; where either is missing the test skips, and under CI it fails."""
-    if importlib.util.find_spec("playwright") is None:
-        _lacking("needs Playwright: pip install playwright")
-    found = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    if not found:
-        _lacking("needs Chromium: apt-get install chromium, or set CHROMIUM to the program")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        program = driver.chromium.launch(executable_path=found, args=list(FLAGS))
-        yield program
-        program.close()
 
 
 class Visit:

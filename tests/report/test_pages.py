@@ -6,7 +6,7 @@ import re
 import pytest
 
 from cleanrank.errors import MissingDataError
-from cleanrank.report.pages import write_page, write_report
+from cleanrank.report.pages import Page, write_page, write_report
 from cleanrank.report.published import Published
 from cleanrank.report.summaries import summarise
 
@@ -289,7 +289,7 @@ def test_the_policy_allows_the_style_and_no_script(report):
 
 def test_a_page_is_written_whole(tmp_path):
     def page(path, title):
-        return write_page(path, "base.html", title, sections=())
+        return write_page(path, Page("base.html", title, {"sections": ()}))
 
     path = page(tmp_path / "a.html", "first")
     page(path, "sécond")

@@ -6,7 +6,6 @@ a later success takes their place. Values per query are kept as zstd-compressed 
 """
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.data.sqlite_file import FileKind, open_file, transaction
+from cleanrank.errors import invalid
 from cleanrank.experiments.results import now, or_nan, split, to_json, unpack_values
 from cleanrank.types import RunRecord
 
 DEFAULT_STORE = Path(".cleanrank") / "runs.sqlite"
 APPLICATION_ID = 0x636C7273
 SCHEMA_VERSION = 1
-BUSY_SECONDS = 60.0
 
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS results (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,
@@ -64,9 +63,19 @@ CREATE VIEW IF NOT EXISTS latest AS
     SELECT COALESCE(MAX(CASE WHEN status = 'done' THEN id END), MAX(id)) FROM results GROUP BY key);
 CREATE VIEW IF NOT EXISTS figures AS
   SELECT l.key, l.recipe, l.status, m.key AS measure, m.value AS mean FROM latest l, json_each(l.means) m;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
 """
+
+KIND = FileKind(
+    "store",
+    "a file of runs",
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    SCHEMA,
+    remedies={
+        "locked": "Another run holds it; try again when that one has finished.",
+        "full": "Free space on the disk; finished cells are stored, and the same command goes on from there.",
+    },
+)
 
 
 # The row of the standing result of a cell that was asked for; a join with the view would try every row.
@@ -83,45 +92,7 @@ class Store:
         if not create and not self.path.is_file():
             remedy = "Run a recipe or give --store."
             raise invalid("store", "must be an existing file", repr(str(self.path)), remedy=remedy)
-        with _worded(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            frozen = not create and _is_frozen(self.path)
-            self._connection = sqlite3.connect(
-                # SQLite needs to write beside a file in WAL mode even to read it, unless nobody can write.
-                f"{self.path.resolve().as_uri()}{'?immutable=1' if frozen else ''}",
-                uri=True,
-                timeout=BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-        self._connection.row_factory = sqlite3.Row
-        try:
-            self._open()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _open(self) -> None:
-        ((n_tables,),) = self._rows("SELECT count(*) FROM sqlite_master")
-        if n_tables:
-            self._check_kind()
-        self._rows("PRAGMA journal_mode = WAL")
-        self._rows("PRAGMA synchronous = NORMAL")
-        if not n_tables:  # reading need not wait for a run that writes
-            with _worded(self.path):
-                self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} COMMIT;")
-            self._check_kind()
-
-    def _check_kind(self) -> None:
-        ((application,),) = self._rows("PRAGMA application_id")
-        ((version,),) = self._rows("PRAGMA user_version")
-        if application != APPLICATION_ID:
-            problem = "another program's SQLite file"
-            raise _bad_store(self.path, "must be a file of runs", problem, "Give another path.")
-        if version != SCHEMA_VERSION:
-            rule = f"must have schema version {SCHEMA_VERSION}"
-            remedy = "Use the cleanrank that wrote it, or another path."
-            raise _bad_store(self.path, rule, f"version {version}", remedy)
+        self._connection = open_file(self.path, KIND, create=create)
 
     def __enter__(self) -> "Store":
         return self
@@ -131,19 +102,11 @@ class Store:
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        """One short transaction, which takes the write lock at its start so that it cannot deadlock."""
-        with _worded(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:  # a full disk may have ended it already
-                    self._connection.execute("ROLLBACK")
-                raise
+        with KIND.worded(self.path), transaction(self._connection) as db:
+            yield db
 
     def _rows(self, query: str, arguments: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        with _worded(self.path):
+        with KIND.worded(self.path):
             return self._connection.execute(query, arguments).fetchall()
 
     def add_recipe(self, recipe: str, cells: Mapping[str, Mapping[str, Any]]) -> None:
@@ -250,7 +213,7 @@ class Store:
             db.execute(f"DELETE FROM asked WHERE key IN ({done})", (listed,))
             db.execute(f"DELETE FROM {removed}", (listed,))
         # Beside another run the file keeps its size until the next clean-up.
-        with _worded(self.path), suppress(sqlite3.OperationalError):
+        with KIND.worded(self.path), suppress(sqlite3.OperationalError):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._connection.execute("VACUUM")
 
@@ -274,33 +237,3 @@ def _record(row: sqlite3.Row) -> RunRecord:
         fields["values"], ids = unpack_values(blob)
         fields["query_ids"] = np.asarray(ids)
     return RunRecord(**fields)
-
-
-def _is_frozen(path: Path) -> bool:
-    """Whether neither the file nor its folder can be written and no other process has changes under way."""
-    writable = os.access(path, os.W_OK) or os.access(path.parent, os.W_OK)
-    return not writable and not path.with_name(f"{path.name}-wal").exists()
-
-
-REMEDIES = {
-    "locked": "Another run holds it; try again when that one has finished.",
-    "full": "Free space on the disk; finished cells are stored, and the same command goes on from there.",
-}
-
-
-@contextmanager
-def _worded(path: Path) -> Iterator[None]:
-    """Turns errors about the file into one that names it and says what to do."""
-    try:
-        yield
-    except (sqlite3.OperationalError, OSError) as error:
-        remedies = [words for sign, words in REMEDIES.items() if sign in str(error)]
-        remedies.append("Check that the folder exists and can be written.")
-        raise _bad_store(path, "must be usable", error, remedies[0]) from error
-    except sqlite3.DatabaseError as error:
-        remedy = "Move it away, or give another path; what was exported before stays valid."
-        raise _bad_store(path, "must be an undamaged SQLite file", error, remedy) from error
-
-
-def _bad_store(path: Path, rule: str, problem: object, remedy: str) -> BadFileError:
-    return BadFileError(error_text("store", rule, f"{problem} in {str(path)!r}", remedy=remedy), str(path))

@@ -1,6 +1,7 @@
 """A report on annotators as tables, as a record and as a page."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 from cleanrank.judges.panel import LEAST_GOLD, METHODS, Panel
 from cleanrank.noise.annotator_report import Again, Annotator, AnnotatorReport
 from cleanrank.noise.dependence import SOURCES, Dependence
-from cleanrank.report.sections import Section, write_sections
+from cleanrank.report.pages import Page, write_page
+from cleanrank.report.sections import Section, sections_page
 from cleanrank.report.table import ABSENT, Cell, Table, number
 
 MOST_MATRICES = 30
@@ -194,16 +196,25 @@ def annotator_record(
     }
 
 
-def write_annotators_page(
-    path: str | os.PathLike[str],
+def annotators_page(
     report: AnnotatorReport,
     *,
     name: str,
     cost: float = 1.0,
     top: int = 100,
     panel: Panel | None = None,
-) -> Path:
-    """Writes the page of a report: who is reliable, agreement, dependence, what to judge again, matrices."""
+    first: Sequence[Section] = (),
+) -> Page:
+    """The page of a report: who is reliable, agreement, dependence, what to judge again, matrices.
+
+    Args:
+        report: what is shown.
+        name: of the table.
+        cost: of a judgement.
+        top: how many items to judge again are listed.
+        panel: what annotators make together with gold rows.
+        first: sections that stand before all others.
+    """
     frame = report.to_judge_again(top)
     items = Table(
         [str(column) for column in frame.columns],
@@ -224,6 +235,7 @@ def write_annotators_page(
     bad = [each for each in report.annotators if {"unreliable", "noisier than most"} & _words(each)]
     matrices = [_matrix(each, report) for each in report.annotators[:MOST_MATRICES] if each.noise]
     sections = [
+        *first,
         Section("Annotators", [annotator_table(report, "The least reliable first"), *report.notes]),
         Section("Agreement", [agreement_table(report)]),
         Section("Do they err together?", together),
@@ -239,7 +251,12 @@ def write_annotators_page(
         (f"{len(judged):,}", "judgements"),
         (f"{len(bad):,}", "unreliable or noisier than most"),
     ]
-    return write_sections(path, f"Annotators: {name}", sections, figures=figures)
+    return sections_page(f"Annotators: {name}", sections, figures=figures)
+
+
+def write_annotators_page(path: str | os.PathLike[str], report: AnnotatorReport, **options: Any) -> Path:
+    """Writes the page of a report; ``options`` are those of ``annotators_page``."""
+    return write_page(path, annotators_page(report, **options))
 
 
 def _words(each: Annotator) -> set[str]:

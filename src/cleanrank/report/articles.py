@@ -13,7 +13,7 @@ from typing import Any
 
 from cleanrank.report.charts import asset
 from cleanrank.report.images import NARROW, WIDE, inline_picture
-from cleanrank.report.pages import write_page
+from cleanrank.report.pages import Page, write_page
 from cleanrank.report.panels import Panel, Point
 from cleanrank.report.table import Cell, Line, Table, number, shares, templates
 
@@ -39,8 +39,8 @@ def diagnosis_text(values: Values) -> str:
     return _text("diagnosis.txt", d=values, curves=curves, known=_known(values, rates), **_records(values))
 
 
-def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
-    """Writes the page of a diagnosis; the same values give the same bytes."""
+def diagnosis_page(values: Values) -> Page:
+    """The page of a diagnosis."""
     rates = values["curves"][0]["rates"] if values["curves"] else []
     examples = [
         {"name": name, "queries": ", ".join(e["queries"][:4])}
@@ -49,18 +49,22 @@ def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
         if kind != "across" and values["duplicates"][kind]
         for e in values["duplicates"][kind]["examples"]
     ]
-    return write_page(
-        path,
-        "diagnosis.html",
-        f"Diagnosis of {values['name']}" if values["name"] else "Diagnosis",
-        charts=_drawn(diagnosis_panels(values)),
-        d=values,
-        examples=examples,
-        merges=[{**m, "split": shares(m["shares"])} for m in values["merges"]],
-        missing=[f"{name} ({n:,})" for name, n in values["columns"]["missing_columns"].items()],
-        curves=_curves_table(values, rates),
+    title = f"Diagnosis of {values['name']}" if values["name"] else "Diagnosis"
+    shown = {
+        "charts": _drawn(diagnosis_panels(values)),
+        "d": values,
+        "examples": examples,
+        "merges": [{**m, "split": shares(m["shares"])} for m in values["merges"]],
+        "missing": [f"{name} ({n:,})" for name, n in values["columns"]["missing_columns"].items()],
+        "curves": _curves_table(values, rates),
         **_records(values),
-    )
+    }
+    return Page("diagnosis.html", title, shown)
+
+
+def write_diagnosis(values: Values, path: str | os.PathLike[str]) -> Path:
+    """Writes the page of a diagnosis; the same values give the same bytes."""
+    return write_page(path, diagnosis_page(values))
 
 
 def _records(values: Values) -> dict[str, Any]:
@@ -83,17 +87,15 @@ def plan_text(values: Values) -> str:
 
 def write_plan(values: Values, path: str | os.PathLike[str]) -> Path:
     """Writes the page of a plan; the same values give the same bytes."""
-    return write_page(
-        path,
-        "plan.html",
-        "Which labels to buy",
-        charts=_drawn(plan_panels(values)),
-        plan=values,
-        kinds=["chosen" if o["name"] == values["recommended"] else "" for o in values["options"]],
-        best=next((o for o in values["options"] if o["name"] == values["recommended"]), None),
-        scales=sorted({o["grades"]: o["scale"] for o in values["options"] if o["grades"]}.items()),
+    shown = {
+        "charts": _drawn(plan_panels(values)),
+        "plan": values,
+        "kinds": ["chosen" if o["name"] == values["recommended"] else "" for o in values["options"]],
+        "best": next((o for o in values["options"] if o["name"] == values["recommended"]), None),
+        "scales": sorted({o["grades"]: o["scale"] for o in values["options"] if o["grades"]}.items()),
         **_ways(values),
-    )
+    }
+    return write_page(path, Page("plan.html", "Which labels to buy", shown))
 
 
 def _ways(values: Values) -> dict[str, Any]:
@@ -118,15 +120,13 @@ def _ways(values: Values) -> dict[str, Any]:
 def write_demo(values: Values, path: str | os.PathLike[str]) -> Path:
     """Writes the page of a demo; the same values give the same bytes."""
     means = {s["name"]: s["mean"] for s in values["systems"]}
-    return write_page(
-        path,
-        "demo.html",
-        "Label noise, from finding it to surviving it",
-        charts=_drawn(_demo_panels(values)),
-        demo=values,
-        lost=means[values["ceiling"]] - means[values["baseline"]],
-        wrong=["wrong" if w["given"] != w["truth"] else "" for w in values["worst"]],
-    )
+    shown = {
+        "charts": _drawn(_demo_panels(values)),
+        "demo": values,
+        "lost": means[values["ceiling"]] - means[values["baseline"]],
+        "wrong": ["wrong" if w["given"] != w["truth"] else "" for w in values["worst"]],
+    }
+    return write_page(path, Page("demo.html", "Label noise, from finding it to surviving it", shown))
 
 
 def _text(template: str, **values: Any) -> str:

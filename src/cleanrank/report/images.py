@@ -29,9 +29,10 @@ ACROSS = 1150  # the most that panels take side by side
 SCALE = 2.0  # of PNG
 WIDE, NARROW = 540, 350  # of pictures in a page, whose paper is 368 pixels wide on a telephone
 # Drawing notes that a picture with a name and words of its own does not need, and what is so anyway.
+_NOTES = re.compile(r' (?:aria-[\w-]+|role|pointer-events)="[^"]*"| opacity="1"')
+# What a page says for all of its pictures.
 _IDLE = re.compile(
-    r' (?:aria-[\w-]+|role|pointer-events|font-family|xmlns:\w+|version|stroke-miterlimit)="[^"]*"'
-    r'| opacity="1"|<path class="(?:back|fore)ground"[^>]*/>'
+    r' (?:font-family|xmlns:\w+|version|stroke-miterlimit)="[^"]*"|<path class="(?:back|fore)ground"[^>]*/>'
 )
 
 
@@ -72,7 +73,7 @@ def save_picture(
 
 def _svg(spec: str, name: str) -> str:
     """A drawing whose clip paths, which are numbered on from picture to picture, are called by a name."""
-    text: str = _vl_convert().vegalite_to_svg(spec)
+    text = _NOTES.sub("", _vl_convert().vegalite_to_svg(spec))
     clips = list(dict.fromkeys(re.findall(r'"clip(\d+)"', text)))
     return re.sub(r'(?<=["#])clip(\d+)', lambda clip: f"{name}{clips.index(clip[1])}", text)
 

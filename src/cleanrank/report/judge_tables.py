@@ -9,8 +9,9 @@ import numpy as np
 from cleanrank.judges.against_gold import Coverage
 from cleanrank.judges.report import JudgeReport
 from cleanrank.judges.system_order import Span, SystemOrder
+from cleanrank.report.pages import Page, write_page
 from cleanrank.report.panels import Panel, Point
-from cleanrank.report.sections import Part, Section, write_sections
+from cleanrank.report.sections import Part, Section, sections_page
 from cleanrank.report.table import ABSENT, Cell, Line, Table, number
 
 MOST_LINES = 7  # judges in one picture: more have no colours of their own
@@ -265,8 +266,8 @@ def query_panel(report: JudgeReport) -> Panel:
     )
 
 
-def write_judges_page(path: str | os.PathLike[str], reports: Sequence[JudgeReport], *, name: str) -> Path:
-    """Writes the page of reports: verdicts, how judges grade, systems, queries, coverage."""
+def judges_page(reports: Sequence[JudgeReport], *, name: str) -> Page:
+    """The page of reports: verdicts, how judges grade, systems, queries, coverage."""
     ordered = [report for report in reports if report.orders]
     systems: list[Part] = [order_panel(ordered)] if ordered else []
     systems += systems_tables(reports)
@@ -295,7 +296,12 @@ def write_judges_page(path: str | os.PathLike[str], reports: Sequence[JudgeRepor
     if first.orders:
         figures.append((f"{len(first.orders[0].systems):,}", "systems"))
     lede = f"Intervals: {first.level:.0%}, over queries, seed {first.seed}."
-    return write_sections(path, f"Judges: {name}", sections, lede=lede, figures=figures)
+    return sections_page(f"Judges: {name}", sections, lede=lede, figures=figures)
+
+
+def write_judges_page(path: str | os.PathLike[str], reports: Sequence[JudgeReport], *, name: str) -> Path:
+    """Writes the page of reports."""
+    return write_page(path, judges_page(reports, name=name))
 
 
 def _ends(span: Span) -> tuple[float | None, float | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrank.report.charts import asset
-from cleanrank.report.pages import write_page
+from cleanrank.report.pages import Page, write_page
 from cleanrank.report.published import RULE
 from cleanrank.report.table import Table, number
 
@@ -94,22 +94,19 @@ def write_matrix(lines: Sequence[Line], path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
     """
-    return write_page(
-        path,
-        "matrix.html",
-        TITLE,
-        script=asset("matrix.js"),
-        introduction=INTRODUCTION,
-        totals=totals(lines),
-        counts=counts_table(lines),
-        meanings=MEANINGS,
-        groups=groups(lines),
-        papers=list(dict.fromkeys(line["source"] for line in lines)),
-        total=len(lines),
-        shown=shown,
-        observed=observed,
-        rule=RULE,
-    )
+    values = {
+        "introduction": INTRODUCTION,
+        "totals": totals(lines),
+        "counts": counts_table(lines),
+        "meanings": MEANINGS,
+        "groups": groups(lines),
+        "papers": list(dict.fromkeys(line["source"] for line in lines)),
+        "total": len(lines),
+        "shown": shown,
+        "observed": observed,
+        "rule": RULE,
+    }
+    return write_page(path, Page("matrix.html", TITLE, values), script=asset("matrix.js"))
 
 
 def matrix_markdown(lines: Sequence[Line]) -> str:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -30,24 +30,26 @@ PICTURED = 3  # measures with pictures; the tables have all of them
 STUDIED = {measure for _, measure in SOURCES.values()}  # figures of labels, not of rankings
 
 
-def write_page(
-    path: str | os.PathLike[str],
-    template: str,
-    title: str,
-    *,
-    charts: Sequence[Mapping[str, Any]] = (),
-    script: str = "",
-    **values: Any,
-) -> Path:
-    """Writes a page whole or not at all, with pictures of ``inline_picture``; same values, same bytes."""
+class Page(NamedTuple):
+    """A page before it is drawn: its template, its title and what the template shows.
+
+    A file brings style and script along; the web app shows the same template within its own frame.
+    """
+
+    template: str
+    title: str
+    values: Mapping[str, Any]
+
+
+def write_page(path: str | os.PathLike[str], page: Page, *, script: str = "") -> Path:
+    """Writes a page whole or not at all; same values, same bytes."""
     style = asset("report.css")
     policy = f"default-src 'none'; style-src {_digest(style)}; base-uri 'none'; form-action 'none'"
     policy += f"; script-src {_digest(script)}" if script else ""
-    values |= {"style": Markup(style), "script": Markup(script), "policy": policy, "title": title}
-    values["charts"] = charts
-    values["version"] = __version__
+    frame = {"style": Markup(style), "script": Markup(script), "policy": policy, "title": page.title}
+    text = templates().get_template(page.template).render({**page.values, **frame, "version": __version__})
     with written_whole(path) as part:
-        part.write_bytes(templates().get_template(template).render(values).encode("utf-8"))
+        part.write_bytes(text.encode("utf-8"))
     return Path(path)
 
 
@@ -56,9 +58,8 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
 
 
-def write_report(
+def report_page(
     records: Sequence[RunRecord],
-    path: str | os.PathLike[str],
     *,
     title: str,
     command: str,
@@ -66,12 +67,11 @@ def write_report(
     baseline: str | None = None,
     published: Sequence[Published] = (),
     notes: Sequence[str] = (),
-) -> Path:
-    """Writes the page of a grid: pictures, tables, verdicts and provenance.
+) -> Page:
+    """The page of a grid: pictures, tables, verdicts and provenance.
 
     Args:
         records: what ran.
-        path: the file to write.
         title: of the page.
         command: what reproduces it.
         summary: of the records; made here unless given.
@@ -82,21 +82,24 @@ def write_report(
     if summary is None:
         summary = summarise(records, baseline=baseline)
     verdicts = compare_published(summary, published) if published else ()
-    return write_page(
-        path,
-        "report.html",
-        title,
-        charts=report_charts(summary),
-        summary=summary,
-        command=command,
-        notes=notes,
-        looks=looks(summary.methods, summary.baseline),
-        tables=grid_tables,
-        rule=RULE,
-        verdicts=verdicts,
-        judged=[v for v in verdicts if v.published is not None and not v.context],
-        provenance=_provenance(summary, records),
-    )
+    values = {
+        "charts": report_charts(summary),
+        "summary": summary,
+        "command": command,
+        "notes": notes,
+        "looks": looks(summary.methods, summary.baseline),
+        "tables": grid_tables,
+        "rule": RULE,
+        "verdicts": verdicts,
+        "judged": [v for v in verdicts if v.published is not None and not v.context],
+        "provenance": _provenance(summary, records),
+    }
+    return Page("report.html", title, values)
+
+
+def write_report(records: Sequence[RunRecord], path: str | os.PathLike[str], **options: Any) -> Path:
+    """Writes the page of a grid; ``options`` are those of ``report_page``."""
+    return write_page(path, report_page(records, **options))
 
 
 def _provenance(summary: Summary, records: Sequence[RunRecord]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from cleanrank.report.images import NARROW, WIDE, inline_picture
-from cleanrank.report.pages import write_page
+from cleanrank.report.pages import Page, write_page
 from cleanrank.report.panels import Panel
 from cleanrank.report.table import Table
 
@@ -20,18 +20,16 @@ class Section(NamedTuple):
     parts: Sequence[Part]
 
 
-def write_sections(
-    path: str | os.PathLike[str],
+def sections_page(
     title: str,
     sections: Sequence[Section],
     *,
     lede: str = "",
     figures: Sequence[tuple[str, str]] = (),
-) -> Path:
-    """Writes a page whole or not at all; sections without parts are left out.
+) -> Page:
+    """A page of sections, with its pictures drawn; sections without parts are left out.
 
     Args:
-        path: the file to write.
         title: of the page.
         sections: what it shows.
         lede: a line under the title.
@@ -45,4 +43,11 @@ def write_sections(
             if isinstance(part, Panel):
                 drawn[place] = inline_picture(part, f"picture-{number}-{place}", (2 * WIDE, NARROW))
         named.append((f"section-{number}", {"heading": heading, "parts": drawn}))
-    return write_page(path, "sections.html", title, lede=lede, figures=figures, named=named)
+    return Page("sections.html", title, {"lede": lede, "figures": figures, "named": named})
+
+
+def write_sections(
+    path: str | os.PathLike[str], title: str, sections: Sequence[Section], **options: Any
+) -> Path:
+    """Writes a page of sections whole or not at all; ``options`` are those of ``sections_page``."""
+    return write_page(path, sections_page(title, sections, **options))
