@@ -1,3 +1,6 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -38,8 +41,9 @@ def test_precision_and_recall_are_those_of_the_changed_labels(demo, found):
 
 
 def test_cleaning_replaces_grades_by_expected_gains(demo):
-    gains = demo.cleaned.data.gains
-    assert gains is not None
+    p = [column for name, column in demo.tables[POSTERIOR].reasons.items() if name.startswith("p_true_")]
+    expected = sum(share * (2.0**grade - 1) for grade, share in enumerate(p))
+    np.testing.assert_allclose(demo.cleaned.data.gains, expected, rtol=1e-6)
     assert demo.noisy.data.gains is None
     assert np.array_equal(demo.cleaned.data.row_ids, demo.noisy.data.row_ids)
 
@@ -48,12 +52,23 @@ def test_recovered_shares_follow_from_the_means(demo, found):
     means = {s["name"]: s["mean"] for s in found["systems"]}
     lost = means[CEILING] - means[BASELINE]
     shares = {s["name"]: s["recovered"] for s in found["systems"]}
-    if lost > 0:
-        assert shares[CLEANED] == pytest.approx((means[CLEANED] - means[BASELINE]) / lost)
-    else:
-        assert demo.recovered == {}
-        assert found["recovered"] is None
+    assert lost > 0
+    assert shares[CLEANED] == pytest.approx((means[CLEANED] - means[BASELINE]) / lost)
     assert shares[BASELINE] is None
+    methods = {name: share for name, share in shares.items() if name not in (BASELINE, CEILING)}
+    assert found["recovered"] == methods[found["best"]] == max(methods.values())
+
+
+def test_nothing_is_recovered_where_the_noise_cost_nothing(demo):
+    rows = demo.comparison.rows()
+    means = {row["system"]: row["mean"] for row in rows if row["measure"] == "ndcg@10"}
+    unharmed = [row | {"mean": means[CEILING]} if row["system"] == BASELINE else row for row in rows]
+    comparison = SimpleNamespace(rows=lambda: unharmed, evaluations=demo.comparison.evaluations)
+    unharmed_demo = replace(demo, comparison=comparison)
+    assert unharmed_demo.recovered == {}
+    values = unharmed_demo.to_dict()
+    assert (values["best"], values["recovered"]) == (None, None)
+    assert all(system["recovered"] is None for system in values["systems"])
 
 
 def test_every_step_is_announced_and_timed(demo, told):
@@ -71,10 +86,15 @@ def test_the_worst_rows_carry_the_truth_of_their_own_row(demo, found):
         assert row["given"] == demo.noisy.data.y[place[row["row"]]]
 
 
-def test_the_curve_of_a_detector_ends_at_the_base_rate(demo, found):
+def test_the_curve_of_a_detector_is_precision_at_the_first_row_that_reaches_a_recall(demo, found):
     for detector in found["detectors"]:
-        assert detector["curve"]["recall"][-1] == pytest.approx(1.0)
-        assert detector["curve"]["precision"][-1] >= demo.noisy.changed.mean() - 1e-12
+        order = np.argsort(-demo.tables[detector["name"]].doubt, kind="stable")
+        hits = np.cumsum(demo.noisy.changed[order]).tolist()
+        recall, precision = detector["curve"]["recall"], detector["curve"]["precision"]
+        rows = [hits.index(round(share * hits[-1])) + 1 for share in recall]
+        assert precision == pytest.approx([hits[n - 1] / n for n in rows])
+        assert recall[-1] == 1.0
+        assert max(np.diff([0.0, *recall])) < 1 / 59 + 1 / hits[-1]
 
 
 def test_the_report_is_one_page(demo, found, tmp_path):

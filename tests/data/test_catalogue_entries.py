@@ -51,13 +51,20 @@ def test_published_label_counts_sum_to_the_documents(name):
     assert sum(v for k, v in facts.items() if k.startswith("grade")) == facts["documents"]
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
-@pytest.mark.parametrize("what", ["queries", "documents"])
-def test_published_parts_sum_to_the_whole(name, what):
-    fold = 1 if len(CATALOGUE[name].folds) > 1 else None
-    parts = [facts_of(name, part=p, fold=fold).get(what) for p in CATALOGUE[name].files if p != "all"]
-    if parts and all(value is not None for value in parts):
-        assert sum(parts) == facts_of(name)[what]
+def published_parts():
+    """(name, what, figures of the parts of its first fold) where all are published."""
+    for name, entry in CATALOGUE.items():
+        fold = 1 if len(entry.folds) > 1 else None
+        for what in ("queries", "documents"):
+            parts = [facts_of(name, part=p, fold=fold).get(what) for p in entry.files if p != "all"]
+            if parts and None not in parts:
+                yield name, what, parts
+
+
+@pytest.mark.parametrize(("name", "what", "parts"), list(published_parts()))
+def test_published_parts_sum_to_the_whole(name, what, parts):
+    assert len(parts) > 1
+    assert sum(parts) == facts_of(name)[what]
 
 
 def test_label_counts_known_to_be_misprinted_are_not_held_against_anybody():

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cleanrank.errors import BadFileError
+from cleanrank.errors import BadFileError, MissingDataError
 from cleanrank.experiments import tracked
 from cleanrank.experiments.cells import expand
-from cleanrank.experiments.driver import reproduce
+from cleanrank.experiments.document import markdown_page
+from cleanrank.experiments.driver import left_out, reproduce
 from cleanrank.experiments.recipe import Data, known_recipes, read_recipe
 from cleanrank.experiments.results import export
 from cleanrank.experiments.tracked import aligned, read_results, recall, tracked_records
@@ -133,6 +134,39 @@ def test_reproduce_does_not_compute_what_travelled_unless_asked(tmp_path, small_
         assert other.query_se == pytest.approx(row.query_se, rel=1e-4)
     fresh = reproduce(small_recipe, store=tmp_path / "two.sqlite", recompute=True, **options)
     assert (fresh.tally.done, fresh.tally.stored) == (len(first.cells), 0)
+
+
+def test_reproduce_shows_what_travelled_where_the_data_are_not_here(tmp_path, recipe, records, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    monkeypatch.setattr(tracked, "tracked_results", lambda: tmp_path)
+    path = tmp_path / f"{recipe.name}.parquet"
+    path.parent.mkdir(parents=True)
+    export(records[1:], path, measures=recipe.show)
+    absent = replace(recipe, data=(*recipe.data, Data("td2003", "TD2003", (1,))))
+    run = reproduce(absent, store=tmp_path / "runs.sqlite", jobs=1)
+    assert (run.tally.stored, run.tally.done, len(run.cells)) == (len(records) - 1, 0, len(records))
+    assert [r.key for r in run.records] == [c.key for c in run.cells[1:]]
+    assert [r.means[recipe.show[0]] for r in run.records] == pytest.approx(
+        [r.means[recipe.show[0]] for r in records[1:]]
+    )
+    incomplete = {(row.level.label, row.method) for row in run.summary.rows if row.state != "complete"}
+    assert incomplete == {(run.summary.levels[0].label, records[0].cell["method"])}
+    n = len(records)
+    words = f"Not on this machine, so shown as computed elsewhere: MQ2008 ({n - 1} of {n} cells)."
+    assert left_out(run) == f"Left out, because not on the machine that ran this: TD2003. {words}"
+    assert words in markdown_page(run)
+    with pytest.raises(MissingDataError, match="td2003 is not on this machine"):
+        reproduce(absent, store=tmp_path / "runs.sqlite", jobs=1, only=["dataset=td2003"])
+    with pytest.raises(MissingDataError, match="mq2008 is not on this machine"):
+        reproduce(recipe, store=tmp_path / "runs.sqlite", jobs=1, recompute=True)
+
+
+@pytest.mark.parametrize("name", ["ctr/table3", "haddad/figure2-newsgroups", "judges/coverage", "niu/ties"])
+def test_results_that_come_with_cleanrank_make_a_page_without_any_data(tmp_path, name, monkeypatch):
+    monkeypatch.setenv("CLEANRANK_DATA", str(tmp_path))
+    run = reproduce(name, store=tmp_path / "runs.sqlite", jobs=1)
+    assert len(run.records) == sum(r.status == "done" for r in tracked_records(name))
+    assert "Not on this machine, so shown as computed elsewhere" in markdown_page(run)
 
 
 def test_results_that_come_with_cleanrank_are_small_and_fit_their_recipes():

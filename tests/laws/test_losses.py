@@ -1,5 +1,6 @@
 """Laws of every binary loss and every robust form of it, over the literal mappings."""
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -121,9 +122,19 @@ def test_torch_differentiates_the_value_to_the_gradient(name: str, dtype: str) -
         )
 
 
-def test_every_robust_form_is_reached_by_its_name() -> None:
-    for name in ROBUST:
-        assert isinstance(robust_loss({"name": name, **OPTIONS.get(name, {})}), BinaryLoss)
+@pytest.mark.parametrize("name", ROBUST)
+def test_a_robust_form_by_name_is_its_function_of_the_loss_and_differs_from_it(name: str) -> None:
+    a, options = np.linspace(-6, 6, 25), OPTIONS.get(name, {})
+    takes_a_loss = "loss" in inspect.signature(ROBUST[name]).parameters
+    any_loss = name in ("symmetrize", "peer", "backward", "clipped")  # others need log-odds
+    for base in LOSSES if any_loss else ("logistic",):
+        direct = ROBUST[name](**({"loss": LOSSES[base]} if takes_a_loss else {}), **options)
+        named = robust_loss({"name": name, **options}, base)
+        for t in TARGETS:
+            np.testing.assert_array_equal(named.value(a, t), direct.value(a, t))
+            np.testing.assert_array_equal(named.gradient(a, t), direct.gradient(a, t))
+    logistic = robust_loss({"name": name, **options})
+    assert abs(logistic.value(a, 1.0) - LOSSES["logistic"].value(a, 1.0)).max() > 1e-3
 
 
 def lists() -> tuple[Any, np.ndarray]:

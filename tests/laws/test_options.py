@@ -173,7 +173,8 @@ OTHER_WORDS = ("--label other", "--data ml-100k", "--scheduler tcp://a:1")
 # What the seed, the name of the output and the number of threads do is tested beside each command; these must
 # not change a figure, or belong to every command alike.
 ALIKE = ("--json", "--force", "--jobs", "--html", "--out", "--yes", "--seed")
-SLOW = ("demo",)  # see tests/test_demo.py
+# See tests/test_demo.py and tests/cli/test_serve.py.
+SLOW = ("demo", "serve")
 
 
 def commands(command, path=()):

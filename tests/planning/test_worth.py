@@ -63,15 +63,21 @@ def learnt(option, order, rng, times=40):
     return cosine**2 / (1 - cosine**2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "asked", [{}, {"prevalence": 0.1}, {"prevalence": 0.1, "screen_cost": 0.01}, {"error": 0.25}]
+    ("asked", "published"),
+    [
+        ({}, 0.986),
+        ({"prevalence": 0.1}, 0.955),
+        ({"prevalence": 0.1, "screen_cost": 0.01}, 0.985),
+        ({"error": 0.25}, 0.974),
+    ],
 )
-def test_effective_pairs_rank_the_ways_as_learning_does(asked):
+def test_effective_pairs_rank_the_ways_as_learning_does(asked, published):
+    """The rank correlations are those of docs/plan.md."""
     found = plan_labels(60, cost=0.1, **asked)
     rng = np.random.default_rng(0)
     there = [o for o in found.options if not o.problem and o.queries > 1]
     worth = [learnt(o, found.order, rng) for o in there]
     assert len(there) > 8
-    assert spearmanr([o.effective_pairs for o in there], worth)[0] > 0.9
+    assert spearmanr([o.effective_pairs for o in there], worth)[0] == pytest.approx(published, abs=6e-4)
     assert worth[[o.name for o in there].index(found.recommended)] > 0.75 * max(worth)

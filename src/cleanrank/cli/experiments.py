@@ -293,13 +293,17 @@ def _time(seconds: float) -> str:
 
 def _note_outcome(run: "Reproduction", store: Path) -> None:
     """What was computed, and the first failures, each with the last line of its traceback."""
+    from cleanrank.experiments.driver import not_here
+
     tally = run.tally
     screen.note(
         f"{tally.total:,} cell{'s' * (tally.total != 1)}: {tally.stored:,} were stored, "
         f"{tally.done:,} computed, {tally.failed:,} failed, in {_time(tally.seconds)}"
     )
-    for dataset, why in run.absent.items():
+    for dataset, why in run.left_out.items():
         screen.note(f"{dataset} is left out: {why}")
+    if elsewhere := not_here(run):
+        screen.note(elsewhere)
     option = "" if store == DEFAULT_STORE else f" --store {shlex.quote(str(store))}"
     words = {cell.key: str(cell) for cell in run.cells}
     for record in run.failed[:FAILURES]:

@@ -22,7 +22,7 @@ def markdown_page(run: Reproduction) -> str:
     recipe = run.recipe
     summary = run.summarise(recipe.measures)
     parts = [f"# {recipe.title}", f"    {run.command}", recipe.about, recipe.source]
-    for heading, measures in _tables(recipe.measures):
+    for heading, measures in _tables(summary.measures):
         parts += [f"## {heading}", results_table(summary, measures).markdown()]
     parts += _noise(summary)
     verdicts = compare_published(summary, recipe.published)
@@ -132,7 +132,7 @@ def _values(cells: Sequence[Mapping[str, Any]], name: str, **where: Any) -> tupl
 
 
 def _list(values: Sequence[Any]) -> str:
-    return ", ".join(v if isinstance(v, str) else f"{v:g}" for v in values)
+    return ", ".join(f"{v:g}" if isinstance(v, float) else _setting(v) for v in values)
 
 
 def _settings(values: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from cleanrank.experiments.cells import CellSpec, expand, filter_cells
 from cleanrank.experiments.engines import CELL, ENGINES, cores
 from cleanrank.experiments.methods import METHODS
 from cleanrank.experiments.recipe import Recipe, all_recipes, find_recipe, known_recipes, read_recipe
-from cleanrank.experiments.results import split
+from cleanrank.experiments.results import split, to_json
 from cleanrank.experiments.sources import GENERATORS, identity_of
 from cleanrank.experiments.store import DEFAULT_STORE, Store
 from cleanrank.experiments.studies import STUDIES
@@ -58,15 +58,21 @@ class Reproduction:
 
     recipe: Recipe
     cells: tuple[CellSpec, ...]
-    records: tuple[RunRecord, ...]  # the standing records of the cells, in the same order
+    records: tuple[RunRecord, ...]  # the standing records of the cells that have one, in the same order
     tally: Tally
     command: str = ""
-    absent: Mapping[str, str] = field(default_factory=dict)  # data sets left out -> how to get them
+    absent: Mapping[str, str] = field(default_factory=dict)  # data sets not here -> how to get them
 
     @property
     def failed(self) -> tuple[RunRecord, ...]:
         """Records of cells without figures."""
         return tuple(r for r in self.records if r.status != "done")
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The absent data sets without any result -> how to get them."""
+        shown = {cell.inputs["dataset"] for cell in self.cells}
+        return {name: how for name, how in self.absent.items() if name not in shown}
 
     @cached_property
     def summary(self) -> Summary:
@@ -74,8 +80,10 @@ class Reproduction:
         return self.summarise(self.recipe.show)
 
     def summarise(self, measures: Sequence[str]) -> Summary:
-        """The figures of measures."""
+        """The figures of measures, without those that did not travel with any result."""
         cells = [c.inputs for c in self.cells]
+        known = {measure for record in self.records for measure in record.means}
+        measures = [measure for measure in measures if measure in known] or measures
         return summarise(self.records, measures=measures, baseline=self.recipe.baseline, expected=cells)
 
 
@@ -92,6 +100,8 @@ def reproduce(
     recompute: bool = False,
 ) -> Reproduction:
     """Runs a recipe: computes the cells that are not known yet and returns all of them.
+
+    Of data sets that are not on this machine, the results that come with cleanrank are returned.
 
     Args:
         recipe: a path, a name that ``cleanrank recipes`` lists, or a recipe.
@@ -111,34 +121,47 @@ def reproduce(
     recipe = recipe.reduced() if quick else recipe
     tracked = {} if recompute else {r.key: r for r in tracked_records(recipe.name) if r.status == "done"}
     with Store(store) as runs:
-        cells = plan(recipe, runs, only=only)
+        cells, absent = plan(recipe, runs, only=only, known=tracked), absent_data(recipe)
+        possible = [c for c in cells if c.inputs["dataset"] not in absent or c.key in tracked]
         options: dict[str, Any] = {"jobs": jobs, "engine": engine, "scheduler": scheduler, "watch": watch}
-        tally = run_cells(cells, runs, recipe.name, known=tracked, **options)
+        tally = run_cells(possible, runs, recipe.name, known=tracked, **options)
         records = collect(cells, runs, recipe.name, tracked)
     filters = [f"--only {shlex.quote(text)}" for text in only]
     command = " ".join([recipe.command, *(["--quick"] if quick else []), *filters])
-    return Reproduction(recipe, tuple(cells), records, tally, command, absent_data(recipe))
+    return Reproduction(recipe, tuple(cells), records, tally, command, absent)
 
 
-def plan(recipe: Recipe, store: Store, *, only: Sequence[str] = ()) -> list[CellSpec]:
-    """The cells to compute; files are hashed once and the hashes noted in the store.
+def plan(
+    recipe: Recipe, store: Store, *, only: Sequence[str] = (), known: Mapping[str, RunRecord] | None = None
+) -> list[CellSpec]:
+    """The cells of a recipe; files are hashed once and the hashes noted in the store.
 
-    Data sets that are not on this machine are left out; where all that is asked for is absent, an error says
-    how to get the first.
+    Data sets that are not on this machine are left out unless some of their cells are ``known``: results from
+    elsewhere, by key. Where all that is asked for is left out, an error says how to get the first.
     """
+    known = known or {}
     absent = absent_data(recipe)
     names = {data.name for data in recipe.data if data.label in absent}
+    elsewhere = {_source(**r.cell): r.cell["identity"] for r in known.values()}
 
     def identity(name: str, fold: int, options: Mapping[str, Any]) -> str:
-        return "absent" if name in names else identity_of(name, fold, options, hashes=store)
+        if name in names:
+            return str(elsewhere.get(_source(name, fold, options), "absent"))
+        return identity_of(name, fold, options, hashes=store)
 
     cells = filter_cells(expand(recipe, identity), only)
     if not cells:
         raise invalid("--only", "must leave at least one cell", "none", at=" ".join(only))
-    here = [cell for cell in cells if cell.inputs["dataset"] not in absent]
-    if not here:
+    known_of = {cell.inputs["dataset"] for cell in cells if cell.key in known}
+    shown = [c for c in cells if c.inputs["dataset"] not in absent or c.inputs["dataset"] in known_of]
+    if not shown:
         raise MissingDataError(absent[cells[0].inputs["dataset"]])
-    return here
+    return shown
+
+
+def _source(data: str, fold: int, options: Mapping[str, Any], **_: Any) -> tuple[str, int, str]:
+    """What names the data of a cell, whatever its files hold."""
+    return data, fold, to_json(options)
 
 
 def absent_data(recipe: Recipe) -> dict[str, str]:
@@ -259,9 +282,20 @@ def write_run_report(run: Reproduction, path: str | Path) -> None:
 
 
 def left_out(run: Reproduction) -> str:
-    """Which data sets of a recipe did not run, in words; empty where all did."""
-    names = ", ".join(run.absent)
-    return f"Left out, because not on the machine that ran this: {names}." if names else ""
+    """Which data sets of a recipe did not run here, in words; empty where all did."""
+    names = ", ".join(run.left_out)
+    sentence = f"Left out, because not on the machine that ran this: {names}." if names else ""
+    return f"{sentence} {not_here(run)}".strip()
+
+
+def not_here(run: Reproduction) -> str:
+    """Of which absent data sets the results of cleanrank are shown, in words; empty where of none."""
+    names = []
+    for name in run.absent:
+        cells = sum(cell.inputs["dataset"] == name for cell in run.cells)
+        known = sum(record.cell["dataset"] == name for record in run.records)
+        names += [name if known == cells else f"{name} ({known:,} of {cells:,} cells)"] * (cells > 0)
+    return f"Not on this machine, so shown as computed elsewhere: {', '.join(names)}." if names else ""
 
 
 def list_recipes(folder: str | Path | None = None) -> list[dict[str, Any]]:
