@@ -24,6 +24,7 @@ from cleanrank.cli import (
     judges,
     noise,
     screen,
+    serve,
     train,
 )
 from cleanrank.cli.wording import in_options
@@ -103,7 +104,8 @@ def demo(
     )
 
 
-for module in (diagnose, issues, train, noise, annotators, judges, evaluate, cutoff, experiments, datasets):
+MODULES = (diagnose, issues, train, noise, annotators, serve, judges, evaluate, cutoff, experiments, datasets)
+for module in MODULES:
     app.add_typer(module.app)
 
 

@@ -1,0 +1,71 @@
+"""What stands in a project: the labels that the data came with, and the answers that nobody took back."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from cleanrank.labeling.records import Event
+from cleanrank.labeling.store import Project
+from cleanrank.ragged import from_arrays
+from cleanrank.types import RankingData
+
+
+def given_data(project: Project) -> RankingData | None:
+    """The documents with a given label as judged data; row ids are the numbers of the documents.
+
+    Args:
+        project: an open project.
+
+    Returns:
+        The data, with features where every such document has some; None without given labels.
+
+    >>> import tempfile
+    >>> from cleanrank.labeling.store import Document, Scale, create_project
+    >>> documents = [Document(0, "q", "a", given_label=1), Document(1, "q", "b")]
+    >>> documents.append(Document(2, "q", "c", given_label=0))
+    >>> scale = Scale(("not relevant", "relevant"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with create_project(f"{folder}/p.sqlite", documents, name="demo", scale=scale) as project:
+    ...         data = given_data(project)
+    >>> data.y.tolist(), data.row_ids.tolist()
+    ([1, 0], [0, 2])
+    """
+    every = [each for query in project.query_ids() for each in project.documents_of(query)]
+    labelled = [(each, each.given_label) for each in every if each.given_label is not None]
+    if not labelled:
+        return None
+    documents = [each for each, _ in labelled]
+    features = [each.features for each in documents if each.features is not None]
+    complete = len(features) == len(documents)
+    data = from_arrays(
+        np.stack(features) if complete else np.zeros((len(documents), 0)),
+        [label for _, label in labelled],
+        qid=[each.query_id for each in documents],
+        doc_ids=[each.doc_id for each in documents],
+        feature_names=project.feature_names if complete else None,
+    )
+    return replace(data, row_ids=np.array([each.row for each in documents])[data.row_ids])
+
+
+def standing(events: Iterable[Event]) -> list[Event]:
+    """The answers and skips that were not taken back, in order."""
+    listed = list(events)
+    undone = {event.undoes for event in listed if event.kind == "undo"}
+    return [event for event in listed if event.kind != "undo" and event.id not in undone]
+
+
+def opinions(events: Iterable[Event]) -> dict[int, dict[str, int | str]]:
+    """Of a review: unit -> annotator -> the answer that stands; who skipped a unit has no answer.
+
+    Args:
+        events: of one batch.
+
+    Returns:
+        Units that somebody answered; a grade, "drop" or "unsure" of each annotator.
+    """
+    answers: dict[int, dict[str, int | str]] = {}
+    for event in standing(events):
+        if event.kind == "answer" and event.value is not None:
+            answers.setdefault(event.unit, {})[event.annotator] = event.value
+    return answers

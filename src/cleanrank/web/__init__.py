@@ -1,0 +1,1 @@
+"""The web app: judging and reviewing labels in a browser."""
