@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.labeling.answers import given_data, opinions, standing
+from cleanrank.labeling.answers import given_data, gold_grades, known_grades, opinions, standing
 from cleanrank.labeling.store import Document, Scale, create_project
 
 SCALE = Scale(("no", "partly", "yes"))
@@ -78,3 +78,24 @@ def test_only_what_was_not_taken_back_stands(tmp_path, documents):
         ("bob", 2, None),
     ]
     assert opinions(events) == {0: {"ann": 2, "bob": "unsure"}, 1: {"ann": "drop"}}
+
+
+def test_known_grades_and_the_majority_of_a_gold_sample_count_as_right(tmp_path, documents):
+    with create_project(tmp_path / "p.sqlite", documents, name="p", scale=SCALE) as project:
+        known = [((0,), {"is_gold": True, "true_grade": 2}), ((2,), {})]
+        project.add_batch(known, name="labels", kind="grade", annotators_per_unit=3)
+        project.add_batch([(1,), (4,), (0,)], name="sample", kind="grade", purpose="gold")
+        said = [(1, 0, "ann", 0), (1, 1, "ann", 2), (2, 0, "ann", 2), (2, 0, "bob", 2), (2, 0, "cy", 1)]
+        said += [(2, 1, "ann", 2), (2, 1, "bob", 1), (2, 2, "ann", 0)]
+        for number, (batch, unit, annotator, value) in enumerate(said):
+            project.append(
+                annotator=annotator,
+                batch=batch,
+                unit=unit,
+                kind="answer",
+                question="0",
+                value=value,
+                request=str(number),
+            )
+        assert known_grades(project) == {0: 2}
+        assert gold_grades(project) == {0: 2, 1: 2, 4: 1}

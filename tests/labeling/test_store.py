@@ -206,6 +206,30 @@ def test_a_failed_creation_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_judgements_are_the_grades_that_stand(path):
+    with open_project(path) as project:
+        first = answer(project, "1", unit=1, seconds=2.5)
+        answer(project, "2", unit=1, annotator="bob", value=0)
+        answer(project, "3", unit=1, kind="undo", value=None, undoes=first.id)
+        answer(project, "4", unit=2, kind="skip", value=None)
+        columns = project.judgements()
+        shown = ("query_id", "doc_id", "project_row", "annotator", "grade", "given_label", "gold_grade")
+        assert [columns[name] for name in shown] == [["q0"], ["d1"], [1], ["bob"], [0], [1], [None]]
+
+
+def test_the_version_changes_with_whatever_is_added(path):
+    with open_project(path) as project:
+        seen = [project.version]
+        answer(project, "1")
+        seen.append(project.version)
+        project.add_batch([[0]], name="more", kind="grade")
+        seen.append(project.version)
+        project.add_documents([Document(6, "q2", "d6")], {})
+        seen.append(project.version)
+        project.claim(1, 0, "ann")
+    assert seen == [(5, 1, -1), (5, 1, 1), (5, 2, 1), (6, 2, 1)]
+
+
 def test_threads_lose_nothing(path):
     with open_project(path) as project:
 

@@ -1,5 +1,6 @@
 """What stands in a project: the labels that the data came with, and the answers that nobody took back."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -69,3 +70,37 @@ def opinions(events: Iterable[Event]) -> dict[int, dict[str, int | str]]:
         if event.kind == "answer" and event.value is not None:
             answers.setdefault(event.unit, {})[event.annotator] = event.value
     return answers
+
+
+def known_grades(project: Project) -> dict[int, int]:
+    """Document -> true grade, of the questions with a known answer (``Unit.about``)."""
+    return {
+        row: int(unit.about["true_grade"])
+        for batch in project.batches()
+        for unit in project.units(batch.id)
+        for row in unit.rows
+        if unit.about.get("is_gold") and unit.about.get("true_grade") is not None
+    }
+
+
+def majority(grades: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Document -> the grade that most people gave it; of a tie the lower one.
+
+    Args:
+        grades: (document, grade), one for each judgement.
+
+    >>> majority([(7, 2), (7, 1), (7, 2), (8, 3), (8, 0)])
+    {7: 2, 8: 0}
+    """
+    votes: dict[int, Counter[int]] = {}
+    for document, grade in grades:
+        votes.setdefault(document, Counter())[grade] += 1
+    return {row: min(counts, key=lambda grade: (-counts[grade], grade)) for row, counts in votes.items()}
+
+
+def gold_grades(project: Project) -> dict[int, int]:
+    """Document -> the grade that counts as right: a known one, or that of the answers of a gold sample."""
+    given = project.judgements()
+    columns = zip(given["project_row"], given["grade"], given["purpose"], strict=True)
+    sampled = majority((row, grade) for row, grade, purpose in columns if purpose == "gold")
+    return {**sampled, **known_grades(project)}

@@ -196,6 +196,17 @@ class Project:
             row = (each.row, *cells, json.dumps(dict(each.fields)), features)
             self._execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
+    def keep(self, key: str, value: Any) -> None:
+        """Stores something JSON-like under a name, in place of what was there."""
+        self._execute(
+            "INSERT OR REPLACE INTO project VALUES (?, ?)", (f"kept: {key}", json.dumps(plain(value)))
+        )
+
+    def kept(self, key: str) -> Any:
+        """What ``keep`` stored under a name; None if nothing."""
+        rows = self._rows("SELECT value FROM project WHERE key = ?", (f"kept: {key}",))
+        return json.loads(rows[0][0]) if rows else None
+
     def query_text(self, query_id: str) -> str:
         """The text of a query; empty where the data have none."""
         rows = self._rows("SELECT text FROM queries WHERE id = ?", (query_id,))
@@ -362,6 +373,24 @@ class Project:
         chosen = {column: value for column, value in conditions.items() if value is not None}
         query += "".join(f" AND {column} = ?" for column in chosen) + " ORDER BY id"
         return tuple(Event(*row) for row in self._rows(query, (after, *chosen.values())))
+
+    def judgements(self) -> dict[str, list[Any]]:
+        """The grades that stand, by column: those of the view ``judgements`` in ``data.project_file``."""
+        with self.lock, KIND.worded(self.path):
+            found = self._connection.execute("SELECT * FROM judgements ORDER BY at")
+            names = [str(column[0]) for column in found.description]
+            rows = found.fetchall()
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """The last document, batch and event: it changes whenever something was added."""
+        lasts = (("documents", '"row"'), ("batches", "id"), ("events", "id"))
+        documents, batches, events = (
+            int(self._rows(f"SELECT coalesce(max({column}), -1) FROM {table}")[0][0])
+            for table, column in lasts
+        )
+        return documents, batches, events
 
     def claim(self, batch: int, unit: int, annotator: str) -> None:
         """Notes that a unit is shown to an annotator, so that others get other units."""
