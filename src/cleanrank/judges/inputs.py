@@ -24,13 +24,25 @@ def read_inputs(
     labels = as_labels(judge, "the judge", mapping)
     convention = "trec"
     if isinstance(judge, RankingData):
-        scores = runs if isinstance(runs, Mapping) else {"system": runs}
-        if all(np.ndim(each) == 1 and not is_frame(each) for each in scores.values()):
-            runs = {name: _run_of_scores(each, judge, str(name)) for name, each in scores.items()}
-            convention = DEFAULT_CONVENTION
+        if is_scores(runs):
+            runs, convention = as_systems(runs, judge), DEFAULT_CONVENTION
         if isinstance(gold, tuple):
             gold = _gold_rows(gold, judge)
     return as_runs(runs), labels, as_labels(gold, "gold labels"), convention
+
+
+def is_scores(runs: Any) -> bool:
+    """Whether systems are given as scores of the rows of data, or as a mapping from names to scores."""
+    scores = runs.values() if isinstance(runs, Mapping) else [runs]
+    return all(np.ndim(each) == 1 and not is_frame(each) for each in scores)
+
+
+def as_systems(runs: Any, data: RankingData) -> dict[str, Run]:
+    """Systems from whatever a caller has, also from scores of the rows of ``data``."""
+    if not is_scores(runs):
+        return as_runs(runs)
+    scores = runs if isinstance(runs, Mapping) else {"system": runs}
+    return {str(name): _run_of_scores(each, data, str(name)) for name, each in scores.items()}
 
 
 def _run_of_scores(scores: Any, data: RankingData, name: str) -> Run:
