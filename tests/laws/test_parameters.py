@@ -5,6 +5,7 @@ For each parameter: what is set beside it, and what it is set to. A new paramete
 
 import inspect
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import cleanrank as cr
 from cleanrank.data.split import split
 from cleanrank.errors import CleanrankError
 from cleanrank.noise.profiles import uniform
+from tests.rankers.ctr.planted import planted
 
 TREES = {"n_estimators": 8, "num_leaves": 7, "min_child_samples": 5}
 PEER = {"robust": "peer", "alpha": 0.4}
@@ -20,8 +22,13 @@ SOUR = {**TREES, "learning_rate": 0.3, "n_estimators": 12, "end": 12, "start": 2
 LONG = {"n_estimators": 60, "learning_rate": 0.9}
 QUICK = {"n_estimators": 5, "folds": 2, "grid": {"num_leaves": (4, 8), "min_data_in_leaf": (10,)}}
 TWO = {"num_leaves": [3, 9]}
-# For any number of threads the same; only for scripts of LightGBM.
-ALIKE = ("n_jobs", "deterministic")
+SMALL = {"epochs": 3, "network_options": {"hidden": (8,)}, "batch_queries": 8, "n_jobs": 1, "device": "cpu"}
+PAIRS = {"pairs": "all_ordered", "robust": "peer"}
+CLICKS = {"epochs": 2, "batch_size": 100, "learning_rate": 3e-3, "n_jobs": 1, "device": "cpu"}
+RATES = np.linspace(0.5, 0.1, 12)
+FLIPS = [[0.9, 0.1], [0.3, 0.7]]
+# The same bits with any number of threads, in every run and after a break; only for scripts of LightGBM.
+ALIKE = ("n_jobs", "deterministic", "checkpoint")
 RANKERS = {
     cr.BoostedRanker: (
         TREES,
@@ -103,15 +110,57 @@ RANKERS = {
             "early_stopping_rounds": ({"early_stopping_rounds": 0}, None),
         },
     ),
+    cr.AdaRank: (
+        {"n_estimators": 20, "early_stopping_rounds": None},
+        {
+            "n_estimators": ({}, 2), "target": ({}, "ndcg@3"), "update": ({}, "combined"),
+            "directions": ({}, "both"), "repeats": ({}, "keep"), "tolerance": ({}, None),
+            "early_stopping_rounds": ({}, 100), "measure": ({"early_stopping_rounds": 100}, "ndcg@1"),
+            "scaling": ({}, "zscore"),
+        },
+    ),
+    cr.NeuralRanker: (
+        SMALL,
+        {
+            "loss": ({}, "listnet"), "pairs": ({}, "all_ordered"),
+            "robust": ({"pairs": "all_ordered"}, "peer"), "alpha": (PAIRS, 0.4), "peers": (PAIRS, "sampled"),
+            "noise": ({**PAIRS, "alpha": "auto", "noise": uniform(0.1, 3)}, uniform(0.4, 3)),
+            "debias": ({"debias": None}, "pairdebias"),
+            "click_rates": ({"debias": "ipw", "click_rates": RATES}, RATES**2),
+            "binary": ({"loss": "pairwise"}, "hinge"), "loss_options": ({}, {"sigma": 3.0}),
+            "network": ({"network_options": None}, "linear"), "network_options": ({}, {"hidden": (4,)}),
+            "epochs": ({}, 2), "early_stopping_rounds": ({"epochs": 25, "learning_rate": 0.1}, 1),
+            "measure": ({}, "ndcg@3"), "optimizer": ({}, "adagrad"), "learning_rate": ({}, 0.1),
+            "weight_decay": ({}, 0.5), "clip_norm": ({}, 0.01), "batch_queries": ({}, 4),
+            "scaling": ({}, "none"), "precision": ({}, "bfloat16"), "random_state": ({}, 3),
+            "device": ({}, "cuda:99"),
+        },
+    ),
+    cr.CTRModel: (
+        CLICKS,
+        {
+            "model": ({}, "deepfm"), "robust": ({}, "peer"), "alpha": ({"robust": "peer"}, 0.4),
+            "noise": ({"robust": "forward", "noise": FLIPS}, [[0.8, 0.2], [0.3, 0.7]]),
+            "peers": ({"robust": "peer"}, "sampled"), "binary": ({}, "hinge"),
+            "model_options": ({}, {"embedding": 4}), "epochs": ({}, 1),
+            "early_stopping_rounds": ({"epochs": 12, "learning_rate": 0.05}, None),
+            "optimizer": ({}, "adagrad"), "learning_rate": ({}, 0.1), "weight_decay": ({}, 0.5),
+            "clip_norm": ({}, 0.01), "batch_size": ({}, 50), "precision": ({}, "bfloat16"),
+            "random_state": ({}, 3), "device": ({}, "cuda:99"), "calibration": ({}, "platt"),
+            "validations": ({"learning_rate": 0.05}, 4),
+        },
+    ),
 }  # fmt: skip
 # As they say themselves: not read, not needed by thresholds, of no effect where labels contradict each other.
 NOT_READ = {cr.RankBoost: ("random_state", "margin", "scaling"), cr.ListNet: ("random_state",)}
 NOT_READ[cr.RankSVM] = ("random_state",)  # of queries that it holds out without validation rows
+NOT_READ |= {cr.AdaRank: ("random_state",), cr.CTRModel: ("compile",)}  # for a GPU
 
 
 @pytest.fixture(scope="module")
 def rows(toy):
-    return split(cr.corrupt(toy, rate=0.25, seed=1).data, (0.7, 0.3), seed=0)
+    shown = replace(toy, positions=np.arange(toy.n_docs, dtype=np.int32) * 5 % 12 + 1)
+    return split(cr.corrupt(shown, rate=0.25, seed=1).data, (0.7, 0.3), seed=0)
 
 
 def fitted(kind, options, rows):
@@ -120,10 +169,17 @@ def fitted(kind, options, rows):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
+            if kind is cr.CTRModel:
+                clicks, others = planted(400), planted(200, seed=1)
+                model = kind(**options).fit(clicks, others)
+                return model.predict_proba(others).tolist(), len(model.history_)
+            if "debias" in options:
+                train, held = (replace(each, y=np.minimum(each.y, 1)) for each in rows)
             ranker = kind(**options).fit_data(train, held)
         except CleanrankError as error:
             return str(error)
-    return ranker.predict(train.X).tolist(), ranker.model_.validation_value
+    epochs = len(getattr(ranker, "history_", ()))
+    return ranker.predict(train.X).tolist(), ranker.model_.validation_value, epochs
 
 
 @pytest.mark.parametrize("kind", RANKERS, ids=lambda kind: kind.__name__)

@@ -3,8 +3,8 @@
     nice -n 10 python -m tests.mutation.run [--jobs 2] [--only rankers] [--results FILE] [--again survived]
 
 Mistakes are those of mutants.toml and some drawn from the syntax of the critical modules by a fixed seed (see
-mutants.py). Results that are there already are kept: the run goes on where it was broken off; a changed
-mutant or --again STATE runs anew. Nothing in the working tree is touched.
+mutants.py). Results that are there already are kept: the run goes on where it was broken off; a mutant that
+changed, or whose module did, and those of --again STATE run anew. Nothing in the working tree is touched.
 
 A test that fails with a mistake must pass without it. The processes that run tests are forked from one that
 has loaded the libraries. Compiled kernels are kept between runs, except those of a changed module and of all
@@ -13,6 +13,7 @@ modules that import it, so that no machine code of one mutant reaches another.
 
 import argparse
 import ast
+import hashlib
 import json
 import multiprocessing
 import os
@@ -200,14 +201,20 @@ def try_group(group: tuple[tuple[str, ...], list[Mutant]]) -> list[dict[str, Any
         state, used, by = WORKSHOP[0].try_mutant(mutant)
         record = {"file": mutant.file, "old": mutant.old.strip(), "new": mutant.new.strip()}
         record |= {"what": mutant.what, "origin": mutant.origin, "tests": list(selection)}
+        record |= {"module": digest(WORKSHOP[0].tree / mutant.path.relative_to(ROOT))}
         records.append(record | {"state": state, "by": by, "seconds": round(used, 1)})
         print(f"{state:10} {used:6.1f} s  {mutant.file}: {mutant.what} ({by})", flush=True)
     return records
 
 
+def digest(module: Path) -> str:
+    """Of a module that a mutant changes: a result holds for no other text of it."""
+    return hashlib.sha256(module.read_bytes()).hexdigest()[:12]
+
+
 def key(record: Mapping[str, Any]) -> tuple[str, ...]:
     """What makes a result that of a mutant."""
-    return record["file"], record["old"], record["new"], *record["tests"]
+    return record["file"], record["module"], record["old"], record["new"], *record["tests"]
 
 
 def summary(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -242,39 +249,35 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no group after these")
     options = parser.parse_args()
-    mutants = [
-        mutant
-        for mutant in (*written(), *drawn())
-        if any(part in mutant.file for part in options.only.split(","))
-        and options.origin in (None, mutant.origin)
-    ]
     stored = json.loads(options.results.read_text())["mutants"] if options.results.exists() else []
     known = {key(record): record for record in stored}
     groups: dict[tuple[str, ...], list[Mutant]] = {}
     wanted = []
-    for mutant in mutants:
-        entry = (mutant.file, mutant.old.strip(), mutant.new.strip(), *mutant.selection)
+    for mutant in (*written(), *drawn()):
+        entry = mutant.file, digest(mutant.path), mutant.old.strip(), mutant.new.strip(), *mutant.selection
         wanted.append(entry)
-        if entry not in known or known[entry]["state"] in options.again:
+        asked = options.origin in (None, mutant.origin)
+        asked = asked and any(part in mutant.file for part in options.only.split(","))
+        if asked and (entry not in known or known[entry]["state"] in options.again):
             groups.setdefault(mutant.selection, []).append(mutant)
     print(
-        f"{len(mutants)} mutants, {sum(map(len, groups.values()))} to run in {len(groups)} groups", flush=True
+        f"{len(wanted)} mutants, {sum(map(len, groups.values()))} to run in {len(groups)} groups", flush=True
     )
     for name in LIBRARIES:
         __import__(name)
-    whole = not options.only and options.origin is None
     until = time.monotonic() + options.seconds
     # No multiprocessing.Pool: its daemons may have no children, and tests of experiments start processes.
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(options.jobs, mp_context=fork) as pool:
         for group in as_completed([pool.submit(try_group, group) for group in groups.items()]):
             known |= {key(record): record for record in group.result()}
-            kept = [known[entry] for entry in wanted if entry in known] if whole else list(known.values())
-            write(options.results, kept, len(written()) + len(drawn()))
+            kept = [known[entry] for entry in wanted if entry in known]
+            write(options.results, kept, len(wanted))
             if time.monotonic() > until:
                 pool.shutdown(cancel_futures=True)
                 break
-    print(json.dumps(summary(known.values())["by origin"], indent=1))
+    kept = [known[entry] for entry in wanted if entry in known]
+    print(json.dumps(summary(kept)["by origin"], indent=1))
 
 
 def write(path: Path, records: list[Mapping[str, Any]], listed: int) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cleanrank.experiments.driver import Reproduction, Tally
 
 FAILURES = 10  # shown one by one
-OF_RUNS = "recipe jobs only quick engine scheduler markdown pictures"
+OF_RUNS = "recipe jobs only quick engine scheduler pictures recompute"
 FIGURES = (
     "dataset", "noise", "method", "measure", "mean", "low", "high", "seed_sd", "p_holm", "mark", "state",
 )  # fmt: skip
@@ -99,15 +99,13 @@ def reproduce(
             remedy="Overwrite with --force.",
         )
     if matrix:
-        if recompute:
-            raise invalid("--recompute", "must not be given with --matrix, which computes nothing")
+        screen.refuse(context, OF_RUNS, "must not be given with --matrix, which computes nothing")
         page = report or store.parent / "reports" / "matrix.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         _show_matrix(store, page, markdown, as_json)
         return
     if recipe is None:
         raise typer.BadParameter("name a recipe, or give --matrix", param_hint="RECIPE")
-    screen.refuse(context, "recipes", "goes with --matrix")
     try:
         with screen.counter("cells") as tick:
             run = driver.reproduce(
