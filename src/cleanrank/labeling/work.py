@@ -138,6 +138,11 @@ class Work:
         """The answers and skips of an annotator that stand, in order."""
         return tuple(self._history.get(annotator, ()))
 
+    def opinions(self, unit: int) -> Mapping[str, int | str]:
+        """Annotator -> their answer to a unit of one question, as it stands; a skip is no answer."""
+        said = (event for who in self._seen[unit] for event in self._events.get((unit, who), ()))
+        return {each.annotator: each.value for each in said if each.value is not None}
+
     def n_answers(self, annotator: str) -> int:
         """How many answers and skips of an annotator stand."""
         return len(self._history.get(annotator, ()))

@@ -1,15 +1,19 @@
 """Pages of judging: the work there is, signing in, one question at a time."""
 
+from collections.abc import Callable
 from statistics import median
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from cleanrank.labeling.session import Session
+from cleanrank.labeling.records import Batch
+from cleanrank.labeling.session import Asked, Session
+from cleanrank.labeling.store import Project
 from cleanrank.web.api import BatchId, session_of
 from cleanrank.web.rendering import render, set_cookie
 from cleanrank.web.security import (
+    Person,
     Refused,
     SignedIn,
     address_of,
@@ -38,7 +42,7 @@ def home(request: Request, token: str = "") -> Response:
     batches = [
         {
             "batch": batch,
-            "path": f"/{'review' if batch.kind == 'review' else 'judge'}/{batch.id}",
+            "path": path_of(batch),
             "purpose": PURPOSES[batch.purpose],
             "asked": Session(project, batch.id, person.name).asked(claim=False),
         }
@@ -75,31 +79,57 @@ def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)]) -> Re
     return response
 
 
+def path_of(batch: Batch) -> str:
+    """The page on which a batch is judged."""
+    return f"/{'review' if batch.kind == 'review' else 'judge'}/{batch.id}"
+
+
 @router.get("/judge/{batch:int}")
 def judge(request: Request, batch: BatchId, person: SignedIn) -> Response:
     """The open question of a batch: a grade, or which of two documents is better."""
     return render_question(request, batch, person, "judge.html")
 
 
-def render_question(request: Request, batch: int, person: SignedIn, template: str, **values: Any) -> Response:
+Extra = Callable[[Session, Asked | None], dict[str, Any]]
+
+
+def render_question(
+    request: Request,
+    batch: int,
+    person: Person,
+    template: str,
+    extra: Extra = lambda session, asked: {},
+) -> Response:
     """A page with the open question of a batch; its form is what ``static/judge.js`` sends.
 
-    The template gets batch, asked (None when all is done), scale, feature_names, seconds_left and ``values``.
+    The template gets batch, asked (None when all is done), scale, feature_names, seconds_left, ``following``
+    (when all is done: the batch that the person may go on with, and its page) and what ``extra`` returns.
     """
     session = session_of(request, batch, person.name)
+    own_path = path_of(session.batch)
+    if request.url.path != own_path:
+        return RedirectResponse(own_path, 303)
     asked = session.asked()
-    project = site_of(request).project
+    project = session.project
     times = [event.seconds for event in project.events(batch, person.name)[-20:] if event.seconds]
-    shown = project.batch(batch)
     return render(
         request,
         template,
-        shown.name,
+        session.batch.name,
         person,
-        batch=shown,
+        batch=session.batch,
         asked=asked,
         scale=project.scale,
         feature_names=project.feature_names,
         seconds_left=median(times) * (asked.n_expected - asked.n_answered) if asked and times else None,
-        **values,
+        following=None if asked else _following(project, person),
+        **extra(session, asked),
     )
+
+
+def _following(project: Project, person: Person) -> dict[str, Any] | None:
+    """The first batch with a question for a person; None where there is nothing to do."""
+    for batch in project.batches():
+        if Session(project, batch.id, person.name).asked(claim=False) is not None:
+            return {"name": batch.name, "path": path_of(batch), "purpose": PURPOSES[batch.purpose]}
+    return None
