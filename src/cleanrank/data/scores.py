@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.files import existing_file, first_bytes, written_whole
+from cleanrank.data.project_file import is_project
 from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.tables import kind_of_file, read_data
 from cleanrank.data.trec import JudgedRuns, join_runs, read_qrels, read_run, scores_from_run
@@ -160,6 +161,8 @@ def write_scores(scores: FloatArray, path: str | Path) -> None:
 
 
 def _first_line(path: Path) -> str:
+    if is_project(path):
+        return ""
     start = first_bytes(path, 1 << 16).decode("utf-8", errors="replace").removeprefix("\ufeff")
     return next((line for line in start.split("\n") if line.strip()), "")
 

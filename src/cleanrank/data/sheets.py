@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.files import existing_file
+from cleanrank.data.project_file import is_project, project_columns
 from cleanrank.data.spreadsheet import read_frame, read_records, text_of_value
 from cleanrank.errors import BadFileError, UnknownNameError, error_text, invalid
 from cleanrank.types import Array, IntArray
@@ -34,6 +35,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "item": ("item", "item_id", "task", "task_id", "pair", "pair_id", "id"),
     "annotator": ("annotator", "annotator_id", "worker", "worker_id", "judge", "judge_id", "assessor",
                   "assessor_id", "rater", "rater_id", "user", "user_id"),
+    "seconds": ("seconds", "duration", "work_time", "work_time_in_seconds", "time_spent", "elapsed"),
+    "at": ("at", "timestamp", "answered_at", "submitted_at", "submit_time", "created_at"),
     "share": ("stratum_share",),
 }  # fmt: skip
 ROLES["true grade"] = ROLES["truth"] + ROLES["grade"]
@@ -148,9 +151,15 @@ def match_ids(texts: Sequence[str], ids: Array) -> IntArray:
     return np.array([place_of(t, n) for t, n in zip(texts, read, strict=True)], dtype=np.int64)
 
 
-def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None) -> Sheet:
-    """The cells of a CSV (in any common encoding and delimiter), .xlsx or .parquet file, with their lines."""
+def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None, purpose: str = "") -> Sheet:
+    """The cells of a CSV (in any common encoding and delimiter), .xlsx or .parquet file, with their lines.
+
+    A labelling project is read like a sheet of its judgements, for a purpose as in ``project_columns``.
+    """
     file = existing_file(path)
+    if is_project(file):
+        columns = project_columns(file, purpose)
+        return Sheet(str(file), columns, range(len(next(iter(columns.values())))), "judgement", str(file))
     if file.suffix.lower() in (".parquet", ".pq"):
         return frame_sheet(read_frame(file), name=str(file))
     names, rows = read_records(file, delimiter)

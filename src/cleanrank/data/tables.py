@@ -36,6 +36,7 @@ from cleanrank.data.spreadsheet import (
     read_text,
     split_separator_line,
 )
+from cleanrank.data.sqlite_file import MAGIC
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of
@@ -317,6 +318,9 @@ def kind_of_file(path: PathLike) -> str:
     if suffixes & {".csv", ".tsv"}:
         return "csv"
     start = first_bytes(file, 4096)
+    if start.startswith(MAGIC):
+        words = "is a labelling project or another SQLite file. Write its labels to a file first: "
+        raise BadFileError(f"{str(file)!r} {words}cleanrank export {file.name} -o labels.csv.", str(file))
     if start.startswith(b"PK\x03\x04"):
         words = "is a workbook or an archive. Save the sheet as CSV, or use from_frame on what pandas reads"
         raise BadFileError(f"{str(file)!r} {words}.", str(file))

@@ -8,7 +8,7 @@ import os
 import reprlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,6 +41,7 @@ class Labels:
         docid: document ids.
         grade: whole numbers >= 0; any numbers >= 0 of a judge on a scale of its own (``whole=False``).
         probability: with which the pair was drawn to be judged; None where that is not known.
+        n_grades: of the scale; None where only the grades that occur are known.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Labels:
     docid: Array
     grade: IntArray
     probability: FloatArray | None = None
+    n_grades: int | None = None
 
     def __len__(self) -> int:
         return len(self.grade)
@@ -116,9 +118,9 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None, *, whol
     """Grades from whatever a caller has.
 
     Args:
-        source: a path (qrels, CSV, .xlsx, .parquet), a frame with the columns qid, docid and grade, a mapping
-            {query: {document: grade}}, a RankingData, or Labels. A column ``probability`` says with which
-            probability a pair was drawn to be judged.
+        source: a path (qrels, CSV, .xlsx, .parquet, a labelling project), a frame with the columns qid, docid
+            and grade, a mapping {query: {document: grade}}, a RankingData, or Labels. A column
+            ``probability`` says with which probability a pair was drawn to be judged.
         name: what messages call them.
         mapping: grade of every value of a scale: a value gets the grade of the largest key that is not above
             it, as in {0: 0, 1: 2} for a scale of 0 and 1.
@@ -142,7 +144,9 @@ def as_labels(source: Any, name: str = "labels", mapping: Mapped = None, *, whol
     else:
         qid, docid, values, probability = _columns(source, name, "grade")
     ids = np.asarray(qid).astype(str), np.asarray(docid).astype(str)
-    return checked_labels(name, *ids, values, probability, mapping, whole)
+    checked = checked_labels(name, *ids, values, probability, mapping, whole)
+    is_known = isinstance(source, Labels) and mapping is None
+    return replace(checked, n_grades=source.n_grades) if is_known else checked
 
 
 def as_runs(source: Any) -> dict[str, Run]:
@@ -235,6 +239,8 @@ def check_together(judge: Labels, gold: Labels) -> None:
         )
         remedy = "Check whether both belong to the same collection."
         raise invalid(f"{judge.name} and {gold.name}", "must have pairs in common", ids, remedy=remedy)
+    if judge.n_grades is not None and judge.n_grades == gold.n_grades:
+        return
     tops = int(judge.grade.max()), int(gold.grade.max())
     differ = min(tops) > 0 and (abs(tops[0] - tops[1]) >= 2 or (min(tops) <= 1 < max(tops)))
     if differ and (tops[0] < tops[1] or len(gold) >= ENOUGH):  # a few gold labels need not show their scale
@@ -252,7 +258,7 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
     Without a role the table must have queries and documents alone.
     """
     if isinstance(source, str | os.PathLike):
-        sheet = read_sheet_file(source)
+        sheet = read_sheet_file(source, purpose="evaluation")
     elif is_frame(source) or isinstance(source, Mapping):
         sheet = frame_sheet(source, name)
     else:

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from cleanrank.data.files import existing_file, written_whole
+from cleanrank.data.project_file import is_project
 from cleanrank.data.scores import is_qrels
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.spreadsheet import read_text, write_frame
@@ -101,7 +102,7 @@ def read_sheet(
 
     Args:
         path: a filled-in sheet (CSV, .xlsx, LETOR), any table with a column of row ids, or of queries and
-            documents, and one of grades (CSV, .xlsx, .parquet), or a TREC qrels file.
+            documents, and one of grades (CSV, .xlsx, .parquet), a TREC qrels file, or a labelling project.
         data: the data that the rows belong to.
         n_grades: grades of the scale; those of the data when not given.
         allow_unanswered: leaves rows without an answer out. Rows that a judge skips are often the hard
@@ -115,14 +116,15 @@ def read_sheet(
     file = existing_file(path)
     if is_qrels(file):
         return _answers(_qrels_sheet(read_qrels(file), str(file)), data, n_grades=n_grades)
-    text = "" if file.suffix.lower() in (".xlsx", ".xlsm", ".parquet", ".pq") else read_text(file)
+    is_binary = file.suffix.lower() in (".xlsx", ".xlsm", ".parquet", ".pq") or is_project(file)
+    text = "" if is_binary else read_text(file)
     if " qid:" in text.lstrip().split("\n", 1)[0]:
         sheet = Sheet(str(file), {}, [], path=str(file))
         entries = list(_letor_entries(file, text))
         rows = answered_rows(entries, data, sheet, n_grades=n_grades, allow_unanswered=allow_unanswered)
         return GoldAnswers(**vars(rows))
     options: dict[str, Any] = {"n_grades": n_grades, "allow_unanswered": allow_unanswered}
-    return _answers(read_sheet_file(file), data, columns=columns, **options)
+    return _answers(read_sheet_file(file, purpose="gold"), data, columns=columns, **options)
 
 
 def gold_answers(
