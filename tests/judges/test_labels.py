@@ -1,5 +1,7 @@
 """Labels and runs from paths, frames and mappings, and their join."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -103,3 +105,7 @@ def test_judge_and_gold_must_share_pairs_and_scale():
     with pytest.raises(InvalidInputError, match=r"mapping=\{0: 0, 1: 3\}"):
         check_together(binary, gold)
     check_together(as_labels({"q1": {"a": 1, "b": 0}}, "judge", mapping={0: 0, 1: 2}), gold)
+    scales = [as_labels(replace(each, n_grades=4)) for each in (binary, gold)]  # known to be one
+    check_together(*scales)
+    with pytest.raises(InvalidInputError, match="must answer on the scale"):
+        check_together(scales[0], gold)

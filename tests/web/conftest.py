@@ -5,8 +5,11 @@ import subprocess
 import sys
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
+from cleanrank.experiments.results import Result, pack
+from cleanrank.experiments.store import Store
 from cleanrank.labeling.records import Document, Scale
 from cleanrank.labeling.store import create_project
 
@@ -46,6 +49,65 @@ def make_project(path):
 def project_file(tmp_path):
     """The path of a new project."""
     return make_project(tmp_path / "fruit.sqlite")
+
+
+def make_judged(path):
+    """A project of twelve queries whose labels three people have judged: ann rarely errs, cy mostly does.
+
+    Every tenth document of the first batch is a gold question; the second batch is a gold sample.
+    """
+    rng = np.random.default_rng(0)
+    n_queries, n_documents = 12, 12
+    X = rng.normal(size=(n_queries * n_documents, 3))
+    truth = np.digitize(X[:, 0] + 0.5 * X[:, 1], [0.3, 1.2])
+
+    def said(rows, error):
+        return np.where(rng.random(len(rows)) < error, rng.integers(3, size=len(rows)), truth[rows]).tolist()
+
+    rows = np.arange(len(X))
+    given = said(rows, 0.2)
+    shown = [
+        Document(row, f"q{row // n_documents}", f"d{row}", row, given[row], {"title": f"Title {row}"}, X[row])
+        for row in rows.tolist()
+    ]
+    names = ("bm25", "length", "clicks")
+    with create_project(path, shown, {}, name="Judged", scale=SCALE, feature_names=names) as project:
+        gold = [{"is_gold": True, "true_grade": int(truth[row])} if row % 10 == 0 else {} for row in rows]
+        units = [((row,), about) for row, about in zip(rows.tolist(), gold, strict=True)]
+        project.add_batch(units, name="Labels", kind="grade", annotators_per_unit=3)
+        sample = rng.permutation(rows)[:60].tolist()
+        project.add_batch([(row,) for row in sample], name="Sample", kind="grade", purpose="gold")
+        for batch, asked in ((1, rows), (2, np.array(sample))):
+            for name, error in (("ann", 0.05), ("bob", 0.15), ("cy", 0.7))[: 4 - batch]:
+                for unit, value in enumerate(said(asked, error)):
+                    project.append(
+                        annotator=name,
+                        batch=batch,
+                        unit=unit,
+                        kind="answer",
+                        question="0",
+                        value=value,
+                        seconds=float(rng.gamma(3, 2)),
+                        request=f"{batch}-{unit}",
+                    )
+    return path
+
+
+def make_runs(path):
+    """A file of runs: two methods of the recipe demo/two at two levels of noise, a failure of demo/none."""
+    rng = np.random.default_rng(1)
+    queries = [f"q{query}" for query in range(40)]
+    with Store(path) as store:
+        for number in range(8):
+            method, rate, fold = ("plain", "robust")[number % 2], (0.0, 0.3)[number // 2 % 2], number // 4 + 1
+            cell = {"dataset": "demo", "method": method, "algorithm": method, "version": 1, "fold": fold}
+            cell |= {"seed": 1, "noise": "uniform" if rate else "none", "rate": rate, "measures": ["ndcg@10"]}
+            values = {"ndcg@10": np.clip(rng.normal(0.6 - rate * (method == "plain"), 0.1, 40), 0, 1)}
+            means = {"ndcg@10": float(values["ndcg@10"].mean())}
+            result = Result("done", values, means, queries, {}, "", {"numpy": "2"}, 1.5)
+            store.add(f"key{number}", "demo/two", cell, pack(result))
+        store.add("bad", "demo/none", {**cell, "seed": 9}, pack(Result("failed", error="no luck")))
+    return path
 
 
 class Client:

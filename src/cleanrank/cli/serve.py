@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.experiments.store import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from cleanrank.web.server import Invitation
@@ -41,6 +42,10 @@ def serve(
         typer.Option(metavar="NAME", help="Take this person's token back; answers stay. Repeatable."),
     ] = None,
     annotator: Annotator = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"Also show the reports of these runs; else of {DEFAULT_STORE}."),
+    ] = None,
     no_open: NoOpen = False,
 ) -> None:
     """Judge and review labels in the browser.
@@ -57,6 +62,7 @@ def serve(
         invited=invite or (),
         revoked=revoke or (),
         annotator=annotator,
+        runs=runs,
         opens=not no_open,
     )
 
@@ -69,6 +75,7 @@ def serve_project(
     invited: Sequence[str] = (),
     revoked: Sequence[str] = (),
     annotator: str | None = None,
+    runs: Path | None = None,
     opens: bool = True,
     page: str = "/",
 ) -> None:
@@ -97,7 +104,10 @@ def serve_project(
     if not tokens:
         typer.echo(own)
     screen.note(f"Serving {project.name} at {address}; Ctrl-C stops it.")
-    server.serve(project, listening, tokens=tokens, owner=owner, open_link=own if opens else "")
+    if runs is None and DEFAULT_STORE.is_file():
+        runs = DEFAULT_STORE
+    open_link = own if opens else ""
+    server.serve(project, listening, tokens=tokens, owner=owner, runs=runs, open_link=open_link)
 
 
 def _show_links(invitations: "Sequence[Invitation]", address: str) -> dict[str, str]:

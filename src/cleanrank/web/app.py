@@ -12,8 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from cleanrank.errors import BadFileError, CleanrankError
+from cleanrank.experiments.store import Store
 from cleanrank.labeling.store import open_project
-from cleanrank.web import api, reports, views
+from cleanrank.web import api, reports, reviews, views
 from cleanrank.web.rendering import render
 from cleanrank.web.security import LOG, Guard, Refused, Site, log_refused
 from cleanrank.web.server import login_name
@@ -21,7 +22,13 @@ from cleanrank.web.server import login_name
 TITLES = {401: "Sign in", 403: "Not allowed", 404: "Not found", 409: "Not stored", 429: "Too fast"}
 
 
-def create_app(path: str | os.PathLike[str], *, tokens: bool, owner: str | None = None) -> FastAPI:
+def create_app(
+    path: str | os.PathLike[str],
+    *,
+    tokens: bool,
+    owner: str | None = None,
+    runs: str | os.PathLike[str] | None = None,
+) -> FastAPI:
     """The app over a project, for any ASGI server; the project stays open as long as the app lives.
 
     Args:
@@ -29,21 +36,28 @@ def create_app(path: str | os.PathLike[str], *, tokens: bool, owner: str | None 
         tokens: whether people need a token (``Project.invite``); without, whoever asks is the owner, and the
             app answers only under the names of this machine.
         owner: the name of whoever starts it, who also sees the reports; the login name unless given.
+        runs: a file of runs (``cleanrank reproduce``) whose reports are shown too.
 
     Returns:
         The app.
     """
+    if runs is not None:
+        with Store(str(runs), create=False):
+            pass  # another file is refused now
     project = open_project(path)
+    made = reports.Reports(runs)
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
         with project:
             yield
+            made.close()
 
     app = FastAPI(title="cleanrank", docs_url=None, redoc_url=None, openapi_url=None, lifespan=closing)
     app.state.site = Site(project, tokens, login_name() if owner is None else owner)
+    app.state.reports = made
     app.add_middleware(Guard, tokens=tokens)
-    for router in (views.router, reports.router, api.router):
+    for router in (views.router, reviews.router, reports.router, api.router):
         app.include_router(router)
     static = Path(__file__).parent / "static"
     app.mount("/static", StaticFiles(directory=static, packages=[("cleanrank.report", "assets")]))

@@ -102,6 +102,7 @@ def serve(
     *,
     tokens: bool,
     owner: str | None = None,
+    runs: str | os.PathLike[str] | None = None,
     open_link: str = "",
 ) -> None:
     """Serves a project until the process is stopped.
@@ -111,6 +112,7 @@ def serve(
         listening: of ``listen``; it is closed at the end.
         tokens: whether people need a token.
         owner: the name of whoever serves; the login name unless given.
+        runs: a file of runs whose reports are shown too.
         open_link: what a browser of this machine opens, if there is one.
     """
     require("web")
@@ -119,7 +121,7 @@ def serve(
     from cleanrank.web.app import create_app
 
     with closing(listening):
-        app = create_app(path, tokens=tokens, owner=owner)
+        app = create_app(path, tokens=tokens, owner=owner, runs=runs)
         # The access log would hold tokens; what is refused is logged by the app.
         config = uvicorn.Config(
             app,
