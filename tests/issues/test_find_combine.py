@@ -3,8 +3,8 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.issues.find import combine, places
-from cleanrank.issues.posterior import posterior_table
+from cleanrank.issues.find import combine
+from cleanrank.issues.posterior import places, posterior_table
 from cleanrank.issues.table import LabelIssues
 
 

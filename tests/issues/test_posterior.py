@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cleanrank as cr
 from cleanrank.issues import posterior as posterior_module
 from cleanrank.issues.bayes import bayes, invert_noise, likelihoods
-from cleanrank.issues.posterior import find_posterior, posterior_of, posterior_table
+from cleanrank.issues.posterior import _in_both_orders, find_posterior, posterior_of, posterior_table
 from cleanrank.issues.table import read_issues
 from cleanrank.noise.profiles import NoiseProfile, make_profile, uniform
 
@@ -339,3 +339,34 @@ def test_without_known_noise_a_grade_keeps_most_of_its_labels(noisy):
         assert count == (rows.sum() if grade == 0 else int(0.2 * rows.sum()))
         if grade:
             assert doubt[rows & found.is_label_issue].min() > doubt[rows & ~found.is_label_issue].max()
+
+
+def test_doubts_of_gold_rows_stay_and_the_others_come_in_both_orders():
+    """100 gold rows weigh as much as what is known without: a row's place is the geometric mean of both."""
+    known = np.concatenate([np.full(3, -1), np.zeros(100, dtype=np.int64)])
+    doubt = np.concatenate([[0.2, 0.5, 0.9], np.tile([0.0, 1.0], 50)])
+    alone = np.concatenate([[0.6, 0.7, 0.1], np.full(100, 0.5)])
+    mixed = _in_both_orders(doubt, alone, known)
+    np.testing.assert_array_equal(mixed[3:], doubt[3:])
+    # Places with gold 0, 1/2, 1 and without 1/2, 1, 0: products 0, 1/2, 0, so the second comes first.
+    np.testing.assert_allclose(mixed[:3], [0.35, 0.9, 0.35])
+
+
+def test_few_gold_rows_weigh_less_than_what_is_known_without():
+    known = np.array([-1, -1, -1, 2])
+    doubt, alone = np.array([0.2, 0.5, 0.9, 1.0]), np.array([0.6, 0.7, 0.1, 0.0])
+    # The weight of gold is 1/101: places 0^w (1/2)^(1-w), (1/2)^w, 0.
+    np.testing.assert_allclose(_in_both_orders(doubt, alone, known), [0.35, 0.9, 0.35, 1.0])
+    assert _in_both_orders(np.array([0.3, 0.2, 0.4]), np.array([0.2, 0.4, 0.3]), known[:3]).argmax() == 1
+
+
+@pytest.mark.slow
+def test_a_hundred_gold_rows_find_no_less_than_none():
+    gains = []
+    for seed in range(3):
+        noisy = cr.corrupt(cr.make_ranking(120, 20, docs_per_query=25, seed=seed), rate=0.2, seed=seed + 50)
+        sheet = cr.sample_gold(noisy.data, 100, seed=seed)
+        gold = sheet.row_ids, noisy.true_labels[sheet.rows]
+        with_gold = cr.find_label_issues(noisy.data, gold=gold, seed=seed).average_precision(noisy)
+        gains.append(with_gold - cr.find_label_issues(noisy.data, seed=seed).average_precision(noisy))
+    assert np.mean(gains) > 0

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from cleanrank.data.inputs import Source
 from cleanrank.errors import invalid
@@ -18,7 +17,7 @@ from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
 from cleanrank.issues.feature_signal import feature_signal
 from cleanrank.issues.isolation import find_isolated
-from cleanrank.issues.posterior import find_auto, find_posterior
+from cleanrank.issues.posterior import find_auto, find_posterior, places
 from cleanrank.issues.sour import find_last_sour, find_sour
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
@@ -183,11 +182,6 @@ def combine(
         suggested_label=_suggested(list(aligned.values()), share, issues),
         reasons=reasons,
     )
-
-
-def places(doubt: FloatArray) -> FloatArray:
-    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs."""
-    return np.asarray((rankdata(doubt) - 1) / max(len(doubt) - 1, 1))
 
 
 def _aligned(first: LabelIssues, name: str, table: LabelIssues) -> LabelIssues:

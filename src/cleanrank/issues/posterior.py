@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from cleanrank.errors import invalid
 from cleanrank.issues.bayes import bayes, bayes_by_query, invert_noise, known_rows, likelihoods, settled
@@ -43,6 +44,7 @@ from cleanrank.types import Array, FloatArray, Progress, RankingData
 from cleanrank.validation import check_n_jobs, check_seed
 
 EQUAL = 1e-9
+PRIOR_ROWS = 100.0  # the order of doubts without gold rows counts as much as so many of them
 MOST_ISSUES = 0.2  # of a grade, while the noise is assumed: its labels are presumed right for the most part
 
 
@@ -68,6 +70,10 @@ def find_auto(
     issue if another grade is likelier under both. Of a grade whose errors the order of grades does not show,
     a fifth at the most are issues: what is assumed is not enough to condemn it. Where the features tell
     nothing about the grades (``signal``) there are no issues but rows that are ``known`` to be wrong.
+
+    n gold rows estimate the noise, but few of them leave it uncertain. So the order of rows that it gives is
+    mixed with the order without gold rows, which counts as much as PRIOR_ROWS of them: a weighted geometric
+    mean of a row's places in both.
 
     Args:
         data: judged rows.
@@ -132,6 +138,9 @@ def find_auto(
         )
         table = _most_doubted(table, known, assumed.surplus)
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
+    elif isinstance(noise, GoldAnswers):
+        alone = find_auto(data, probabilities=p[:, : data.n_grades], folds=folds, **options)
+        table = replace(table, doubt=_in_both_orders(table.doubt, alone.doubt, np.asarray(known)))
     table = replace(table, reasons=reasons)
     return table.with_signal(signal, known=known)
 
@@ -166,6 +175,21 @@ def in_order_of(values: FloatArray, order: FloatArray) -> FloatArray:
     ends = np.cumsum(counts)
     means = segment_sum(np.sort(values), np.concatenate(([0], ends))) / counts
     return np.asarray(means[inverse.ravel()])
+
+
+def places(doubt: FloatArray) -> FloatArray:
+    """Places by ascending doubt, from 0 to 1; ties share the middle of theirs."""
+    return np.asarray((rankdata(doubt) - 1) / max(len(doubt) - 1, 1))
+
+
+def _in_both_orders(doubt: FloatArray, alone: FloatArray, known: Array) -> FloatArray:
+    """Doubts that gold rows gave, in the order of these and of those without; gold rows keep theirs."""
+    is_open = known < 0
+    weight = (~is_open).sum() / ((~is_open).sum() + PRIOR_ROWS)
+    order = places(doubt[is_open]) ** weight * places(alone[is_open]) ** (1 - weight)
+    mixed = doubt.copy()
+    mixed[is_open] = in_order_of(doubt[is_open], order)
+    return mixed
 
 
 def find_posterior(
