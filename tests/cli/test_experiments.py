@@ -174,6 +174,16 @@ def test_the_matrix_has_every_figure_and_a_reason_where_there_is_none(folder, ra
     assert (folder / "matrix.md").read_text(encoding="utf-8").count("\n| ") > 615
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["toys/tiny", "--jobs 1", "--only seed=1", "--quick", "--engine dask", "--pictures new", "--recompute"],
+)
+def test_beside_the_matrix_nothing_that_runs_is_taken(folder, words):
+    done = cleanrank(folder, "reproduce", "--matrix", *words.split())
+    assert done.returncode == 2
+    assert "must not be given with --matrix, which computes nothing" in " ".join(done.stderr.split())
+
+
 def test_export_to_a_folder_writes_what_travels(folder, ran):
     cleanrank(folder, "runs", "export", "travel", "--recipe", "toys/tiny", "--values")
     frame = pd.read_parquet(folder / "travel" / "toys" / "tiny.parquet")
