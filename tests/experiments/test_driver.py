@@ -32,10 +32,10 @@ def test_what_is_stored_serves_other_recipes_under_their_labels(ran):
     path, store, _ = ran
     recipe = read_recipe(path)
     renamed = dataclasses.replace(recipe.methods[1], label="dice")
-    other = dataclasses.replace(recipe, name="other", methods=(renamed,))
+    other = dataclasses.replace(recipe, name="zoo", methods=(renamed,))  # not the first by name
     found = reproduce(other, store=store, only=["fold=2", "rate=0.3"])
     assert (found.tally.stored, found.tally.done) == (2, 0)
-    assert [(r.recipe, r.cell["method"]) for r in found.records] == [("other", "dice")] * 2
+    assert [(r.recipe, r.cell["method"]) for r in found.records] == [("zoo", "dice")] * 2
 
 
 def test_quick_and_only_are_parts_of_the_whole(ran):
