@@ -15,7 +15,7 @@ from cleanrank.data.spreadsheet import read_text
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.issues.to_judge import text_columns
 from cleanrank.labeling.records import Document
-from cleanrank.ragged import match_rows
+from cleanrank.ragged import match_rows, query_of_row
 from cleanrank.types import IntArray, RankingData
 
 QUERY_TEXTS = ("query", "query_text", "question")
@@ -214,12 +214,14 @@ def _places(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> Int
     if data.doc_ids is None:
         rule, remedy = "must have document ids to be given texts by document", "Name their column (doc_id=)."
         raise invalid("data", rule, "none", remedy=remedy)
-    columns, own = [sheet.texts(headings["doc"])], [data.doc_ids.astype(str).tolist()]
+    docs, doc = np.unique(data.doc_ids.astype(str), return_inverse=True)
+    query = query_of_row(data.indptr)
+    named = match_ids(sheet.texts(headings["doc"]), docs)
     if "query" in headings:
-        columns.append(sheet.texts(headings["query"]))
-        own.append(data.qid.astype(str).tolist())
-    place = {key: at for at, key in reversed(list(enumerate(zip(*columns, strict=True))))}
-    return np.array([place.get(key, -1) for key in zip(*own, strict=True)], dtype=np.int64)
+        queries = match_ids(sheet.texts(headings["query"]), data.query_ids)
+        named = np.where((named >= 0) & (queries >= 0), queries * len(docs) + named, -1)
+        return match_rows(named, query * len(docs) + doc)
+    return match_rows(named, doc)
 
 
 def _at(texts: Sequence[str], places: IntArray) -> list[str]:
