@@ -132,6 +132,13 @@ def test_a_stand_in_is_judged_by_the_side_of_its_reference(results, a, b, rate, 
     assert (second.verdict, second.data, second.observed) == ("not computable here", None, None)
 
 
+def test_a_stand_in_refutes_no_figure_and_is_only_mentioned(results):
+    first, _ = judged(results, absent(0.9, "a", reference="b", erratum="s3"), absent(0.8, "b"))
+    assert (first.verdict, first.data, first.observed) == ("wrong in the paper", None, None)
+    mean = MEANS["other", "a", 0.0]
+    assert first.why.startswith(f"On other, a stand-in, it is {mean:.4f}. Against b: ")
+
+
 def test_a_figure_is_never_compared_with_itself(results):
     (line,) = judged(results, absent(0.9, "a", reference="a"))
     assert (line.verdict, line.data) == ("not computable here", None)

@@ -200,8 +200,18 @@ def _line(figure: Figure, evidence: Summaries, rows: Mapping[Any, Sequence[Figur
         lines += [_on_other_data(figure, place, evidence, rows) for place in range(len(figure.stand_in))]
     measured = next((line for line in lines if line.observed is not None), None)
     line = _unmeasured(figure, lines) if measured is None else measured
-    why = f"{line.why} {figure.note}".strip()
-    return replace(line, why=why, verdict=WRONG if figure.erratum else line.verdict)
+    if figure.erratum:
+        line = _wrong(line)
+    return replace(line, why=f"{line.why} {figure.note}".strip())
+
+
+def _wrong(line: Line) -> Line:
+    """A figure that its erratum refutes; other data refute nothing, so what they gave is only mentioned."""
+    if line.data != STAND_IN:
+        return replace(line, verdict=WRONG)
+    observed = f"{line.observed:.4f}" if isinstance(line.observed, float) else line.observed
+    why = f"On {line.dataset}, a stand-in, it is {observed}. {line.why}"
+    return replace(line, verdict=WRONG, observed=None, low=None, high=None, data=None, clear=None, why=why)
 
 
 def _unmeasured(figure: Figure, lines: Sequence[Line]) -> Line:
