@@ -99,6 +99,11 @@ class Session:
         """Stores that the open question was passed over; arguments as of ``answer``."""
         return self._store("skip", None, unit, question, seconds, request)
 
+    def history(self) -> tuple[Event, ...]:
+        """The answers and skips of the annotator in the batch that stand, in order."""
+        with self.project.lock:
+            return Work.of(self.project, self.batch.id).history(self.annotator)
+
     def undo(self, request: str) -> Event:
         """Takes the last answer or skip back; its question is open again."""
         with self._changing() as work:

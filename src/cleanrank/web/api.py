@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from cleanrank.errors import UnknownNameError
 from cleanrank.labeling.session import Session
 from cleanrank.web.security import Refused, SignedIn, site_of
 
@@ -38,10 +39,10 @@ class AnswerBody(SkipBody):
 
 def session_of(request: Request, batch: int, name: str) -> Session:
     """The work of a person on a batch."""
-    project = site_of(request).project
-    if batch not in {each.id for each in project.batches()}:
-        raise Refused(404, "There is no such batch.")
-    return Session(project, batch, name)
+    try:
+        return Session(site_of(request).project, batch, name)
+    except UnknownNameError as error:
+        raise Refused(404, "There is no such batch.") from error
 
 
 @router.get("/question")

@@ -13,6 +13,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Request
@@ -106,7 +107,7 @@ class Site:
     known: Rate = field(default_factory=lambda: Rate(per_second=20, burst=100))
     strangers: Rate = field(default_factory=lambda: Rate(per_second=1, burst=20))
 
-    @property
+    @cached_property
     def cookie(self) -> str:
         """The name of the cookie: browsers share cookies among all ports of a machine."""
         return f"cleanrank_{hashlib.sha256(str(self.project.path.resolve()).encode()).hexdigest()[:12]}"

@@ -111,7 +111,7 @@ def render_question(
         return RedirectResponse(own_path, 303)
     asked = session.asked()
     project = session.project
-    times = [event.seconds for event in project.events(batch, person.name)[-20:] if event.seconds]
+    times = [event.seconds for event in session.history()[-20:] if event.seconds]
     return render(
         request,
         template,
