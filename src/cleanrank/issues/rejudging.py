@@ -294,14 +294,18 @@ def _pair_noise(
     for rows, matrix in ((corrected, known), (again, errors)):
         J = matrix.T[None] * W[rows][:, None, :]
         np.add.at(S, query[rows], J)
-        wrong, every = _forms(J)
+        wrong, every = pair_forms(J)
         own_wrong, own_all = own_wrong + wrong, own_all + every
-    wrong, every = _forms(S)
+    wrong, every = pair_forms(S)
     return (wrong - own_wrong) / (every - own_all) if every > own_all else float("nan")
 
 
-def _forms(J: FloatArray) -> tuple[float, float]:
-    """B(J, J) for wrong pairs and for all pairs, summed over the first axis of (..., given, true)."""
+def pair_forms(J: FloatArray) -> tuple[float, float]:
+    """B(J, J) for wrong pairs and for all pairs, summed over the first axis of (..., given, true).
+
+    >>> pair_forms(np.array([[[1.0, 0.0], [1.0, 0.0]]]))  # true grades 0 and 0, given as 0 and 1
+    (0.5, 1.0)
+    """
     C = J.shape[-1]
     below = np.cumsum(J, axis=1) - J
     turned = np.triu(np.ones((C, C)), 1) + NEW_COME * np.eye(C)

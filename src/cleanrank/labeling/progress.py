@@ -2,10 +2,7 @@
 
 Rows are judged again for two reasons. Rows *drawn* at random within their given grade tell how many labels
 are wrong in all; rows chosen by doubt are mended, and tell nothing of the others. So the rows that were
-chosen are counted, and the drawn ones speak for the rest: within a given grade they are a random sample of
-the rows that nobody chose. The number of wrong labels among m rows that nobody judged is a sum of
-Binomial(m_g, q_g), with q_g = P(wrong | given grade g) drawn from the posterior of ``noise.gold``; it holds
-both kinds of chance.
+chosen are counted, and the drawn ones speak for the rest (``labeling.left``).
 
 How many of the next rows are wrong is read off the last LOCAL rows that were chosen by doubt, in its order:
 P(wrong) of the row j places after them is 1 / (1 + exp(-a + b j / 100)), with a ~ N(-2, 9) and b ~ N(1/2, 1)
@@ -28,6 +25,7 @@ from cleanrank.issues.rejudging import fit_logistic
 from cleanrank.issues.table import BoolArray
 from cleanrank.judges.evaluation import Estimate
 from cleanrank.judges.looks import level_of
+from cleanrank.labeling.left import DRAWS, wrong_left, wrong_pairs
 from cleanrank.noise.estimate import WIDTH, NoiseEstimate
 from cleanrank.noise.gold import from_gold
 from cleanrank.types import FloatArray, IntArray, RankingData, plain
@@ -36,7 +34,6 @@ from cleanrank.validation import check_integer, check_number
 UNJUDGED, DROPPED = -1, -2
 NEXT = 100
 WORTH = 0.1
-DRAWS = 1000
 STREAM = 5521
 LOCAL = 100
 PRIOR_MEAN = np.array([-2.0, 0.5])
@@ -54,6 +51,9 @@ class LabelProgress:
         before: the share of wrong labels as they were given; None where no row was drawn.
         after: the share of wrong labels once the answers stand.
         won_back: the share of the wrong labels that the answers put right.
+        pairs_before: pNoise, the share of pairs that the given labels put in the wrong order.
+        pairs_after: the same once the answers stand.
+        pairs_won_back: the share of pNoise that the answers take away, 1 - after / before.
         next_rows: how many rows would be judged next.
         next_wrong: how many of them are expected to be wrong; None where no row was chosen by doubt.
         worth: the least share of wrong labels among judged rows that is worth the work.
@@ -69,6 +69,9 @@ class LabelProgress:
     before: Estimate | None = None
     after: Estimate | None = None
     won_back: Estimate | None = None
+    pairs_before: Estimate | None = None
+    pairs_after: Estimate | None = None
+    pairs_won_back: Estimate | None = None
     next_rows: int = 0
     next_wrong: Estimate | None = None
     worth: float = WORTH
@@ -128,6 +131,8 @@ def label_progress(
     *,
     drawn: npt.ArrayLike | None = None,
     doubt: npt.ArrayLike | None = None,
+    early: npt.ArrayLike | None = None,
+    apart: npt.ArrayLike | None = None,
     n_grades: int | None = None,
     next_rows: int = NEXT,
     worth: float = WORTH,
@@ -143,6 +148,9 @@ def label_progress(
         judged: (N,) the new grade of every row; -1 where nobody judged it, -2 where the row was dropped.
         drawn: (N,) which rows were drawn at random among those of their given grade.
         doubt: (N,) of the rows that were judged because of it, as it was before the answers; NaN elsewhere.
+        early: (N,) drawn rows that were judged before others were chosen: of these nobody knows whether they
+            would have been, and they speak for all rows together.
+        apart: (N,) rows that were judged for another reason, such as an evaluation.
         n_grades: grades of the scale, when the highest does not occur.
         next_rows: how many rows would be judged next, the most doubted ones.
         worth: the least share of wrong labels among judged rows that is worth the work.
@@ -172,63 +180,53 @@ def label_progress(
     new = _column("judged", judged, data, np.int64)
     if (new < DROPPED).any():
         raise invalid("judged", "must be grades, -1 (not judged) or -2 (dropped)", int(new.min()))
-    random = _column("drawn", np.zeros(data.n_docs) if drawn is None else drawn, data, np.bool_)
+    random, before, other = (
+        _column(name, np.zeros(data.n_docs) if values is None else values, data, np.bool_)
+        for name, values in (("drawn", drawn), ("early", early), ("apart", apart))
+    )
     doubts = _column("doubt", np.full(data.n_docs, np.nan) if doubt is None else doubt, data, np.float64)
     own = level_of(look, level)
     rng = np.random.default_rng([seed, STREAM])
     is_judged, wrong = new != UNJUDGED, (new != UNJUDGED) & (new != data.y)
-    open_rows, n_wrong = ~is_judged, int(wrong.sum())
-    noise, left, notes = None, None, []
+    figures: dict[str, Any] = {"rows": data.n_docs, "judged": int(is_judged.sum()), "wrong": int(wrong.sum())}
+    noise, notes = None, []
     # A drawn row that would have been chosen anyway speaks for nobody else.
     cut = doubts[is_judged & ~random].min(initial=np.inf, where=np.isfinite(doubts[is_judged & ~random]))
     chosen = is_judged & (doubts >= cut)
     if (sample := random & (new >= 0)).any():
-        rows = (sample, sample & ~chosen, open_rows)
-        noise, left = _left_by_drawn(data, new, *rows, n_grades=n_grades, level=own, rng=rng, seed=seed)
+        C = n_grades or max(data.n_grades, int(new[sample].max()) + 1, 2)
+        options: dict[str, Any] = {"n_grades": C, "level": own, "draws": DRAWS, "seed": seed}
+        noise = from_gold(data, data.row_ids[sample], new[sample], **options)
+        late = sample & ~before & ~chosen & ~other
+        left = wrong_left(data, new, noise=noise, late=late, early=sample & before, rng=rng, seed=seed)
+        figures |= {} if left is None else _shares(data, new, wrong, left, noise, own)
         if waiting := int((random & ~is_judged).sum()):
             notes.append(
                 f"{waiting:,} drawn rows have no answer; if they are the hard ones, wrong labels are "
                 "underestimated"
             )
-    figures: dict[str, Any] = {"rows": data.n_docs, "judged": int(is_judged.sum()), "wrong": n_wrong}
-    if left is not None:
-        figures["before"] = _estimate((left + n_wrong) / data.n_docs, own)
-        figures["after"] = _estimate(left / data.n_docs, own)
-        figures["won_back"] = _estimate(n_wrong / np.maximum(left + n_wrong, 1), own) if n_wrong else None
     if chosen.any():
         in_order = np.flatnonzero(chosen)[np.argsort(-doubts[chosen], kind="stable")]
-        n = min(next_rows, int(open_rows.sum()))
+        n = min(next_rows, int((~is_judged).sum()))
         figures |= {"next_rows": n, "next_wrong": _estimate(_next(wrong[in_order], n, rng), own)}
     settings: dict[str, Any] = {"worth": worth, "width": width, "level": own, "notes": tuple(notes)}
     return LabelProgress(**figures, noise=noise, **settings)
 
 
-def _left_by_drawn(
-    data: RankingData,
-    new: IntArray,
-    drawn: BoolArray,
-    speaking: BoolArray,
-    open_rows: BoolArray,
-    *,
-    n_grades: int | None,
-    level: float,
-    rng: np.random.Generator,
-    seed: int,
-) -> tuple[NoiseEstimate, FloatArray | None]:
-    """The noise of all labels, and draws of the number of wrong ones among the rows that nobody judged."""
-    C = n_grades or max(data.n_grades, int(new[drawn].max()) + 1, 2)
-    options: dict[str, Any] = {"n_grades": C, "level": level, "draws": DRAWS, "seed": seed}
-    noise = from_gold(data, data.row_ids[drawn], new[drawn], **options)
-    if not speaking.any():
-        return noise, np.zeros(DRAWS) if not open_rows.any() else None
-    of_rest, rest = noise, open_rows | speaking
-    if not rest.all():
-        of_rest = from_gold(data.select(rest), data.row_ids[speaking], new[speaking], **options)
-    joint = of_rest.proportion_draws[:, :, None] * of_rest.draws  # (draw, true, given)
-    kept = np.diagonal(joint, axis1=1, axis2=2) / np.maximum(joint.sum(axis=1), 1e-12)
-    counts = np.bincount(data.y[open_rows], minlength=C)
-    left = rng.binomial(counts, np.clip(1 - kept, 0, 1)).sum(axis=1)
-    return noise, left.astype(np.float64)
+def _shares(
+    data: RankingData, new: IntArray, wrong: BoolArray, left: FloatArray, noise: NoiseEstimate, level: float
+) -> dict[str, Estimate | None]:
+    """Shares of wrong labels and of wrong pairs, as given and once the answers stand."""
+    n_wrong, still = int(wrong.sum()), left.sum(axis=1)
+    before, after = wrong_pairs(data, new, left, noise)
+    some = before > 0  # also no NaN
+    pairs = {"before": before[some], "after": after[some], "won_back": 1 - after[some] / before[some]}
+    return {
+        "before": _estimate((still + n_wrong) / data.n_docs, level),
+        "after": _estimate(still / data.n_docs, level),
+        "won_back": _estimate(n_wrong / np.maximum(still + n_wrong, 1), level) if n_wrong else None,
+        **{f"pairs_{name}": _estimate(each, level) for name, each in pairs.items() if some.any()},
+    }
 
 
 def _next(wrong: BoolArray, n: int, rng: np.random.Generator) -> FloatArray:
