@@ -71,6 +71,7 @@ def test_without_an_issue_the_most_doubted_are_shown(cli, tmp_path):
     done = cli("find-issues", tmp_path / "clean.txt", "-o", out, *words)
     assert done.code == 0, done.err
     assert "No label is doubted enough to act on; these are the most doubted." in done.err
+    assert "signal of the features" not in done.err  # this method has none
     assert [" graded " in line for line in done.out.splitlines()[-6:]] == [False, *[True] * 5]
     assert "No label is doubted enough" in page.read_text()
     assert "they are no probabilities" in page.read_text()
@@ -78,6 +79,13 @@ def test_without_an_issue_the_most_doubted_are_shown(cli, tmp_path):
     again = cli("find-issues", tmp_path / "clean.txt", "-o", tmp_path / "j.csv", *words)
     assert again.code == 2
     assert "must not exist yet" in again.err
+
+
+def test_the_signal_of_the_features_is_told(cli, folder):
+    words = ("--method", "confident", "--option", "folds=2")
+    done = cli("find-issues", folder / "data.parquet", "-o", folder / "i.csv", *words)
+    assert "signal of the features, out of fold: " in done.err
+    assert "out of fold: None" not in done.err
 
 
 def test_a_price_needs_probabilities(cli, folder):

@@ -2,11 +2,13 @@ import math
 import sys
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleanrank.experiments.results import Result, pack, split, to_json
+from cleanrank.experiments.results import Result, export, pack, rows_of, split, to_json
+from cleanrank.types import RunRecord
 from tests.experiments.toys import unpack
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=False)
@@ -61,3 +63,22 @@ def test_results_of_a_bare_machine_are_read_anywhere(monkeypatch):
     monkeypatch.undo()
     assert bare != usual
     assert unpack(bare).values["auc"].tolist() == unpack(usual).values["auc"].tolist() == [0.5, 1.0]
+
+
+def record():
+    """A cell that was asked for three measures and has two of them."""
+    cell = {"dataset": "toy", "method": "a", "measures": ["map", "mrr", "auc"]}
+    values = {name: np.array([0.25, 0.75]) for name in ("map", "auc")}
+    return RunRecord("k", "toy", cell, "done", values, {"map": 0.5, "auc": 0.5}, np.arange(2), {})
+
+
+def test_a_row_for_each_measure_that_is_there_and_wanted():
+    assert [row["measure"] for row in rows_of([record()])] == ["auc", "map"]
+    assert [row["measure"] for row in rows_of([record()], ["auc", "mrr"])] == ["auc"]
+
+
+def test_measured_numbers_are_packed_byte_by_byte(tmp_path):
+    export([record()], tmp_path / "toy.parquet", values=True)
+    parts = pq.read_metadata(tmp_path / "toy.parquet").row_group(0).to_dict()["columns"]
+    packed = {c["path_in_schema"] for c in parts if "BYTE_STREAM_SPLIT" in c["encodings"]}
+    assert packed == {"mean", "query_se", "values.list.element"}

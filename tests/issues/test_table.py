@@ -118,7 +118,7 @@ def test_columns_cannot_be_written_to(corrupted):
         ("is_label_issue", "", "is_label_issue must be True or False; got an empty cell at row "),
         ("is_label_issue", "maybe", "is_label_issue must be True or False; got 'maybe'"),
         ("row_id", "", "row_id must be whole numbers"),
-        ("row_id", "first", "row_id must be whole numbers; got 'first'"),
+        ("row_id", "first", r"row_id must be whole numbers; got 'first' at place 3 \(from 0\)"),
         ("given_label", "1.5", "given_label must be whole numbers"),
         ("suggested_label", "", "suggested_label must be whole numbers"),
         ("doubt", "high", "doubt must be numbers; got 'high' at row "),

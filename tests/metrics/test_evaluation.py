@@ -147,3 +147,12 @@ def test_ties_of_trec_go_by_falling_document_id_and_those_of_others_by_row():
     assert found["mrr:trec"].tolist() == [0.5]
     later = replace(data, doc_ids=np.array(["c", "a", "b"]))
     assert cr.evaluate([1.0, 1.0, 0.0], later, "mrr:trec", order="data")["mrr:trec"].tolist() == [1.0]
+
+
+def test_ties_of_trec_eval_are_broken_by_falling_document_ids():
+    """Rows 2, 1 and 0 are tied: ids that fall already stay in place, others are put in order."""
+    data = cr.from_arrays(np.zeros((5, 1)), [0, 1, 0, 1, 0], qid=[1, 1, 1, 2, 2])
+    for ids, order in (("dcbfe", [0, 1, 2, 3, 4]), ("bdcef", [1, 2, 0, 4, 3])):
+        scores = evaluation.trec_scores(np.ones(5), replace(data, doc_ids=np.array(list(ids))))
+        of_query = [sorted(rows, key=lambda row: -scores[row]) for rows in ([0, 1, 2], [3, 4])]
+        assert [*of_query[0], *of_query[1]] == order

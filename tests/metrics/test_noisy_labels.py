@@ -166,7 +166,7 @@ def test_bad_draws_and_gains_are_refused():
     with pytest.raises(InvalidInputError, match="gains"):
         corrected(s, data.with_labels(data.y, gains=data.y * 1.0), "dcg@5", noise=T2)
     for level in (0, 1):
-        with pytest.raises(InvalidInputError, match="level"):
+        with pytest.raises(InvalidInputError, match="level must be a number > 0 and < 1"):
             corrected(s, data, "dcg@5", noise=T2, level=level)
 
 

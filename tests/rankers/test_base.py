@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -6,7 +8,7 @@ import scipy.sparse
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
-from cleanrank.rankers.base import training_data, validation_data, widened
+from cleanrank.rankers.base import training_data, unused_columns, validation_data, widened
 from tests.rankers.training import trained
 
 
@@ -73,3 +75,13 @@ def test_widened_sparse_rows_train_and_score_like_dense_ones():
     params = {"min_data_in_leaf": 3}
     sparse, dense = (trained(widened(each, 6), n_estimators=3, params=params) for each in (narrow, data))
     np.testing.assert_array_equal(sparse.predict(widened(narrow, 6).X), dense.predict(widened(data, 6).X))
+
+
+def test_columns_of_text_are_named_five_at_the_most():
+    data = cr.make_ranking(3, 2, docs_per_query=4, seed=0)
+    assert unused_columns(data) == ""
+    texts = np.full(data.n_docs, "t", dtype=object)
+    assert unused_columns(replace(data, extra={"comment": texts})) == ""
+    five = dict.fromkeys("abcde", texts)
+    assert ": a, b, c, d, e. " in unused_columns(replace(data, extra={"comment": texts, **five}))
+    assert ": a, b, c, d, e, .... " in unused_columns(replace(data, extra={**five, "f": texts}))
