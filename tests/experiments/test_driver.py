@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from cleanrank.errors import InvalidInputError, MissingDataError
+from cleanrank.errors import InvalidInputError, MissingDataError, UnknownNameError
 from cleanrank.experiments.document import markdown_page
 from cleanrank.experiments.driver import reproduce, write_run_report
 from cleanrank.experiments.recipe import read_recipe
@@ -36,6 +36,14 @@ def test_what_is_stored_serves_other_recipes_under_their_labels(ran):
     found = reproduce(other, store=store, only=["fold=2", "rate=0.3"])
     assert (found.tally.stored, found.tally.done) == (2, 0)
     assert [(r.recipe, r.cell["method"]) for r in found.records] == [("zoo", "dice")] * 2
+
+
+def test_measures_that_no_result_has_are_not_shown(ran):
+    _, _, found = ran
+    known = list(found.recipe.show)
+    assert {row.measure for row in found.summarise([*known, "ndcg@3"]).rows} == set(known)
+    with pytest.raises(UnknownNameError, match="unknown measure 'ndcg@3'"):
+        found.summarise(["ndcg@3"])
 
 
 def test_quick_and_only_are_parts_of_the_whole(ran):
