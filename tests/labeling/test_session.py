@@ -47,6 +47,16 @@ def reply(session, value, request):
     return session.skip(**where) if value is None else session.answer(value, **where)
 
 
+def test_the_history_is_what_stands_of_one_annotator(project):
+    batch, request = add(project), requests()
+    ann, bob = (Session(project, batch, name) for name in ("ann", "bob"))
+    for session, value in ((ann, 2), (bob, 1), (ann, None), (ann, 0)):
+        reply(session, value, next(request))
+    ann.undo(next(request))
+    assert [(event.kind, event.value) for event in ann.history()] == [("answer", 2), ("skip", None)]
+    assert [event.annotator for event in bob.history()] == ["bob"]
+
+
 def test_two_annotators_share_the_units_and_each_is_judged_once(project):
     batch, request = add(project), requests()
     sessions = {name: Session(project, batch, name) for name in ("ann", "bob")}

@@ -54,7 +54,8 @@ def project_file(tmp_path):
 def make_judged(path):
     """A project of twelve queries whose labels three people have judged: ann rarely errs, cy mostly does.
 
-    Every tenth document of the first batch is a gold question; the second batch is a gold sample.
+    Every tenth document of the first batch is a gold question; the second batch is a gold sample. Three
+    others, of pairs, doubted labels and grades, are untouched.
     """
     rng = np.random.default_rng(0)
     n_queries, n_documents = 12, 12
@@ -77,6 +78,13 @@ def make_judged(path):
         project.add_batch(units, name="Labels", kind="grade", annotators_per_unit=3)
         sample = rng.permutation(rows)[:60].tolist()
         project.add_batch([(row,) for row in sample], name="Sample", kind="grade", purpose="gold")
+        project.add_batch([rows[:8].tolist()], name="Pairs", kind="pairs")
+        doubted = [
+            ((row,), {"doubt": 0.9 - row / 99, "suggested_label": int(truth[row])}) for row in range(9)
+        ]
+        project.add_batch(doubted, name="Suspects", kind="review", purpose="repair", blind=False)
+        left = [rows[-12:-6].tolist(), rows[-6:].tolist()]
+        project.add_batch(left, name="Grades left", kind="grade", annotators_per_unit=2)
         for batch, asked in ((1, rows), (2, np.array(sample))):
             for name, error in (("ann", 0.05), ("bob", 0.15), ("cy", 0.7))[: 4 - batch]:
                 for unit, value in enumerate(said(asked, error)):
