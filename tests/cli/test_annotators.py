@@ -109,3 +109,77 @@ def test_annotators_that_err_together_get_no_model(cli, tmp_path):
     binary = {**said, "yes or no": (truth > 0).astype(int)}
     pd.DataFrame({"item": np.arange(600), **binary}).to_csv(tmp_path / "scales.csv", index=False)
     assert "seem to use different scales" in cli("annotators", tmp_path / "scales.csv").err
+
+
+@pytest.fixture
+def timed(tmp_path):
+    """Seven people with seconds; one guesses, one clicks through a quarter; a third of items has true grades."""
+    rng = np.random.default_rng(0)
+    n = 300
+    truth = rng.choice(3, n, p=[0.6, 0.25, 0.15])
+    gold = pd.array(truth, dtype="Int64")
+    gold[np.arange(n) % 3 > 0] = pd.NA
+    keys = {"query_id": np.arange(n) // 15, "doc_id": [f"d{i}" for i in range(n)], "gold_grade": gold}
+    parts = []
+    for who, rate in (
+        ("ann", 0.1),
+        ("bob", 0.1),
+        ("cy", 0.1),
+        ("dee", 0.2),
+        ("eve", 0.2),
+        ("fay", 1),
+        ("gus", 0.1),
+    ):
+        grade = np.where(rng.random(n) < rate, rng.integers(0, 3, n), truth)
+        seconds = np.exp(rng.normal(2.3 + rng.normal(0, 0.2), 0.5, n))
+        if who == "gus":
+            grade[150:220], seconds[150:220] = 0, 0.5
+        parts.append(pd.DataFrame({**keys, "annotator": who, "grade": grade, "seconds": seconds.round(2)}))
+    pd.concat(parts).to_csv(tmp_path / "timed.csv", index=False)
+    return tmp_path
+
+
+def test_who_is_dropped_and_whose_judgements_stay(cli, timed):
+    kept, page = timed / "kept.csv", timed / "page.html"
+    done = cli("annotators", timed / "timed.csv", "--filter", ".4", "-o", kept, "--html", page)
+    assert done.code == 0, done.err
+    assert "dropped fay: pNoise 0." in done.err
+    assert "is above 0.4" in done.err
+    assert "6 annotators stay" in done.err
+    before, after = read_frame(timed / "timed.csv"), read_frame(kept)
+    expected = before[before["annotator"] != "fay"].rename(columns={"gold_grade": "true_grade"})
+    pd.testing.assert_frame_equal(after, expected[list(after)].reset_index(drop=True), check_dtype=False)
+    assert "constant answers, fast answers" in done.out
+    for part in ("Wrong pairs of each", "Constant or fast answers", "dropped"):
+        assert part in page.read_text()
+    again = json.loads(cli("annotators", kept, "--filter", ".4", "--json").out)
+    assert again["filter"]["dropped"] == {}
+    assert len(again["pair_noise"]) == 6
+    assert {each["annotator" if "annotator" in each else "name"] for each in again["odd_sequences"]} == {
+        "gus"
+    }
+    best = json.loads(cli("annotators", timed / "timed.csv", "--keep", 2, "--json").out)
+    assert len(best["filter"]["kept"]) == 2
+    least = sorted(best["pair_noise"], key=lambda each: each["corrected"])[:2]
+    assert sorted(each["name"] for each in least) == best["filter"]["kept"]
+
+
+def test_gold_of_a_file_counts_as_true_grades(cli, judged):
+    table = pd.read_csv(judged / "judged.csv").drop_duplicates(["query_id", "doc_id"])
+    table.assign(grade=1).head(40)[["query_id", "doc_id", "grade"]].to_csv(judged / "gold.csv", index=False)
+    record = json.loads(cli("annotators", judged / "judged.csv", "--gold", judged / "gold.csv", "--json").out)
+    assert {each["gold_items"] for each in record["pair_noise"]} == {40}
+
+
+def test_a_filter_needs_queries_and_one_rule(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    wide = {"item": np.arange(40), **{who: rng.integers(0, 2, 40) for who in ("ann", "bob", "cy")}}
+    pd.DataFrame(wide).to_csv(tmp_path / "items.csv", index=False)
+    done = cli("annotators", tmp_path / "items.csv", "--filter", ".4")
+    assert done.code == 2
+    assert "needs the query of every item" in done.err
+    assert cli("annotators", tmp_path / "items.csv").code == 0
+    pd.DataFrame(wide).assign(query=0, doc=np.arange(40)).to_csv(tmp_path / "both.csv", index=False)
+    done = cli("annotators", tmp_path / "both.csv", "--annotators", "ann,bob", "--filter", ".4", "--keep", 1)
+    assert done.code == 2
+    assert "needs either above or keep" in done.err

@@ -53,3 +53,33 @@ def test_a_wide_table_is_the_long_one():
 def test_tables_without_judgements_are_refused(table, error, words):
     with pytest.raises(error, match=words):
         read_judgements(table)
+
+
+def test_times_and_true_grades_travel_with_the_judgements():
+    table = pd.DataFrame(
+        {
+            "query": ["q", "q", "q", "q"],
+            "doc": ["a", "b", "a", "b"],
+            "worker": ["ann", "ann", "bob", "bob"],
+            "grade": [1, 3, 2, None],
+            "gold_grade": [None, None, 2, None],
+            "duration": [4.5, "", 2, 1],
+            "at": ["2024-05-01T10:00:00Z", "soon", "2024-05-01T10:00:05Z", ""],
+        }
+    )
+    judged = read_judgements(table)
+    assert judged.truth.tolist() == [2, -1]  # known where one row of the item says so
+    assert judged.seconds.tolist() == pytest.approx([4.5, np.nan, 2], nan_ok=True)
+    assert np.isnat(judged.at).tolist() == [False, True, False]
+    assert judged.query.tolist() == [0, 0]
+    ann = judged.of(["ann"])
+    assert ann["grade"].tolist() == [1, 3]
+    assert ann["true_grade"].isna().tolist() == [False, True]
+    both = read_judgements(judged.of(["ann", "bob"]))
+    assert both.judgements.grade.tolist() == judged.judgements.grade.tolist()
+    assert both.truth.tolist() == judged.truth.tolist()
+    assert both.seconds.tolist() == pytest.approx(judged.seconds.tolist(), nan_ok=True)
+    assert (both.at[[0, 2]] == judged.at[[0, 2]]).all()
+    wide = read_judgements({"item": [1, 2], "seconds": [3, 4], "ann": [0, 1], "bob": [1, 0]})
+    assert list(wide.judgements.annotators) == ["ann", "bob"]
+    assert wide.query is None

@@ -26,7 +26,9 @@ def annotators(
     out: Annotated[
         Path | None,
         screen.out_file(
-            "CONSENSUS", "Also write the consensus, with --gold the grades: .csv, .tsv, .xlsx or .parquet."
+            "CONSENSUS",
+            "Also write the consensus, with --gold the grades, with --filter or --keep the judgements of "
+            "those who stay: .csv, .tsv, .xlsx or .parquet.",
         ),
     ] = None,
     gold: Annotated[
@@ -36,6 +38,20 @@ def annotators(
             help="True grades of some items (qrels or a table): the grades are then those that predict them "
             "best, from all annotators or from the best one.",
         ),
+    ] = None,
+    filter_above: Annotated[
+        float | None,
+        typer.Option(
+            "--filter",
+            metavar="PNOISE",
+            min=0.0,
+            max=0.5,
+            help="Drop annotators whose pNoise, corrected for the fineness of their scale, is above this "
+            "with its whole interval.",
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option(min=1, metavar="M", help="Or keep the M annotators with the least pNoise.")
     ] = None,
     again: Annotated[
         Path | None,
@@ -47,7 +63,7 @@ def annotators(
         str | None,
         typer.Option(
             metavar="ROLE=NAME,...",
-            help="Headings that are not usual ones: item, query, doc, annotator, grade, truth.",
+            help="Headings that are not usual ones: item, query, doc, annotator, grade, truth, seconds, at.",
         ),
     ] = None,
     annotator_columns: Annotated[
@@ -64,8 +80,10 @@ def annotators(
     """Look at several people's judgements: who is reliable, the consensus, what to judge again."""
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.spreadsheet import checked_delimiter, write_frame
-    from cleanrank.judges.answers import item_labels, read_answers
+    from cleanrank.judges.answers import item_labels, read_answers, with_true_grades
+    from cleanrank.judges.labels import as_labels
     from cleanrank.judges.panel import combine_judges
+    from cleanrank.noise.annotator_pairs import annotator_pairs, filter_annotators
     from cleanrank.noise.annotator_report import annotator_report
     from cleanrank.noise.judgement_table import read_judgements
     from cleanrank.report.annotator_tables import (
@@ -76,6 +94,8 @@ def annotators(
         closest_table,
         dependence_table,
         judges_table,
+        odd_table,
+        pair_noise_table,
         panel_table,
         write_annotators_page,
     )
@@ -96,19 +116,24 @@ def annotators(
             f"annotators seem to use different scales ({odd}): the consensus needs one; with --gold not"
         ]
     elif gold is not None:
-        labels = gold if "query_id" in judged.keys else item_labels(gold)
+        labels = as_labels(gold, "gold") if "query_id" in judged.keys else item_labels(gold)
         panel = combine_judges(judged, gold=labels, level=level, seed=seed)
+        judged = with_true_grades(judged, labels)
+    filtered = None
+    if filter_above is not None or keep is not None:
+        people = annotator_pairs(judged, level=level, seed=seed)
+        filtered = filter_annotators(people, above=filter_above, keep=keep)
     report = annotator_report(judged, level=level, seed=seed)
-    people = annotator_table(report)
-    more = len(people.rows) - SHOWN
-    shown = people if more <= 0 else annotator_table(report, rows=SHOWN)
+    more = len(report.annotators) - SHOWN
     prices = again_table(report, judge_cost)
     dependence = report.dependence if panel is None else panel.dependence
     together = [] if dependence is None else [dependence_table(dependence), closest_table(dependence)]
     screen.show(
-        annotator_record(report, judge_cost, panel),
+        annotator_record(report, judge_cost, panel, filtered),
         as_json,
-        shown,
+        annotator_table(report, rows=SHOWN),
+        *([pair_noise_table(report, filtered, rows=SHOWN)] if report.pair_noise else []),
+        *([odd_table(report)] if report.odd else []),
         *([f"{more:,} more annotators are in --json and --html"] if more > 0 else []),
         agreement_table(report),
         *(table for table in together if table.rows),
@@ -116,13 +141,21 @@ def annotators(
         *([prices] if prices.rows else []),
         *report.notes,
         *scales,
+        *([] if filtered is None else [f"dropped {name}: {why}" for name, why in filtered.dropped.items()]),
+        *([] if filtered is None else [f"{len(filtered.kept):,} annotators stay"]),
     )
     if out is not None:
-        write_frame(report.consensus() if panel is None else panel.grades.round(6), out)
+        if filtered is not None:
+            written = judged.of(filtered.kept)
+        else:
+            written = report.consensus() if panel is None else panel.grades.round(6)
+        write_frame(written, out)
         screen.note(f"wrote {out}")
     if again is not None:
         write_frame(report.to_judge_again(n), again)
         screen.note(f"wrote {again}")
     if html is not None:
-        page = write_annotators_page(html, report, name=judgements.name, cost=judge_cost, panel=panel)
+        page = write_annotators_page(
+            html, report, name=judgements.name, cost=judge_cost, panel=panel, filtered=filtered
+        )
         screen.note(f"wrote {page}")

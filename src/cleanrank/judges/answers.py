@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,17 @@ def item_labels(source: str | os.PathLike[str]) -> Labels:
         raise invalid(str(source), rule, ", ".join(sheet.values) or "none")
     items = sheet.values[headings["item"]]
     return as_labels({"qid": items, "docid": items, "grade": sheet.values[headings["true grade"]]}, "gold")
+
+
+def with_true_grades(judged: JudgedItems, gold: Labels) -> JudgedItems:
+    """Judgements whose items have the true grades of gold labels, besides those they had already."""
+    grades = dict(
+        zip(zip(gold.qid.tolist(), gold.docid.tolist(), strict=True), gold.grade.tolist(), strict=True)
+    )
+    names = list(judged.keys.values())
+    items = zip(names[0].tolist(), names[-1].tolist(), strict=True)
+    truth = np.array([grades.get(item, -1) for item in items], dtype=np.int64)
+    return replace(judged, truth=truth if judged.truth is None else np.where(truth >= 0, truth, judged.truth))
 
 
 def _columns_of(judged: JudgedItems) -> dict[str, Any]:

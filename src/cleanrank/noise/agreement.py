@@ -260,13 +260,24 @@ def with_majority(table: Any) -> tuple[FloatArray, FloatArray]:
     """
     judged = judgements(table)
     A, C = max(len(judged.annotators), 1), judged.n_grades
+    majority = majority_of_others(judged)
+    clear = majority >= 0
+    counts = np.zeros((A, C, C))
+    np.add.at(counts, (judged.annotator[clear], judged.grade[clear], majority[clear]), 1.0)
+    return _shares_and_kappas(counts)
+
+
+def majority_of_others(judged: Judgements) -> IntArray:
+    """For every judgement the grade that most of the others gave to the item; -1 without one, or in a tie.
+
+    >>> majority_of_others(judgements(item=[1, 1, 1, 2], annotator=list("xyzx"), grade=[0, 1, 1, 0])).tolist()
+    [1, -1, -1, -1]
+    """
     others = judged.per_item[judged.item]
     others[np.arange(len(judged)), judged.grade] -= 1
     top = others.max(axis=1)
     clear = (top > 0) & ((others == top[:, None]).sum(axis=1) == 1)
-    counts = np.zeros((A, C, C))
-    np.add.at(counts, (judged.annotator[clear], judged.grade[clear], others.argmax(axis=1)[clear]), 1.0)
-    return _shares_and_kappas(counts)
+    return np.where(clear, others.argmax(axis=1), -1)
 
 
 def _shares_and_kappas(counts: FloatArray) -> tuple[FloatArray, FloatArray]:

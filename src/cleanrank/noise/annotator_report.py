@@ -16,6 +16,8 @@ import numpy as np
 
 from cleanrank.errors import InvalidInputError
 from cleanrank.noise.agreement import Agreement, PairAgreement, agreement, pair_agreements, with_majority
+from cleanrank.noise.annotator_pairs import AnnotatorPairs, annotator_pairs
+from cleanrank.noise.annotator_sequences import OddSequence, odd_sequences
 from cleanrank.noise.annotators import (
     ENOUGH_JUDGEMENTS,
     annotator_noise,
@@ -51,7 +53,8 @@ class Annotator:
         verdict: in words: *unreliable* where even the lower end of the interval of pNoise is above .4, or
             agreement with the others is next to chance; *noisier than most* where the lower end of the error
             rate is above 1.5 times the median annotator's; *lenient* or *strict* where the bias is above .1
-            grades and its interval excludes 0. Empty otherwise.
+            grades and its interval excludes 0; *constant answers* and *fast answers* where
+            ``odd_sequences`` says so. Empty otherwise.
     """
 
     name: str
@@ -90,6 +93,9 @@ class AnnotatorReport:
         is_modelled: whether the model could be fitted, and annotators do not err together.
         notes: what a reader must know, in words.
         dependence: how far annotators err together; None where the model could not be fitted.
+        pair_noise: every annotator's pNoise against true grades or the majority of the others, the worst
+            first; empty where items have no queries.
+        odd: annotators with constant or fast answers.
     """
 
     judged: JudgedItems
@@ -103,6 +109,8 @@ class AnnotatorReport:
     is_modelled: bool
     notes: Sequence[str]
     dependence: Dependence | None = None
+    pair_noise: Sequence[AnnotatorPairs] = ()
+    odd: Sequence[OddSequence] = ()
 
     @property
     def certainty(self) -> FloatArray:
@@ -205,8 +213,9 @@ def annotator_report(
         wins = np.maximum((p[:, :, None] * average).max(axis=1).sum(axis=1) - p.max(axis=1), 0.0)
     agrees, kappa = with_majority(judgements)
     median = float(np.median([each.rate for each in noise.values()])) if noise else float("nan")
+    odd = odd_sequences(judged, seed=seed)
     people = [
-        _annotator(str(name), int(n), float(agrees[a]), float(kappa[a]), noise.get(str(name)), median)
+        _annotator(str(name), int(n), float(agrees[a]), float(kappa[a]), noise.get(str(name)), median, odd)
         for a, (name, n) in enumerate(
             zip(judgements.annotators, np.bincount(judgements.annotator), strict=True)
         )
@@ -224,14 +233,23 @@ def annotator_report(
         bool(noise),
         notes,
         dependence,
+        annotator_pairs(judged, level=level, draws=draws, seed=seed) if judged.query is not None else (),
+        odd,
     )
 
 
 def _annotator(
-    name: str, n: int, agrees: float, kappa: float, noise: NoiseEstimate | None, median: float
+    name: str,
+    n: int,
+    agrees: float,
+    kappa: float,
+    noise: NoiseEstimate | None,
+    median: float,
+    odd: Sequence[OddSequence],
 ) -> Annotator:
+    flags = [f"{each.kind} answers" for each in odd if each.name == name]
     if noise is None:
-        return Annotator(name, n, agrees, kappa, None, None, None, "")
+        return Annotator(name, n, agrees, kappa, None, None, None, ", ".join(flags))
     step = np.arange(noise.n_grades) - np.arange(noise.n_grades)[:, None]
     biases = np.einsum("sl,slm,lm->s", noise.proportion_draws, noise.draws, step)
     low, high = np.quantile(biases, [(1 - noise.level) / 2, (1 + noise.level) / 2])
@@ -245,6 +263,7 @@ def _annotator(
         words.append("lenient" if bias > 0 else "strict")
     if n < ENOUGH_JUDGEMENTS:
         words.append("few judgements")
+    words += flags
     return Annotator(name, n, agrees, kappa, noise, bias, (float(low), float(high)), ", ".join(words))
 
 

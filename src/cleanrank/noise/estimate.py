@@ -173,7 +173,7 @@ class NoiseEstimate:
         if actual > width:
             more = math.ceil(self.n * ((actual / width) ** 2 - 1))
             reasons.append(
-                f"the {self.level:.0%} interval of pNoise is {actual:.3f} wide, {width:g} was wanted: "
+                f"the {100 * self.level:.4g}% interval of pNoise is {actual:.3f} wide, {width:g} was wanted: "
                 f"about {more:,} more judgements"
             )
         for g, n in enumerate(() if self.answers is None else self.answers.tolist()):
@@ -189,7 +189,8 @@ class NoiseEstimate:
             return f"{head}): no matrix, because" + why
         low, high = self.interval
         lines = [
-            f"{head}{'' if self.trusted else ', not trusted'}): P(given | true), {self.level:.0%} intervals"
+            f"{head}{'' if self.trusted else ', not trusted'}): P(given | true), "
+            f"{100 * self.level:.4g}% intervals"
         ]
         for l, row in enumerate(self.matrix):
             cells = (f"{p:.2f} [{a:.2f}, {b:.2f}]" for p, a, b in zip(row, low[l], high[l], strict=True))

@@ -1,7 +1,7 @@
 """Tables of several people's judgements, long (a judgement a row) or wide (a column per annotator)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file, whole_numbers
 from cleanrank.errors import error_text, invalid
 from cleanrank.noise.agreement import Judgements, judgements
-from cleanrank.types import Array, IntArray
+from cleanrank.types import Array, FloatArray, IntArray
 
-ROLES = ("item", "query", "doc", "annotator", "grade", "truth")
+ROLES = ("item", "query", "doc", "annotator", "grade", "truth", "seconds", "at")
 NOT_JUDGED = {"", "?", "-", "NA", "N/A", "NAN"}
 NEGATIVE = re.compile(r"-\d+([.,]0*)?")
 
@@ -28,6 +28,8 @@ class JudgedItems:
         lowest: the grade that 0 stands for: 1 on a scale from 1 to 5.
         truth: the true grade of every item on the scale of the table, -1 where it is not known; None where
             the table has no column of true grades.
+        seconds: how long every judgement took, NaN where it is not known; None where no column says so.
+        at: when every judgement was made, NaT where it is not known; None where no column says so.
         notes: what was left out or assumed, in words.
     """
 
@@ -36,6 +38,37 @@ class JudgedItems:
     lowest: int = 0
     truth: IntArray | None = None
     notes: tuple[str, ...] = ()
+    seconds: FloatArray | None = None
+    at: Array | None = None
+
+    @property
+    def query(self) -> IntArray | None:
+        """The query of every item, 0 to Q - 1; None where items have no queries."""
+        if "query_id" not in self.keys:
+            return None
+        return np.unique(self.keys["query_id"], return_inverse=True)[1].astype(np.int64)
+
+    def of(self, names: Collection[str]) -> Any:
+        """A pandas frame, a judgement a row, of the annotators with these names.
+
+        The columns are those that ``read_judgements`` reads: the items' names, annotator, grade and, where
+        they are known, true_grade, seconds and at.
+        """
+        import pandas as pd
+
+        said = self.judgements
+        rows = np.flatnonzero(np.isin(said.annotators, list(names))[said.annotator])
+        columns = {name: key[said.item[rows]] for name, key in self.keys.items()}
+        columns["annotator"] = said.annotators[said.annotator[rows]]
+        columns["grade"] = said.grade[rows] + self.lowest
+        if self.truth is not None:
+            truth = self.truth[said.item[rows]]
+            columns["true_grade"] = pd.array(truth, dtype="Int64")
+            columns["true_grade"][truth < 0] = pd.NA
+        for name, values in (("seconds", self.seconds), ("at", self.at)):
+            if values is not None:
+                columns[name] = values[rows]
+        return pd.DataFrame(columns)
 
 
 def read_judgements(
@@ -52,7 +85,7 @@ def read_judgements(
         table: a file (CSV, .xlsx, .parquet), a frame or a mapping of columns: long, with the columns item (or
             query and document), annotator and grade; or wide, with a column of grades per annotator.
         columns: headings that are not among the usual ones: item, query, doc, annotator, grade, truth (true
-            grades of some items) -> heading.
+            grades of some items), seconds (what a judgement took), at (when it was made) -> heading.
         annotators: the columns of a wide table that hold grades; all columns of whole numbers if not given.
         delimiter: of a text file, if it cannot be guessed.
         lowest: the lowest grade of the scale; the lowest that was given when not given.
@@ -83,7 +116,8 @@ def _from_long(sheet: Sheet, headings: Mapping[str, str], lowest: int | None) ->
     who = np.array(sheet.texts(headings["annotator"]))
     grades, notes = _grades(sheet, sheet.texts(headings["grade"]), sheet.lines)
     kept = np.flatnonzero((grades >= 0) & (who != ""))
-    return _judged(keys, kept, who[kept], grades[kept], _truth(sheet, headings), notes, lowest)
+    times = _times(sheet, headings)
+    return _judged(keys, kept, who[kept], grades[kept], _truth(sheet, headings), notes, lowest, times)
 
 
 def _from_wide(
@@ -93,7 +127,8 @@ def _from_wide(
     if annotators is None and "grade" in headings:
         raise sheet.bad(_rule(sheet))  # a long table that lacks a column
     if annotators is None:
-        own = {headings[role] for role in ("item", "query", "doc", "truth") if role in headings}
+        roles = ("item", "query", "doc", "truth", "seconds", "at")
+        own = {headings[role] for role in roles if role in headings}
         names = [name for name in sheet.values if name not in own and _holds_grades(sheet.texts(name))]
     else:
         names = [str(sheet.heading("annotator", name)) for name in annotators]
@@ -117,6 +152,22 @@ def _from_wide(
 def _truth(sheet: Sheet, headings: Mapping[str, str]) -> Array | None:
     """The true grade in every row, -1 where it is not known."""
     return _grades(sheet, sheet.texts(headings["truth"]), sheet.lines)[0] if "truth" in headings else None
+
+
+def _times(sheet: Sheet, headings: Mapping[str, str]) -> dict[str, Array]:
+    """What the columns of times hold; NaN and NaT for what is no time."""
+    import pandas as pd
+
+    times: dict[str, Array] = {}
+    if "seconds" in headings:
+        texts = pd.Series(sheet.texts(headings["seconds"]), dtype=object)
+        times["seconds"] = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
+    if "at" in headings:
+        moments = pd.to_datetime(
+            pd.Series(sheet.texts(headings["at"]), dtype=object), errors="coerce", utc=True, format="ISO8601"
+        )
+        times["at"] = moments.dt.tz_localize(None).to_numpy(dtype="datetime64[ns]")
+    return times
 
 
 def _keys(sheet: Sheet, headings: Mapping[str, str]) -> dict[str, Array]:
@@ -166,6 +217,7 @@ def _judged(
     truth: Array | None,
     notes: list[str],
     lowest: int | None,
+    times: Mapping[str, Array] | None = None,
 ) -> JudgedItems:
     if not len(rows):
         raise invalid("judgements", "must hold at least one grade", "none")
@@ -189,5 +241,8 @@ def _judged(
     lowest = int(grades.min()) if lowest is None else lowest
     named = {name: column[rows][first[order]] for name, column in keys.items()}
     table = judgements(item=item[once], annotator=who[once], grade=grades[once] - lowest)
-    known = None if truth is None else truth[rows][first[order]]
-    return JudgedItems(table, named, lowest, known, tuple(notes))
+    known = None if truth is None else np.full(len(order), -1, dtype=np.int64)
+    if known is not None and truth is not None:
+        np.maximum.at(known, item, truth[rows])  # known where one of the item's rows says so
+    kept = {name: values[rows[once]] for name, values in (times or {}).items()}
+    return JudgedItems(table, named, lowest, known, tuple(notes), kept.get("seconds"), kept.get("at"))

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cleanrank.judges.panel import LEAST_GOLD, METHODS, Panel
+from cleanrank.noise.annotator_pairs import Filtered
 from cleanrank.noise.annotator_report import Again, Annotator, AnnotatorReport
+from cleanrank.noise.annotator_sequences import ALPHA
 from cleanrank.noise.dependence import SOURCES, Dependence
 from cleanrank.report.pages import Page, write_page
 from cleanrank.report.sections import Section, sections_page
@@ -54,7 +56,50 @@ def _annotator_row(each: Annotator) -> list[str | Cell]:
 def _span(value: float, low: float, high: float, form: str) -> Cell:
     if value != value:
         return Cell(ABSENT)
+    if low != low:
+        return Cell(f"{value:{form}}".replace("-", "−"), value)
     return Cell(f"{value:{form}} [{low:{form}}, {high:{form}}]".replace("-", "−"), value)
+
+
+def pair_noise_table(
+    report: AnnotatorReport, filtered: Filtered | None = None, rows: int | None = None
+) -> Table:
+    """A row per annotator with their pNoise against true grades or the others, the worst first."""
+    dropped = {} if filtered is None else filtered.dropped
+    level = next((each.noise.level for each in report.annotators if each.noise), 0.95)
+    lines: list[list[str | Cell]] = [
+        [
+            each.name,
+            number(each.queries, ","),
+            number(each.pairs, ","),
+            number(each.gold_items, ","),
+            _span(each.pnoise, *each.pnoise_interval, ".3f"),
+            number(each.floor, ".3f"),
+            _span(each.corrected, *each.corrected_interval, ".3f"),
+            *(["dropped" if each.name in dropped else "stays"] if filtered else []),
+        ]
+        for each in report.pair_noise[:rows]
+    ]
+    head = ("annotator", "queries", "pairs", "items with true grades", "pNoise", "floor", "corrected pNoise")
+    notes = [
+        "Pairs of documents of a query that the annotator graded differently, against true grades or the "
+        f"majority of the others; {level:.0%} intervals over queries. Floor: a perfect annotator's on as "
+        "fine a scale. Corrected: 0 perfect, .5 guessing."
+    ]
+    return Table(
+        (*head, "") if filtered else head, lines, align="lrrrrrr" + "l" * bool(filtered), notes=notes
+    )
+
+
+def odd_table(report: AnnotatorReport) -> Table:
+    """Annotators with constant or fast answers."""
+    lines: list[list[str | Cell]] = [
+        [each.name, f"{each.kind} answers", each.reason, number(each.p_value, ".4f")] for each in report.odd
+    ]
+    notes = [
+        f"Where nobody clicks through, each of the two tests flags anybody at all in {ALPHA:.0%} of tables."
+    ]
+    return Table(("annotator", "", "why", "p, of all annotators"), lines, notes=notes)
 
 
 def agreement_table(report: AnnotatorReport) -> Table:
@@ -159,9 +204,12 @@ def again_table(report: AnnotatorReport, cost: float = 1.0) -> Table:
 
 
 def annotator_record(
-    report: AnnotatorReport, cost: float = 1.0, panel: Panel | None = None
+    report: AnnotatorReport,
+    cost: float = 1.0,
+    panel: Panel | None = None,
+    filtered: Filtered | None = None,
 ) -> dict[str, Any]:
-    """Plain values of a report, and of what annotators make together with gold rows."""
+    """Plain values of a report, of what annotators make together with gold rows, and of who stays."""
     judged = report.judged.judgements
     people = [
         {
@@ -188,6 +236,9 @@ def annotator_record(
         "agreement": asdict(report.agreement),
         "checked": report.checked(),
         "annotators": people,
+        "pair_noise": [asdict(each) | {"excess": each.excess} for each in report.pair_noise],
+        "odd_sequences": [asdict(each) for each in report.odd],
+        "filter": filtered and asdict(filtered),
         "pairs": [asdict(pair) for pair in report.pairs],
         "again": [asdict(each) for each in again],
         "dependence": report.dependence and report.dependence.to_json(),
@@ -203,6 +254,7 @@ def annotators_page(
     cost: float = 1.0,
     top: int = 100,
     panel: Panel | None = None,
+    filtered: Filtered | None = None,
     first: Sequence[Section] = (),
 ) -> Page:
     """The page of a report: who is reliable, agreement, dependence, what to judge again, matrices.
@@ -213,6 +265,7 @@ def annotators_page(
         cost: of a judgement.
         top: how many items to judge again are listed.
         panel: what annotators make together with gold rows.
+        filtered: who stays and who was dropped, where somebody asked.
         first: sections that stand before all others.
     """
     frame = report.to_judge_again(top)
@@ -237,6 +290,8 @@ def annotators_page(
     sections = [
         *first,
         Section("Annotators", [annotator_table(report, "The least reliable first"), *report.notes]),
+        Section("Wrong pairs of each", [pair_noise_table(report, filtered)] if report.pair_noise else []),
+        Section("Constant or fast answers", [odd_table(report)] if report.odd else []),
         Section("Agreement", [agreement_table(report)]),
         Section("Do they err together?", together),
         Section("Grades from all of them", combined),

@@ -23,7 +23,7 @@ def estimate_tables(estimate: NoiseEstimate) -> tuple[Table, Table]:
         ("wrong pairs (pNoise)", _span(pairs, fewest, most)),
         ("AUC signal left", _span(1 - 2 * pairs, 1 - 2 * most, 1 - 2 * fewest)),
     ]
-    head = ("", f"{estimate.n:,} answers, {estimate.level:.0%} intervals")
+    head = ("", f"{estimate.n:,} answers, {100 * estimate.level:.4g}% intervals")
     notes = [f"note: {reason}" for reason in estimate.reasons]
     notes += [estimate.class_conditional.words] if estimate.class_conditional else []
     return (
