@@ -7,7 +7,7 @@ whom, and can be undone.
 import datetime
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,10 +19,12 @@ from cleanrank.data.inputs import Source
 from cleanrank.data.spreadsheet import write_frame
 from cleanrank.errors import invalid
 from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues, expected_gains
+from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_integer, check_number, one_of
 
 Options: TypeAlias = Mapping[str, Any]
+REVIEW = "review"  # what people decided, row by row
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +42,7 @@ class Cleaned:
         emptied: ids of queries that lost all their documents.
         options: settings of the mode.
         source: what was cleaned.
+        audit: columns of the audit trail that are known row by row of ``before``: action, by, at, why.
     """
 
     data: RankingData
@@ -52,6 +55,7 @@ class Cleaned:
     emptied: tuple[Any, ...]
     options: Options
     source: Source
+    audit: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def frame(self) -> Any:
@@ -90,6 +94,7 @@ class Cleaned:
             "why": reasons,
             "by": self.by,
             "at": self.at,
+            **{name: values[self.acted] for name, values in self.audit.items()},
         }
         return pd.DataFrame(columns)
 
@@ -102,7 +107,9 @@ class Cleaned:
         if unknown.any():
             raise invalid("rows", "must be ids of changed rows", ids[np.argmax(unknown)])
         acted = self.acted & ~np.isin(self.before.row_ids, ids)
-        return _cleaned(self.source, self.issues, acted, self.mode, self.by, self.at, self.options)
+        return _cleaned(
+            self.source, self.issues, acted, self.mode, self.by, self.at, self.options, self.audit
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The audit trail with its summary, JSON-like."""
@@ -145,10 +152,10 @@ class Cleaned:
 
     def _after(self, name: str, missing: Array) -> Array:
         """A column of the changed rows after cleaning; ``missing`` where there is no such column."""
-        if self.mode == "drop":
-            return np.full(len(missing), np.nan)
+        place = match_rows(self.data.row_ids, self.before.row_ids[self.acted])
         column = getattr(self.data, name)
-        return missing if column is None else np.asarray(column[self.acted])
+        values = missing if column is None or not len(column) else np.asarray(column[place])
+        return np.where(place < 0, np.nan, values) if (place < 0).any() else values
 
     def _gains(self) -> dict[str, Array]:
         """Gains before and after, where the mode changes them."""
@@ -257,6 +264,31 @@ def clean(
     return _cleaned(source, table, acted, mode, by, now, options)
 
 
+def apply_review(
+    source: Source,
+    table: LabelIssues,
+    *,
+    audit: Mapping[str, Array],
+    by: str,
+    at: str,
+    options: Options,
+) -> Cleaned:
+    """Data whose labels people reviewed.
+
+    Args:
+        source: what was reviewed.
+        table: its rows in order: the label that each should have, -1 for a row to drop.
+        audit: action, by, at and why of every row.
+        by: who decided.
+        at: when the last of them did.
+        options: how opinions were combined, and what else to note.
+    """
+    acted = table.suggested_label != table.given_label
+    if (acted & (table.suggested_label < 0)).all() and len(acted):
+        raise invalid("a review", "must leave at least one document", "all dropped")
+    return _cleaned(source, table, acted, REVIEW, by, at, options, audit)
+
+
 def _check_scale(data: RankingData, table: LabelIssues, acted: BoolArray, n_grades: int | None) -> None:
     """Suggested grades must be on the scale: that of the data, of the table's probabilities, or as told."""
     if n_grades is not None:
@@ -275,16 +307,27 @@ def _check_scale(data: RankingData, table: LabelIssues, acted: BoolArray, n_grad
 
 
 def _cleaned(
-    source: Source, table: LabelIssues, acted: BoolArray, mode: str, by: str, at: str, options: Options
+    source: Source,
+    table: LabelIssues,
+    acted: BoolArray,
+    mode: str,
+    by: str,
+    at: str,
+    options: Options,
+    audit: Mapping[str, Array] | None = None,
 ) -> Cleaned:
     data = source.data
-    after = MODES[mode](data, table, acted, options)
-    lost = np.zeros(data.n_queries, dtype=np.bool_)
-    if mode == "drop":
-        left = np.diff(np.concatenate(([0], np.cumsum(~acted)))[data.indptr])
-        lost = (left == 0) & (data.lengths > 0)
-    emptied = tuple(data.query_ids[lost].tolist())
-    return Cleaned(after, data, table, acted, mode, by, at, emptied, options, source)
+    after = _reviewed(data, table, acted) if mode == REVIEW else MODES[mode](data, table, acted, options)
+    gone = match_rows(after.row_ids, data.row_ids) < 0
+    left = np.diff(np.concatenate(([0], np.cumsum(~gone)))[data.indptr])
+    emptied = tuple(data.query_ids[(left == 0) & (data.lengths > 0)].tolist())
+    return Cleaned(after, data, table, acted, mode, by, at, emptied, options, source, audit or {})
+
+
+def _reviewed(data: RankingData, table: LabelIssues, acted: BoolArray) -> RankingData:
+    dropped = acted & (table.suggested_label < 0)
+    relabelled = acted & ~dropped
+    return (_relabel(data, table, relabelled, {}) if relabelled.any() else data).drop(dropped)
 
 
 def _relabel(data: RankingData, table: LabelIssues, acted: BoolArray, options: Options) -> RankingData:
@@ -319,6 +362,7 @@ MODES: dict[str, Callable[[RankingData, LabelIssues, BoolArray, Options], Rankin
     "posterior": _posterior,
 }
 WORDS = {
+    REVIEW: "changed by review",
     "drop": "dropped",
     "relabel": "relabelled",
     "reweight": "reweighted",

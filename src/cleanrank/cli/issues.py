@@ -245,10 +245,23 @@ def _noise(noise: str | None, answers: "GoldAnswers | None", judged: RankingData
 def clean(
     context: typer.Context,
     data: screen.Data,
-    issues: Annotated[
-        Path, typer.Argument(metavar="ISSUES", help="What find-issues wrote.", callback=screen.piped)
-    ],
     out: Annotated[Path, screen.out_file("OUT", "Clean data, in the format of the suffix.")],
+    issues: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[ISSUES]", help="What find-issues wrote.", callback=screen.piped, show_default=False
+        ),
+    ] = None,
+    review: Annotated[
+        Path | None,
+        screen.in_option(
+            "PROJECT",
+            "Instead of ISSUES: what people decided, a project of `review` or `label`, or its sheet.",
+        ),
+    ] = None,
+    combine: Annotated[
+        str, typer.Option(help="With --review, where several people judged a row: majority or median.")
+    ] = "majority",
     mode: Annotated[
         str,
         typer.Option(help="drop, relabel, reweight or posterior (expected gains, into .parquet or .csv)."),
@@ -268,32 +281,51 @@ def clean(
     *,
     columns: screen.Columns,
 ) -> None:
-    """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom."""
+    """Drop, relabel or reweight doubted documents; OUT.audit.json says what was changed, why and by whom.
+
+    With --review labels become what people decided: kept, changed or dropped; who was unsure has no vote, and
+    of a tie the given label stands if it is among the tied ones, else the lowest grade.
+    """
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import DATA, check_outputs, written_whole
     from cleanrank.data.tables import names_of, read_data, write_data
     from cleanrank.issues.table import read_issues
+    from cleanrank.labeling.reviewed import clean_reviewed
 
+    if (issues is None) == (review is None):
+        given = "neither" if issues is None else "both"
+        raise invalid("clean", "needs ISSUES, or people's decisions (--review)", given)
+    if review is not None:
+        screen.refuse(context, "mode min_doubt weight n_grades by", "goes with ISSUES", "--review")
+    else:
+        screen.refuse(context, "combine", "goes with --review", "ISSUES")
     if mode != "relabel":
         screen.refuse(context, "n_grades", "goes with --mode relabel", mode)
-    check_outputs(out, inputs=[data, issues], force=force, suffixes=DATA)
+    inputs = [data, issues, review]
+    check_outputs(out, inputs=inputs, force=force, suffixes=DATA)
     audit = out.with_name(f"{out.name}.audit.json")
-    check_outputs(audit, inputs=[data, issues], force=force)
+    check_outputs(audit, inputs=inputs, force=force)
     judged = read_data(data, **columns)
-    cleaned = clean_data(
-        judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, n_grades=n_grades, by=by
-    )
+    if review is not None:
+        cleaned = clean_reviewed(judged, review, combine=combine)
+    else:
+        assert issues is not None
+        cleaned = clean_data(
+            judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, n_grades=n_grades, by=by
+        )
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
         write_data(cleaned.data, out, **names_of(columns))
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
-    shown = [("grade", "grade"), ("documents", "documents", ","), (mode, "changed", ",")]
+    shown = [("grade", "grade"), ("documents", "documents", ","), (cleaned.mode, "changed", ",")]
+    decided = [] if review is None else [screen.facts(summary["options"], align="ll")]
     screen.show(
         summary,
         as_json,
         Table.of(rows, shown),
+        *decided,
         repr(cleaned),
         *(f"query {query!r} lost all its documents" for query in cleaned.emptied),
         f"wrote {out}",

@@ -14,6 +14,7 @@ The order of two answers is never reversed. A row that the judge left out is no 
 data; test data hold every row, under NIST's grades.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,7 @@ TOP_GRADE = 3
 FOLDS = 5
 NOT_JUDGED = -1
 IDS = ("qid", "docid")
+TEXTS = ("query", "text")
 
 
 def judged_splits(labels: Path, features: Path, fold: int = 1, *, judge: str = "") -> Splits:
@@ -100,3 +102,17 @@ def to_grades(answers: npt.ArrayLike) -> IntArray:
         scale = min(top for top in SCALES if highest <= top)
         grades[judged] = np.floor(values[judged] * TOP_GRADE / scale + 0.5)
     return grades
+
+
+def read_with_texts(labels: Path, features: Path, judge: str = "") -> RankingData:
+    """All rows with the texts of queries and passages (``extra``), to be judged or reviewed.
+
+    Grades are NIST's, or those of ``judge``; a row that the judge left out counts as not judged.
+    """
+    data, frame = read_judged(labels, features, judge), read_frame(labels)
+    texts = {name: frame[name].to_numpy()[data.row_ids] for name in TEXTS if name in frame}
+    if not judge:
+        return replace(data, extra=texts)
+    assert data.extra is not None
+    grades = data.extra[JUDGE]
+    return replace(data, y=np.maximum(grades, 0).astype(np.int32), judged=grades != NOT_JUDGED, extra=texts)
