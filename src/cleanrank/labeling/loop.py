@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.errors import invalid
 from cleanrank.judges.evaluation import Estimate
 from cleanrank.judges.looks import level_of
 from cleanrank.labeling.answers import given_data, majority, standing
@@ -25,7 +26,12 @@ from cleanrank.labeling.progress import (
     LabelProgress,
     label_progress,
 )
-from cleanrank.labeling.projects import kept_systems
+from cleanrank.labeling.projects import (
+    add_evaluation_batch,
+    add_gold_batch,
+    add_repair_batch,
+    kept_systems,
+)
 from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.system_progress import MEASURE_WIDTH, Systems, system_progress
@@ -33,10 +39,15 @@ from cleanrank.labeling.work import DROP, UNSURE
 from cleanrank.noise.estimate import WIDTH
 from cleanrank.ragged import match_rows
 from cleanrank.types import IntArray, RankingData
-from cleanrank.validation import check_number, is_integer
+from cleanrank.validation import check_integer, check_number, is_integer, one_of
 
 SAMPLE = 100  # rows of a batch, where nothing says how many are needed
 MOST = 500  # rows of a batch that is proposed
+PURPOSES = {
+    "gold": "random sample",
+    "evaluation": "documents for the evaluation",
+    "repair": "most doubtful labels",
+}
 CHOSEN_LAST = 10**6  # drops come after all grades where answers are tied
 
 
@@ -296,6 +307,39 @@ def _places(data: RankingData, rows: Sequence[int]) -> IntArray:
     return match_rows(data.row_ids, np.array(rows, dtype=np.int64))
 
 
+def ask_for(
+    project: Project, purpose: str, n: int = SAMPLE, *, annotators_per_unit: int = 1, blind: bool = False
+) -> Batch:
+    """Asks for the next rows that matter.
+
+    Args:
+        project: an open project whose documents have labels.
+        purpose: "gold" (a random sample), "evaluation" (further documents of the last evaluation batch) or
+            "repair" (the most doubtful labels).
+        n: how many rows.
+        annotators_per_unit: by how many people each row is judged.
+        blind: of a repair: hide the given label; it is hidden anyway in the others.
+
+    Returns:
+        The batch.
+    """
+    check_integer("n", n, least=1)
+    options: dict[str, Any] = {"annotators_per_unit": annotators_per_unit}
+    batches = project.batches()
+    if one_of("purpose", purpose, PURPOSES) == "repair":
+        return add_repair_batch(project, n, blind=blind, **options)
+    if purpose == "gold":
+        return add_gold_batch(project, n, seed=len(batches), **options)
+    earlier = [each for each in batches if kept_systems(project, each.id) is not None]
+    if not earlier:
+        remedy = "Name the systems first: cleanrank label PROJECT --purpose evaluation --runs DIR."
+        raise invalid("an evaluation", "needs systems to go on with", "none", remedy=remedy)
+    record = kept_systems(project, earlier[-1].id) or {}
+    told = {name: record[name] for name in ("measure", "compare", "seed")}
+    size = len(project.units(earlier[-1].id)) + n
+    return add_evaluation_batch(project, record["systems"], size, **told, **options)
+
+
 def progress_text(project: Project, **options: Any) -> str:
     """What the answers of a project have changed and whether to go on, for the terminal.
 
@@ -315,13 +359,6 @@ def progress_text(project: Project, **options: Any) -> str:
         lines.append("Worth asking for next:")
         lines += [f"  {PURPOSES[each.purpose]}, {each.n:,}: {each.why}." for each in progress.proposals()]
     return "\n".join(lines)
-
-
-PURPOSES = {
-    "gold": "random sample",
-    "evaluation": "documents for the evaluation",
-    "repair": "most doubtful labels",
-}
 
 
 def step_lines(step: Step) -> list[str]:

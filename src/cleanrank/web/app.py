@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.experiments.store import Store
 from cleanrank.labeling.store import open_project
-from cleanrank.web import api, reports, reviews, views
+from cleanrank.web import api, progress, reports, reviews, views
+from cleanrank.web.background import Background
 from cleanrank.web.rendering import render
 from cleanrank.web.security import LOG, Guard, Refused, Site, log_refused
 from cleanrank.web.server import login_name
@@ -56,8 +57,9 @@ def create_app(
     app = FastAPI(title="cleanrank", docs_url=None, redoc_url=None, openapi_url=None, lifespan=closing)
     app.state.site = Site(project, tokens, login_name() if owner is None else owner)
     app.state.reports = made
+    app.state.background = Background()
     app.add_middleware(Guard, tokens=tokens)
-    for router in (views.router, reviews.router, reports.router, api.router):
+    for router in (views.router, reviews.router, progress.router, reports.router, api.router):
         app.include_router(router)
     static = Path(__file__).parent / "static"
     app.mount("/static", StaticFiles(directory=static, packages=[("cleanrank.report", "assets")]))

@@ -60,7 +60,8 @@ def render(
     site = site_of(request)
     cookie = request.cookies.get(site.cookie, "")
     key = cookie or ("" if site.tokens else new_key())
-    links = [("/", "Work"), *(NAVIGATION if person is not None and person.is_owner else ())]
+    of_owner = (("/progress", "Progress"), *NAVIGATION)
+    links = [("/", "Work"), *(of_owner if person is not None and person.is_owner else ())]
     values |= {
         "title": title,
         "project_name": site.project.name,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -125,20 +125,26 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def signed_in(request: Request) -> Person:
-    """The person who asks; a stranger is refused."""
+def person_asking(request: Request) -> Person:
+    """The person who asks, whatever they ask; a stranger is refused."""
     site = site_of(request)
-    cookie = request.cookies.get(site.cookie, "")
-    name = person_of(site, cookie) if site.tokens else site.owner
+    name = person_of(site, request.cookies.get(site.cookie, "")) if site.tokens else site.owner
     if name is None:
         if not site.strangers.allows(address_of(request)):
             raise Refused(429, "Too many requests without a valid token. Wait a minute.")
         raise Refused(401, "Open the link of your invitation, or enter its token here.")
     if not site.known.allows(name):
         raise Refused(429, "Too many requests at once. Wait a few seconds.")
-    if request.method not in SAFE_METHODS:
-        check_csrf(cookie, request.headers.get("x-csrf-token", ""))
     return Person(name, not site.tokens or name == site.owner)
+
+
+def signed_in(request: Request) -> Person:
+    """The person who asks; what changes something needs the check value in a header."""
+    person = person_asking(request)
+    if request.method not in SAFE_METHODS:
+        cookie = request.cookies.get(site_of(request).cookie, "")
+        check_csrf(cookie, request.headers.get("x-csrf-token", ""))
+    return person
 
 
 def person_of(site: Site, token: str) -> str | None:
@@ -153,8 +159,16 @@ def owner_only(person: Annotated[Person, Depends(signed_in)]) -> Person:
     return person
 
 
+def owner_by_form(request: Request, csrf: Annotated[str, Form(max_length=100)]) -> Person:
+    """The owner of the project, who sends a form with the check value in it; all others are refused."""
+    person = owner_only(person_asking(request))
+    check_csrf(request.cookies.get(site_of(request).cookie, ""), csrf)
+    return person
+
+
 SignedIn = Annotated[Person, Depends(signed_in)]
 Owner = Annotated[Person, Depends(owner_only)]
+OwnerByForm = Annotated[Person, Depends(owner_by_form)]
 
 
 def new_key() -> str:
