@@ -129,7 +129,8 @@ CASES = {
         ("BASE=gold read strange.csv shop.csv", "--gold-columns doc=U,query=S,grade=G"), "--seed 3",
     ],
     "annotators": [
-        "--gold gold.csv", "--again again.csv", ("--again again.csv", "--n 5"), "--judge-cost 9",
+        "--gold gold.csv", "--filter .01", "--keep 1", "--again again.csv", ("--again again.csv", "--n 5"),
+        "--judge-cost 9",
         "--columns annotator=who", "--annotators a,b", "--delimiter ;", "--level .5", "--seed 3",
     ],
     "judge": [

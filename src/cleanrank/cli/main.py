@@ -22,6 +22,7 @@ from cleanrank.cli import (
     experiments,
     issues,
     judges,
+    label,
     noise,
     screen,
     serve,
@@ -104,7 +105,7 @@ def demo(
     )
 
 
-MODULES = (diagnose, issues, train, noise, annotators, serve, judges, evaluate, cutoff, experiments, datasets)
+MODULES = (diagnose, issues, train, noise, annotators, label, serve, judges, evaluate, cutoff, experiments, datasets)
 for module in MODULES:
     app.add_typer(module.app)
 
