@@ -166,7 +166,8 @@ def test_who_is_dropped_and_whose_judgements_stay(cli, timed):
 
 def test_gold_of_a_file_counts_as_true_grades(cli, judged):
     table = pd.read_csv(judged / "judged.csv").drop_duplicates(["query_id", "doc_id"])
-    table.assign(grade=1).head(40)[["query_id", "doc_id", "grade"]].to_csv(judged / "gold.csv", index=False)
+    gold = table.head(40)[["query_id", "doc_id"]].assign(grade=np.arange(40) % 3)
+    gold.to_csv(judged / "gold.csv", index=False)
     record = json.loads(cli("annotators", judged / "judged.csv", "--gold", judged / "gold.csv", "--json").out)
     assert {each["gold_items"] for each in record["pair_noise"]} == {40}
 

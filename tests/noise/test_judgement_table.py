@@ -1,5 +1,7 @@
 """Long and wide tables of judgements by hand."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from cleanrank.errors import BadFileError, InvalidInputError

@@ -185,7 +185,7 @@ def _fast(judged: JudgedItems, alpha: float, seed: int) -> list[OddSequence]:
         return []
     rng = np.random.default_rng((seed, STREAM))
     drawn = _below_median(rng.standard_t(TAILS, size=(DRAWS, len(names)))).max(axis=1)
-    speeds = np.log([fastest, np.divide(fastest, usual)])
+    speeds = np.log(np.stack((fastest, np.divide(fastest, usual))))
     below = _below_median(speeds).max(axis=0)  # of two statistics, so that p-values count twice
     p_values = np.minimum(2 * (1 + (drawn[:, None] >= below).sum(axis=0)) / (1 + DRAWS), 1.0)
     median = float(np.median(fastest))

@@ -58,13 +58,12 @@ class JudgedItems:
 
         said = self.judgements
         rows = np.flatnonzero(np.isin(said.annotators, list(names))[said.annotator])
-        columns = {name: key[said.item[rows]] for name, key in self.keys.items()}
+        columns: dict[str, Any] = {name: key[said.item[rows]] for name, key in self.keys.items()}
         columns["annotator"] = said.annotators[said.annotator[rows]]
         columns["grade"] = said.grade[rows] + self.lowest
         if self.truth is not None:
             truth = self.truth[said.item[rows]]
-            columns["true_grade"] = pd.array(truth, dtype="Int64")
-            columns["true_grade"][truth < 0] = pd.NA
+            columns["true_grade"] = pd.arrays.IntegerArray(truth, truth < 0)
         for name, values in (("seconds", self.seconds), ("at", self.at)):
             if values is not None:
                 columns[name] = values[rows]
