@@ -1,8 +1,7 @@
 """What the answers of a labelling project have changed, as tables, a picture and a page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from cleanrank.judges.evaluation import Estimate
 from cleanrank.labeling.loop import PURPOSES, ProjectProgress, Step, share
 from cleanrank.report.estimate_tables import estimate_tables
 from cleanrank.report.pages import Page
@@ -10,6 +9,14 @@ from cleanrank.report.panels import Panel, Point
 from cleanrank.report.sections import Part, Section, sections_page
 from cleanrank.report.table import ABSENT, Cell, Line, Table, many, number
 
+# Columns of the table of labels, and what they show of LabelProgress.
+SHARES = {
+    "wrong as given": "before",
+    "wrong left": "after",
+    "won back": "won_back",
+    "wrong pairs as given": "pairs_before",
+    "wrong pairs left": "pairs_after",
+}
 LOSS = (
     "A pair in the wrong order teaches a ranker the wrong thing: of what it could learn above chance, wrong "
     "pairs take twice their share (AUC's signal, 1 - 2 pNoise). How much of NDCG that is depends on the "
@@ -24,17 +31,10 @@ LOOKS = (
 
 def steps_table(steps: Sequence[Step]) -> Table:
     """A row for every batch: how many labels were judged by then, and what is known of the rest."""
-    columns: dict[str, Callable[[Step], Estimate | None]] = {
-        "wrong as given": lambda step: step.labels and step.labels.before,
-        "wrong left": lambda step: step.labels and step.labels.after,
-        "won back": lambda step: step.labels and step.labels.won_back,
-        "wrong pairs as given": lambda step: step.labels and step.labels.pairs_before,
-        "wrong pairs left": lambda step: step.labels and step.labels.pairs_after,
-    }
     rows: list[Line] = []
     for step in steps:
         counts = (step.labels.judged, step.labels.wrong) if step.labels else (None, None)
-        known = [found(step) for found in columns.values()]
+        known = [getattr(step.labels, name, None) for name in SHARES.values()]
         cells = [Cell(ABSENT) if each is None else Cell(share(each), each.mean) for each in known]
         rows.append([step_name(step), *(number(count, ",") for count in counts), *cells])
     explained = {
@@ -46,7 +46,7 @@ def steps_table(steps: Sequence[Step]) -> Table:
         "wrong pairs as given": "pNoise: pairs that the given labels put in the wrong order",
         "wrong pairs left": "pNoise once the answers stand",
     }
-    head = ("after batch", "judged", "found wrong", *columns)
+    head = ("after batch", "judged", "found wrong", *SHARES)
     caption = "Labels after every batch, with intervals"
     return Table(head, rows, caption=caption, explained=explained)
 

@@ -15,7 +15,6 @@ from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.experiments.store import Store
 from cleanrank.labeling.store import open_project
 from cleanrank.web import api, progress, reports, reviews, views
-from cleanrank.web.background import Background
 from cleanrank.web.rendering import render
 from cleanrank.web.security import LOG, Guard, Refused, Site, log_refused
 from cleanrank.web.server import login_name
@@ -46,18 +45,14 @@ def create_app(
         with Store(str(runs), create=False):
             pass  # another file is refused now
     project = open_project(path)
-    made = reports.Reports(runs)
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
         with project:
             yield
-            made.close()
 
     app = FastAPI(title="cleanrank", docs_url=None, redoc_url=None, openapi_url=None, lifespan=closing)
-    app.state.site = Site(project, tokens, login_name() if owner is None else owner)
-    app.state.reports = made
-    app.state.background = Background()
+    app.state.site = Site(project, tokens, login_name() if owner is None else owner, runs)
     app.add_middleware(Guard, tokens=tokens)
     for router in (views.router, reviews.router, progress.router, reports.router, api.router):
         app.include_router(router)

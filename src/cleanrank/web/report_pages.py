@@ -18,7 +18,7 @@ from cleanrank.labeling.answers import given_data, gold_grades, known_grades, ma
 from cleanrank.labeling.store import Project, open_project
 from cleanrank.report.pages import Page, report_page
 from cleanrank.report.sections import Section, sections_page
-from cleanrank.report.table import Cell, Table, many, number
+from cleanrank.report.table import Cell, Line, Table, many, number
 from cleanrank.web.security import Refused
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def answers_table(project: Project, known: Grades) -> Table:
     for row, who, grade in zip(*(columns[c] for c in ("project_row", "annotator", "grade")), strict=True):
         if row in known:
             right.setdefault(who, []).append(grade == known[row])
-    rows = []
+    rows: list[Line] = []
     for name in sorted({event.annotator for event in events}):
         own = [event for event in kept if event.annotator == name]
         times = [event.seconds for event in own if event.seconds is not None]

@@ -1,14 +1,12 @@
 """Pages of reports, for the owner of the project: what the data, the annotators and the answers are worth.
 
-They may take long to make. Each is made in a thread of its own, one at a time, so that answers need not wait,
-and kept until what it shows has changed.
+They may take long to make. Each is made beside the answering, and kept until what it shows has changed; who
+asks while it is made waits for it.
 """
 
 import asyncio
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from os import PathLike
 from pathlib import Path as FilePath
 from typing import Annotated
 
@@ -32,42 +30,6 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
 )
 
 
-class Reports:
-    """Pages that were made, by name, each with the version of what it shows.
-
-    Attributes:
-        runs: the file of runs; None where there is none.
-    """
-
-    def __init__(self, runs: str | PathLike[str] | None = None) -> None:
-        self.runs = runs
-        self._one_at_a_time = ThreadPoolExecutor(1, "reports")
-        self._made: dict[str, tuple[Hashable, Future[Page]]] = {}
-
-    async def page(self, name: str, version: Hashable, make: Callable[[], Page]) -> Page:
-        """The page of this name; one that is being made is waited for, whatever its version."""
-        made_of, page = self._made.get(name, (None, None))
-        if page is None or (page.done() and made_of != version):
-            page = self._one_at_a_time.submit(make)
-            self._made[name] = version, page
-        try:
-            return await asyncio.shield(asyncio.wrap_future(page))
-        except BaseException:
-            self._made.pop(name, None)
-            raise
-
-    def close(self) -> None:
-        """Starts no further page."""
-        self._one_at_a_time.shutdown(wait=False, cancel_futures=True)
-
-
-def reports_of(request: Request) -> Reports:
-    """The reports of the app."""
-    reports = request.app.state.reports
-    assert isinstance(reports, Reports)
-    return reports
-
-
 def version_of(request: Request) -> tuple[int, int, int]:
     """The version of the project."""
     return site_of(request).project.version
@@ -75,7 +37,7 @@ def version_of(request: Request) -> tuple[int, int, int]:
 
 def runs_version(request: Request) -> Hashable:
     """Size and time of the file of runs and of what was last written beside it."""
-    runs = reports_of(request).runs
+    runs = site_of(request).runs
     files = [] if runs is None else [FilePath(runs), FilePath(f"{runs}-wal")]
     return tuple((each.stat().st_size, each.stat().st_mtime_ns) for each in files if each.exists())
 
@@ -108,7 +70,7 @@ async def judge_report(request: Request, person: Owner, version: Version) -> Res
 @router.get("/runs")
 async def runs(request: Request, person: Owner, version: RunsVersion) -> Response:
     """The recipes that were run."""
-    make = partial(report_pages.runs_of, reports_of(request).runs)
+    make = partial(report_pages.runs_of, site_of(request).runs)
     return await _show(request, person, "Runs", version, make)
 
 
@@ -117,14 +79,15 @@ async def run(
     request: Request, recipe: Annotated[str, Path(max_length=200)], person: Owner, version: RunsVersion
 ) -> Response:
     """The report of a recipe."""
-    make = partial(report_pages.run_of, reports_of(request).runs, recipe)
+    make = partial(report_pages.run_of, site_of(request).runs, recipe)
     return await _show(request, person, f"Runs of {recipe}", version, make)
 
 
 async def _show(
     request: Request, person: Person, name: str, version: Hashable, make: Callable[[], Page]
 ) -> Response:
-    page = await reports_of(request).page(name, version, partial(_made, name, make))
+    work = site_of(request).background.start(name, version, partial(_made, name, make))
+    page = await asyncio.shield(asyncio.wrap_future(work.future))  # others may wait for it too
     return await run_in_threadpool(render, request, page.template, page.title, person, **page.values)
 
 

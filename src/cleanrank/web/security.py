@@ -14,6 +14,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import Annotated, NamedTuple
 
 from fastapi import Depends, Form, Request
@@ -22,6 +23,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cleanrank.labeling.store import Project
+from cleanrank.web.background import Background
 
 LOG = logging.getLogger("cleanrank.web")
 LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -97,6 +99,8 @@ class Site:
         project: the open project.
         tokens: whether people need a token.
         owner: the name of whoever started the server; without tokens everybody is this person.
+        runs: the file of runs whose reports are shown; None where there is none.
+        background: what is made beside the answering.
         known: how fast one person may ask.
         strangers: how often one address may ask without a valid token.
     """
@@ -104,6 +108,8 @@ class Site:
     project: Project
     tokens: bool
     owner: str
+    runs: str | PathLike[str] | None = None
+    background: Background = field(default_factory=Background)
     known: Rate = field(default_factory=lambda: Rate(per_second=20, burst=100))
     strangers: Rate = field(default_factory=lambda: Rate(per_second=1, burst=20))
 
