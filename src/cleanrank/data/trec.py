@@ -1,13 +1,12 @@
 """TREC files: judgements (qrels: ``topic 0 doc grade``) and runs (``topic Q0 doc rank score tag``).
 
-Fields are cut at blanks and tabs by a compiled scan; a file of millions of lines takes seconds. As in
-trec_eval the rank column is ignored: the order is by falling score, ties by falling document id.
+A file of millions of lines takes seconds. As in trec_eval the rank column is ignored: the order is by falling
+score, ties by falling document id.
 """
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from cleanrank.data.files import existing_file, read_unpacked, written_whole
-from cleanrank.errors import BadFileError, error_text, invalid
-from cleanrank.jit import kernel
+from cleanrank.data.files import written_whole
+from cleanrank.data.line_fields import LineFields, read_fields
+from cleanrank.errors import invalid
 from cleanrank.ragged import indptr_of, match_rows, query_of_row, rank_order
 from cleanrank.types import Array, IntArray, RankingData, Run
 from cleanrank.validation import one_of
 
 QRELS = ("topic", "iteration", "document", "grade")
 RUN = ("topic", "Q0", "document", "rank", "score", "tag")
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +58,7 @@ def read_qrels(path: str | os.PathLike[str]) -> RankingData:
         judged (``judged``), as in trec_eval.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "qrels.txt"
     ...     _ = path.write_text("301 0 FR94-1 2\n301 0 FR94-2 -1\n")
@@ -67,13 +66,18 @@ def read_qrels(path: str | os.PathLike[str]) -> RankingData:
     >>> qrels.query_ids.tolist(), qrels.y.tolist(), qrels.judged.tolist()
     (['301'], [2, 0], [True, False])
     """
-    file, fields, lines = _fields(path, QRELS, (0, 2, 3))
-    grades = _numbers(file, fields[2], lines, pa.int64(), "a grade", "must be a whole number")
-    topic_ids, topic, doc_ids, doc = _pairs(file, fields, lines)
+    return judgements_of(read_fields(path, QRELS, (0, 2, 3)))
+
+
+def judgements_of(fields: LineFields) -> RankingData:
+    """Judgements of lines whose wanted fields are topic, document and grade, as ``read_qrels`` gives them."""
+    grades = fields.numbers(2, pa.int64(), "a grade", "must be a whole number")
+    topic_ids, topic = fields.topics()
+    fields.refuse_repeated(topic, 1)
     most = np.iinfo(np.int32).max
     if len(grades) and grades.max() > most:
         at = int(np.argmax(grades))
-        raise _bad(file, int(lines[at]), "a grade", f"must be at most {most}", grades[at])
+        raise fields.bad(at, "a grade", f"must be at most {most}", grades[at])
     order = np.argsort(topic, kind="stable")
     return RankingData(
         X=np.zeros((len(order), 0), dtype=np.float32),
@@ -81,7 +85,7 @@ def read_qrels(path: str | os.PathLike[str]) -> RankingData:
         indptr=indptr_of(np.bincount(topic, minlength=len(topic_ids))),
         query_ids=topic_ids,
         row_ids=order,
-        doc_ids=doc_ids[doc[order]],
+        doc_ids=fields.texts(1, order),
         judged=(grades >= 0)[order] if (grades < 0).any() else None,
     )
 
@@ -95,14 +99,16 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     Returns:
         The scores of the retrieved documents; the rank column is ignored, as in trec_eval.
     """
-    file, fields, lines = _fields(path, RUN, (0, 2, 4, 5))
-    scores = _numbers(file, fields[2], lines, pa.float64(), "a score", "must be a number")
+    fields = read_fields(path, RUN, (0, 2, 4, 5))
+    scores = fields.numbers(2, pa.float64(), "a score", "must be a number")
     wrong = ~np.isfinite(scores)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise _bad(file, int(lines[at]), "a score", "must be finite", scores[at])
-    topic_ids, topic, doc_ids, doc = _pairs(file, fields, lines)
-    tag = fields[3][0].as_py() if len(fields[3]) else ""
+        raise fields.bad(at, "a score", "must be finite", scores[at])
+    topic_ids, topic = fields.topics(0)
+    fields.refuse_repeated(topic, 1)
+    doc_ids, doc = fields.topics(1)
+    tag = fields.columns[3][0].as_py() if len(scores) else ""
     return Run(topic_ids, doc_ids, topic, doc, scores, tag)
 
 
@@ -277,114 +283,3 @@ def _places(names: Array, among: Array) -> IntArray:
     """The place of every name among others, or -1."""
     places = pc.index_in(pa.array(names, pa.large_string()), value_set=pa.array(among, pa.large_string()))
     return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def _pairs(file: Path, fields: list[Any], lines: IntArray) -> tuple[Array, IntArray, Array, IntArray]:
-    """(topics, topic of every line, documents, document of every line); a repeated pair is refused."""
-    topics, docs = fields[0].dictionary_encode(), fields[1].dictionary_encode()
-    topic = topics.indices.to_numpy().astype(np.int64)
-    doc = docs.indices.to_numpy().astype(np.int64)
-    key = topic * max(len(docs.dictionary), 1) + doc
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(key[order][1:] == key[order][:-1])
-    if len(again):
-        at = int(again[np.argmin(order[again + 1])])
-        first, second = order[at], order[at + 1]
-        pair = f"{fields[0][int(second)].as_py()} {fields[1][int(second)].as_py()}"
-        repeated = f"{pair!r} of line {lines[first]} again"
-        subject, rule = "a pair of topic and document", "must come once only"
-        raise _bad(file, int(lines[second]), subject, rule, repeated, "Keep one of the two lines.")
-    return _texts(topics.dictionary), topic, _texts(docs.dictionary), doc
-
-
-def _texts(values: Any) -> Array:
-    return np.asarray(values.to_pylist(), dtype=str) if len(values) else np.zeros(0, dtype="U1")
-
-
-def _numbers(file: Path, texts: Any, lines: IntArray, kind: Any, subject: str, rule: str) -> Array:
-    try:
-        return np.asarray(texts.cast(kind).to_numpy())
-    except pa.ArrowInvalid:
-        low, high = 0, len(texts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            try:
-                texts[low:middle].cast(kind)
-                low = middle
-            except pa.ArrowInvalid:
-                high = middle
-        raise _bad(file, int(lines[low]), subject, rule, repr(texts[low].as_py())) from None
-
-
-def _fields(
-    path: str | os.PathLike[str], names: tuple[str, ...], columns: tuple[int, ...]
-) -> tuple[Path, list[Any], IntArray]:
-    """Some fields of every line as Arrow strings, and the line numbers; empty lines are skipped."""
-    file = existing_file(path)
-    text = np.frombuffer(read_unpacked(file).removeprefix(b"\xef\xbb\xbf"), dtype=np.uint8)
-    most = int(np.count_nonzero(text == 10)) + 1
-    starts = np.empty((most, len(columns)), dtype=np.int64)
-    ends = np.empty((most, len(columns)), dtype=np.int64)
-    lines = np.empty(most, dtype=np.int64)
-    n, bad_fields = _cut(text, len(names), np.array(columns), starts, ends, lines)
-    if bad_fields >= 0:
-        rule = f"must have {len(names)} fields ({' '.join(names)})"
-        remedy = "Fields are parted by blanks or tabs."
-        raise _bad(file, int(lines[n]), "a line", rule, f"{bad_fields} fields", remedy)
-    fields = []
-    for j in range(len(columns)):
-        offsets = indptr_of(ends[:n, j] - starts[:n, j])
-        joined = np.empty(int(offsets[-1]), dtype=np.uint8)
-        _gather(text, starts[:n, j], offsets, joined)
-        field = pa.LargeStringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(joined))
-        try:
-            field.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise BadFileError(f"{str(file)!r} must be UTF-8 text: {error}.", str(file)) from error
-        fields.append(field)
-    return file, fields, lines[:n]
-
-
-@kernel()
-def _cut(
-    text: Bytes, n_fields: int, wanted: IntArray, starts: IntArray, ends: IntArray, lines: IntArray
-) -> tuple[int, int]:
-    """Finds the wanted fields; returns (lines kept, -1) or (the bad line's place, its number of fields)."""
-    kept, line, i, n = 0, 0, 0, len(text)
-    while i < n:
-        line += 1
-        fields, next_wanted = 0, 0
-        while i < n and text[i] != 10:
-            while i < n and (text[i] == 32 or text[i] == 9 or text[i] == 13):
-                i += 1
-            if i == n or text[i] == 10:
-                break
-            start = i
-            while i < n and text[i] != 32 and text[i] != 9 and text[i] != 13 and text[i] != 10:
-                i += 1
-            if next_wanted < len(wanted) and fields == wanted[next_wanted]:
-                starts[kept, next_wanted] = start
-                ends[kept, next_wanted] = i
-                next_wanted += 1
-            fields += 1
-        i += 1
-        if fields == 0:
-            continue
-        lines[kept] = line
-        if fields != n_fields:
-            return kept, fields
-        kept += 1
-    return kept, -1
-
-
-@kernel()
-def _gather(text: Bytes, starts: IntArray, offsets: IntArray, joined: Bytes) -> None:
-    for row in range(len(starts)):
-        start, at = starts[row], offsets[row]
-        for k in range(offsets[row + 1] - at):
-            joined[at + k] = text[start + k]
-
-
-def _bad(file: Path, line: int, subject: str, rule: str, value: object, remedy: str = "") -> BadFileError:
-    at = f"{file}, line {line}"
-    return BadFileError(error_text(subject, rule, value, at=at, remedy=remedy), str(file), line)
