@@ -31,9 +31,11 @@ from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, rep
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import export
 from cleanrank.experiments.store import Store
+from cleanrank.experiments.studies import algorithm
 from cleanrank.experiments.tracked import recall
 from cleanrank.report.images import save_picture
 from cleanrank.report.panels import Panel
+from cleanrank.types import RunRecord
 
 ROOT = Path(__file__).parent.parent
 
@@ -144,7 +146,7 @@ def tracked() -> Cards:
     runs = {}
     for name in RECIPES:
         recipe = read_recipe(ROOT / "recipes" / "recovery" / f"{name}.toml")
-        known = recall(recipe, folder=ROOT / "results")
+        known = recall(recipe, folder=ROOT / "results", older=True)
         tally = Tally(len(known.cells), stored=len(known.records))
         runs[name] = Reproduction(recipe, known.cells, known.records, tally)
     return make_cards(runs)
@@ -194,13 +196,21 @@ def ran_text() -> str:
     runs = tracked().runs.values()
     records = [r for each in runs for r in each.records]
     last = datetime.fromisoformat(max(r.started_at for r in records))
+    names = [r.cell["algorithm"] for r in records if is_earlier(r)]
+    old = ", ".join(f"{names.count(name):,} of {name}" for name in dict.fromkeys(names))
+    behind = f" Not run again since the method changed: {old}." if old else ""
     minutes = sum(r.wall_seconds for r in records) / 60
     versions = ", ".join(f"{k} {v}" for k, v in records[0].versions.items())
     return (
         f"{last:%d %B %Y}; {len(records):,} of {sum(len(each.cells) for each in runs):,} cells, which took "
         f"{minutes:.0f} minutes in sum on one core each; {versions}. What ran of each part is said at the "
-        "end of the page."
+        f"end of the page.{behind}"
     )
+
+
+def is_earlier(record: RunRecord) -> bool:
+    """Whether an earlier version of its method gave a result."""
+    return bool(record.cell["version"] != algorithm(record.cell["algorithm"]).version)
 
 
 def judge_panels() -> list[Panel]:

@@ -195,6 +195,21 @@ def test_export_to_a_folder_writes_what_travels(folder, ran):
     assert "unknown measure 'precision@999'" in wrong.stderr
 
 
+def test_export_to_a_folder_adds_to_what_is_there(folder, ran):
+    path = folder / "added" / "toys" / "tiny.parquet"
+
+    def seeds(seed, *options):
+        store = f"seed {seed}.sqlite"
+        cleanrank(folder, "reproduce", "toys/tiny", "--store", store, "--only", f"seed={seed}", "--jobs", "1")
+        cleanrank(folder, "runs", "export", "added", "--store", store, *options)
+        frame = pd.read_parquet(path)
+        return set(frame["seed"]), "values" in frame
+
+    assert seeds(1, "--values") == ({1}, True)
+    assert seeds(2) == ({1, 2}, True)
+    assert seeds(2, "--force") == ({2}, False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

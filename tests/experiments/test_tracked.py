@@ -9,12 +9,13 @@ import pytest
 
 from cleanrank.errors import BadFileError, MissingDataError
 from cleanrank.experiments import tracked
-from cleanrank.experiments.cells import expand
+from cleanrank.experiments.cells import expand, key_of
 from cleanrank.experiments.document import markdown_page
 from cleanrank.experiments.driver import left_out, reproduce
 from cleanrank.experiments.recipe import Data, known_recipes, read_recipe
-from cleanrank.experiments.results import export
-from cleanrank.experiments.tracked import aligned, read_results, recall, tracked_records
+from cleanrank.experiments.results import Result, export, pack
+from cleanrank.experiments.store import Store
+from cleanrank.experiments.tracked import aligned, read_results, recall, to_travel, tracked_records
 from cleanrank.report.summaries import summarise
 from cleanrank.types import RunRecord
 
@@ -93,6 +94,71 @@ def test_results_of_another_version_do_not_count(tmp_path, recipe, records):
     path.parent.mkdir(parents=True, exist_ok=True)
     export([replace(r, cell={**r.cell, "version": 99}) for r in records], path)
     assert recall(recipe, folder=tmp_path).records == ()
+
+
+def of_version(records, version):
+    """Records as an earlier version of their method would have left them."""
+    cells = [{**r.cell, "version": version} for r in records]
+    return [replace(r, cell=cell, key=key_of(cell)) for r, cell in zip(records, cells, strict=True)]
+
+
+def test_results_of_an_earlier_version_stand_in_only_where_they_are_asked_for(tmp_path, recipe, records):
+    path = tmp_path / f"{recipe.name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    earlier = of_version(records, 0)
+    export([*earlier, *records[:3]], path)
+    assert [r.key for r in recall(recipe, folder=tmp_path).records] == [r.key for r in records[:3]]
+    known = recall(recipe, folder=tmp_path, older=True)
+    assert [r.key for r in known.records] == [r.key for r in (*records[:3], *earlier[3:])]
+    assert [r.cell["version"] for r in known.records[2:4]] == [records[2].cell["version"], 0]
+    assert known.older == {r.key for r in earlier[3:]}
+
+
+@pytest.fixture
+def store_of(tmp_path, recipe):
+    """A function that makes a store of some records."""
+
+    def made(records):
+        store = Store(tmp_path / "runs.sqlite")
+        for r in records:
+            result = Result("done", r.values, r.means, r.query_ids.tolist(), r.chosen, "", r.versions)
+            store.add(r.key, recipe.name, r.cell, pack(result))
+        return store
+
+    return made
+
+
+def test_a_file_that_travels_keeps_what_the_store_does_not_have(
+    tmp_path, recipe, small_recipe, records, store_of, monkeypatch
+):
+    path = tmp_path / "there.parquet"
+    gone = replace(records[0], cell={**records[0].cell, "seed": 99})
+    old = of_version(records, 0)[5:8]
+    export([*records[:2], *old, gone], path, values=True)
+    there = read_results(path)
+    again = replace(records[1], means=dict.fromkeys(recipe.measures, 0.5), values={})
+    monkeypatch.setattr(tracked, "known_recipes", lambda: {recipe.name: small_recipe})
+    monkeypatch.setattr(tracked, "read_recipe", lambda _: recipe)
+    with store_of([again, *records[3:6]]) as store:
+        merged = to_travel(recipe.name, store, there)
+        alone = to_travel(recipe.name, store)
+    place = {r.key[: tracked.SHORT]: n for n, r in enumerate(records)}
+    # 2 was never there; of 5 the store has today's version, of 6 and 7 not; nothing asks for `gone`
+    assert [place.get(r.key) for r in merged] == [0, 1, 3, 4, 5, None, None]
+    assert [r.key for r in merged[-2:]] == [r.key[: tracked.SHORT] for r in old[1:]]
+    assert merged[1].means == again.means
+    assert [place[r.key] for r in alone] == [1, 3, 4, 5]
+    export(merged, path, values=True)
+    first = path.read_bytes()
+    with store_of([]) as store:
+        export(to_travel(recipe.name, store, read_results(path)), path, values=True)
+    assert path.read_bytes() == first
+
+
+def test_of_a_recipe_that_is_gone_all_results_travel(recipe, records, store_of):
+    with store_of(records[:2]) as store:
+        merged = to_travel(recipe.name, store, records[1:4])
+    assert [r.key for r in merged] == [r.key[: tracked.SHORT] for r in (*records[1:4], records[0])]
 
 
 def test_no_file_means_no_results(tmp_path):

@@ -228,11 +228,12 @@ def export_runs(
     """Write one row per cell and measure.
 
     A folder gets RECIPE.parquet with the cells that the recipe asks for today: with such files in results/,
-    `reproduce` and the matrix have the figures on any machine.
+    `reproduce` and the matrix have the figures on any machine. What such a file holds of these cells already
+    stays where the store has nothing newer; with --force only what the store has is left.
     """
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.experiments.results import export
-    from cleanrank.experiments.tracked import asked_today
+    from cleanrank.experiments.tracked import to_travel, tracked_records
 
     one_file = bool(path.suffix)
     if one_file:
@@ -245,12 +246,13 @@ def export_runs(
         if not one_file:
             for file in files:
                 file.parent.mkdir(parents=True, exist_ok=True)
-            check_outputs(*files, inputs=[store], force=force, suffixes=FRAMES)
+            check_outputs(*files, inputs=[store], force=True, suffixes=FRAMES)
         for file, name in files.items():
-            records = stored.records(recipe=name) if one_file else asked_today(str(name), stored)
+            there = [] if one_file or force else tracked_records(str(name), path)
+            records = stored.records(recipe=name) if one_file else to_travel(str(name), stored, there)
             known = dict.fromkeys(m for r in records for m in r.cell["measures"])
             wanted = None if measure is None else [one_of("measure", m, known) for m in measure]
-            rows = export(records, file, measures=wanted, values=values)
+            rows = export(records, file, measures=wanted, values=values or any(r.values for r in there))
             screen.note(f"{rows:,} rows in {file}")
 
 

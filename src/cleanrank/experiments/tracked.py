@@ -7,7 +7,7 @@ files and of a store together without computing anything.
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import cleanrank
 from cleanrank.data.spreadsheet import read_frame
 from cleanrank.errors import BadFileError, error_text
-from cleanrank.experiments.cells import CellSpec, expand, key_of, setting_of
+from cleanrank.experiments.cells import CellSpec, Inputs, expand, key_of, setting_of
 from cleanrank.experiments.recipe import Recipe, known_recipes, read_recipe
 from cleanrank.experiments.results import COLUMNS, INPUTS, REALISED, or_nan
 from cleanrank.experiments.sources import GENERATORS, identity_of
@@ -33,11 +33,19 @@ OF_CELL = ("status", "error", "wall_seconds", "started_at")
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a recipe: its cells, their records in the same order, keys of those that travelled."""
+    """What is known of a recipe.
+
+    Attributes:
+        cells: what it asks for.
+        records: their results, in the same order.
+        tracked: keys of results that travelled.
+        older: keys of results that an earlier version of their method gave.
+    """
 
     cells: tuple[CellSpec, ...]
     records: tuple[RunRecord, ...]
     tracked: frozenset[str]
+    older: frozenset[str] = frozenset()
 
 
 def tracked_results() -> Path:
@@ -122,33 +130,55 @@ def _mean(mean: float, values: "np.ndarray[Any, Any] | None") -> float:
     return plain if math.isclose(plain, mean, rel_tol=1e-6, abs_tol=1e-7) else mean
 
 
-def recall(recipe: Recipe, store: Store | None = None, folder: str | Path | None = None) -> Known:
+def recall(
+    recipe: Recipe, store: Store | None = None, folder: str | Path | None = None, *, older: bool = False
+) -> Known:
     """All that is known of a recipe, computed here or elsewhere; nothing is computed and no file is hashed.
 
     Args:
         recipe: what to look for.
         store: results of this machine, which come first; none unless given.
         folder: of results that travel; those that come with cleanrank unless given.
+        older: whether results of earlier versions of a method count where there is none of today's.
 
     Returns:
         Its cells and their records.
     """
+    here = [] if store is None else store.records(recipe=recipe.name)
+    return _known(recipe, here, tracked_records(recipe.name, folder), older)
+
+
+def _known(recipe: Recipe, here: Sequence[RunRecord], there: Sequence[RunRecord], older: bool) -> Known:
     cells = _cells(recipe)
-    there = _by_place(cells, tracked_records(recipe.name, folder))
-    here = {} if store is None else _by_place(cells, store.records(recipe=recipe.name))
-    both = {**there, **{place: r for place, r in here.items() if r.status == "done" or place not in there}}
-    keys = frozenset(r.key for place, r in both.items() if r is there.get(place))
-    return Known(tuple(cells), aligned([both[place] for place in sorted(both)], keys), keys)
+    found = _by_place(cells, there)
+    found |= {p: r for p, r in _by_place(cells, here).items() if r.status == "done" or p not in found}
+    any_version = _by_place(cells, (*there, *here), _any_version) if older else {}
+    earlier = {place: record for place, record in any_version.items() if place not in found}
+    found |= earlier
+    travelled = {r.key for r in there} - {r.key for r in here if r.status == "done"}
+    keys = frozenset(r.key for r in found.values() if r.key in travelled)
+    records = aligned([found[place] for place in sorted(found)], keys)
+    return Known(tuple(cells), records, keys, frozenset(r.key for r in earlier.values()))
 
 
-def asked_today(name: str, store: Store) -> list[RunRecord]:
-    """The results of a store that a recipe asks for as it stands; all that it ever had if it is gone.
+def to_travel(name: str, store: Store, there: Sequence[RunRecord] = ()) -> list[RunRecord]:
+    """The results of a recipe for a file that travels: what it asks for as it stands, or all if it is gone.
 
     Keys are cut short for the sake of small files: they follow from the inputs.
+
+    Args:
+        name: of the recipe.
+        store: results of this machine, which come first.
+        there: what the file holds already; results of earlier versions of a method stay until there are new.
+
+    Returns:
+        One record per cell.
     """
-    records, known = store.records(recipe=name), known_recipes()
+    here, known = store.records(recipe=name), known_recipes()
     if name in known:
-        records = list(_by_place(_cells(read_recipe(known[name])), records).values())
+        records = list(_known(read_recipe(known[name]), here, there, older=True).records)
+    else:
+        records = list({r.key: r for r in (*there, *here)}.values())
     return [replace(record, key=record.key[:SHORT]) for record in records]
 
 
@@ -161,14 +191,23 @@ def _cells(recipe: Recipe) -> list[CellSpec]:
     return expand(recipe, identity)
 
 
-def _by_place(cells: Sequence[CellSpec], records: Iterable[RunRecord]) -> dict[int, RunRecord]:
-    """Records by the place of the cell that has their inputs, and labelled like it; the last that ran."""
+def _any_version(inputs: Inputs) -> str:
+    """What the figures depend on, but for the contents of files and the version of the method."""
+    return setting_of({**inputs, "version": 0})
+
+
+def _by_place(
+    cells: Sequence[CellSpec], records: Iterable[RunRecord], setting: Callable[[Inputs], str] = setting_of
+) -> dict[int, RunRecord]:
+    """Records by the place of the cell that has their setting, and labelled like it; the last that ran."""
     by_setting: dict[str, RunRecord] = {}
     for record in sorted(records, key=lambda r: (r.status == "done", r.started_at)):
-        by_setting[setting_of(record.cell)] = record
-    placed = {place: by_setting.get(setting_of(cell.inputs)) for place, cell in enumerate(cells)}
+        by_setting[setting(record.cell)] = record
+    placed = {place: by_setting.get(setting(cell.inputs)) for place, cell in enumerate(cells)}
     return {
-        place: replace(r, cell={**cells[place].inputs, "identity": r.cell["identity"]})
+        place: replace(
+            r, cell={**cells[place].inputs, "identity": r.cell["identity"], "version": r.cell["version"]}
+        )
         for place, r in placed.items()
         if r is not None
     }
