@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cleanrank.labeling.answers import given_data, gold_grades, known_grades, opinions, standing
+from cleanrank.labeling.answers import given_data, gold_grades, graded, known_grades, standing
 from cleanrank.labeling.store import Document, Scale, create_project
 
 SCALE = Scale(("no", "partly", "yes"))
@@ -70,14 +70,21 @@ def test_only_what_was_not_taken_back_stands(tmp_path, documents):
         say("ann", 1, "answer", "drop")
         say("bob", 0, "answer", "unsure")
         say("bob", 2, "skip")
-        events = project.events(batch)
-    assert [(e.annotator, e.unit, e.value) for e in standing(events)] == [
-        ("ann", 0, 2),
-        ("ann", 1, "drop"),
-        ("bob", 0, "unsure"),
-        ("bob", 2, None),
-    ]
-    assert opinions(events) == {0: {"ann": 2, "bob": "unsure"}, 1: {"ann": "drop"}}
+        assert [(e.annotator, e.unit, e.value) for e in standing(project.events(batch))] == [
+            ("ann", 0, 2),
+            ("ann", 1, "drop"),
+            ("bob", 0, "unsure"),
+            ("bob", 2, None),
+        ]
+        listed = list(graded(project))
+        assert [(each.row, each.event.value) for each in listed] == [
+            (0, 2),
+            (1, "drop"),
+            (0, "unsure"),
+            (2, None),
+        ]
+        assert [each.row for each in graded(project, annotator="bob")] == [0, 2]
+        assert list(graded(project, batches=[])) == []
 
 
 def test_known_grades_and_the_majority_of_a_gold_sample_count_as_right(tmp_path, documents):

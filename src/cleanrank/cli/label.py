@@ -1,5 +1,7 @@
-"""``cleanrank label``, ``cleanrank review`` and ``cleanrank export``."""
+"""``cleanrank label`` and ``cleanrank review``."""
 
+import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +17,8 @@ if TYPE_CHECKING:
 
 PURPOSES = ("label", "gold", "evaluation")
 OF_COMPARISONS = ("pairs", "top-k", "active")
-# What a new project is made with, and what belongs to some purposes alone.
-OF_NEW = f"scale texts judge {screen.TABLES}"
-OF_LABELS = "task gold no_ties transitive"
+OF_NEW = f"out scale texts judge {screen.TABLES}"  # what a new project is made with
+MADE_WITH = "made with"  # what a project keeps of these
 
 app = typer.Typer()
 
@@ -62,7 +63,7 @@ def label(
         str, typer.Option(help="grade, pairs, top-k, or active (pairs that tell most).")
     ] = "grade",
     k: Annotated[
-        int | None, typer.Option("--k", min=1, help="Of top-k and active: how many to find.")
+        int | None, typer.Option("--k", min=1, help="Of top-k and active: how many to find; else 10.")
     ] = None,
     no_ties: Annotated[bool, typer.Option("--no-ties", help="Of comparisons: one must be better.")] = False,
     transitive: Annotated[
@@ -104,7 +105,7 @@ def label(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Judgements that exist already, to begin with: qrels, a sheet, Label Studio JSON; repeatable.",
+            help="Judgements to begin with: qrels, a sheet, tasks of Label Studio (.json); repeatable.",
             callback=screen.piped,
         ),
     ] = None,
@@ -121,56 +122,56 @@ def label(
 
     Makes a project of DATA, or goes on with the one that is there: the same command asks what is left, and
     of a random sample or an evaluation that is done the next rows; another task or sample is asked besides.
-    Every answer is stored before the next question. `cleanrank serve --invite` lets others judge;
-    `cleanrank export` writes what was judged.
+    Documents that were graded before are not asked about again. Every answer is stored before the next
+    question. `cleanrank serve --invite` lets others judge; `cleanrank export` writes what was judged.
     """
-    from cleanrank.labeling.imports import import_judgements
     from cleanrank.labeling.projects import add_evaluation_batch, add_gold_batch, add_label_batch
 
     _check_label(context, purpose, task, runs)
     who = _who(annotator, context, terminal, prepare)
     settings: dict[str, Any] = {"annotators_per_unit": annotators}
-    systems: Any = None if not runs else runs[0] if len(runs) == 1 else runs
     if purpose == "label":
         settings |= {"kind": task, "k": k, "ties": False if no_ties else None}
-        settings |= {"transitive": True if transitive else None, "gold": gold}
-    elif purpose == "gold":
-        settings |= {"n": n, "seed": seed}
+        settings |= {"transitive": transitive or None, "gold": gold}
     else:
-        pair = None if compare is None else [name.strip() for name in compare.split(",")]
-        settings |= {"n": n, "seed": seed, "measure": measure, "compare": pair}
-    with _project(context, data, out, columns, texts=texts, judge=judge, scale=scale) as project:
-        for file in answers or []:
-            _once(project, file, lambda file=file: import_judgements(project, file, annotator=annotator))
-        add = {
-            "label": lambda: add_label_batch(project, **settings),
-            "gold": lambda: add_gold_batch(project, **settings),
-            "evaluation": lambda: add_evaluation_batch(project, systems, **settings),
-        }[purpose]
-        named = {name: str(value) for name, value in settings.items()} | {"runs": str(systems)}
-        batch = _asked_batch(
-            project, who, {"command": f"label {purpose}", **named}, add, again=purpose == "gold"
-        )
+        settings |= {"n": n, "seed": seed}
+    if purpose == "evaluation":
+        settings |= {"measure": measure, "compare": compare and [name.strip() for name in compare.split(",")]}
+        settings |= {"runs": runs[0] if runs and len(runs) == 1 else runs}
+    options = {"texts": texts, "judge": judge, "scale": scale}
+    with _project(context, data, out, columns, options) as project:
+        for file in answers or ():
+            _import(project, file, annotator)
+
+        def ask(earlier: int) -> "Batch":
+            if purpose == "label":
+                return add_label_batch(project, **settings, again=False)
+            if purpose == "gold":
+                return add_gold_batch(project, **settings)
+            # A larger sample holds the smaller one, whose answers count: draws come one after the other.
+            return add_evaluation_batch(project, **{**settings, "n": n * (earlier + 1)})
+
+        request = {"purpose": purpose, **settings}
+        batch = _batch(project, who, request, ask, goes_on=purpose != "label")
         _begin(project, batch, who, terminal, prepare, port, no_open)
 
 
 def _check_label(context: typer.Context, purpose: str, task: str, runs: list[Path] | None) -> None:
-    if one_of("purpose", purpose, PURPOSES) != "label":
-        screen.refuse(context, f"{OF_LABELS} k", "goes with --purpose label", f"--purpose {purpose}")
+    given = f"--purpose {one_of('purpose', purpose, PURPOSES)}"
+    if purpose == "label":
+        screen.refuse(context, "n seed", "goes with --purpose gold or evaluation", given)
     else:
-        screen.refuse(context, "n seed", "goes with --purpose gold or evaluation", "--purpose label")
+        screen.refuse(context, "task gold no_ties transitive k", "goes with --purpose label", given)
     if purpose != "evaluation":
-        screen.refuse(
-            context, "runs measure compare", "goes with --purpose evaluation", f"--purpose {purpose}"
-        )
+        screen.refuse(context, "runs measure compare", "goes with --purpose evaluation", given)
     elif not runs:
         raise invalid("--purpose evaluation", "needs the systems (--runs)", "none")
     if task not in ("top-k", "active"):
         screen.refuse(context, "k", "goes with --task top-k or active", f"--task {task}")
-    if task not in OF_COMPARISONS:
-        screen.refuse(context, "no_ties transitive", "goes with comparisons", f"--task {task}")
-    elif task != "grade":
+    if task in OF_COMPARISONS:
         screen.refuse(context, "gold", "goes with --task grade", f"--task {task}")
+    else:
+        screen.refuse(context, "no_ties transitive", "goes with comparisons", f"--task {task}")
 
 
 @app.command()
@@ -219,27 +220,26 @@ def review(
         screen.refuse(context, "seed", "goes without ISSUES", str(issues))
     who = _who(annotator, context, terminal, prepare)
     settings: dict[str, Any] = {"n": n, "blind": blind, "annotators_per_unit": 1 + second_opinions}
-    with _project(context, data, out, columns, texts=texts, judge=judge, scale=scale) as project:
-        named = {name: str(value) for name, value in settings.items()}
-        batch = _asked_batch(
-            project,
-            who,
-            {"command": "review", "issues": str(issues), "seed": str(seed), **named},
-            lambda: add_repair_batch(project, issues=issues, seed=seed, **settings),
-            again=True,
+    settings |= {"issues": issues, "seed": seed}
+    options = {"texts": texts, "judge": judge, "scale": scale}
+    with _project(context, data, out, columns, options) as project:
+        request = {"purpose": "repair", **settings}
+        batch = _batch(
+            project, who, request, lambda earlier: add_repair_batch(project, **settings), goes_on=True
         )
         _begin(project, batch, who, terminal, prepare, port, no_open)
 
 
 def _who(annotator: str | None, context: typer.Context, terminal: bool, prepare: bool) -> str:
+    """The name of whoever judges."""
     from cleanrank.labeling.records import check_annotator
     from cleanrank.web.server import login_name
 
+    if terminal and prepare:
+        raise invalid("--terminal and --prepare", "must not be given together")
     if terminal or prepare:
         option = "--terminal" if terminal else "--prepare"
         screen.refuse(context, "port no_open", f"goes without {option}")
-    if terminal and prepare:
-        raise invalid("--terminal and --prepare", "must not be given together")
     return login_name() if annotator is None else check_annotator(annotator)
 
 
@@ -248,91 +248,122 @@ def _project(
     data: str,
     out: Path | None,
     columns: screen.Columns,
+    options: Mapping[str, Any],
+) -> "Project":
+    """The project that DATA is, or that was made of it before; else a new one, with these options."""
+    from cleanrank.data.project_file import is_project
+    from cleanrank.data.tables import column_options
+    from cleanrank.labeling.store import open_project
+
+    source = screen.piped(data)
+    if source.is_file() and is_project(source):
+        screen.refuse(context, OF_NEW, "goes with new projects", f"the project {data!r}")
+        return open_project(source)
+    path = out if out is not None else Path(f"{source.name.split('.')[0]}.sqlite")
+    typed = {"DATA": source, **{f"--{name}": value for name, value in options.items()}}
+    typed["the columns"] = shlex.join(column_options(columns)) or None
+    made_with = {name: (str(value), _content(value)) for name, value in typed.items() if value is not None}
+    if not path.exists():
+        project = _new_project(path, source, columns, **options)
+        project.keep(MADE_WITH, made_with)
+        screen.note(f"made {path}")
+        return project
+    project = open_project(path)
+    kept = project.kept(MADE_WITH) or {}
+    for name, (text, content) in made_with.items():
+        before, *known = kept.get(name, ("nothing known",))
+        if known != [content]:
+            project.close()
+            remedy = f"Go on with it alone (cleanrank {context.info_name} {path}), or name another with -o."
+            raise invalid(name, f"must be as {str(path)!r} was made ({before})", repr(text), remedy=remedy)
+    return project
+
+
+def _content(value: Path | str) -> str:
+    """What tells whether an input is the same: of a file its bytes."""
+    from cleanrank.data.files import file_sha256
+
+    return file_sha256(value) if isinstance(value, Path) and value.is_file() else str(value)
+
+
+def _new_project(
+    path: Path,
+    source: Path,
+    columns: screen.Columns,
     *,
     texts: Path | None,
     judge: str | None,
     scale: str | None,
 ) -> "Project":
-    """The project that DATA is, that is there already, or a new one."""
     from cleanrank.data.files import check_outputs
-    from cleanrank.data.project_file import is_project
     from cleanrank.labeling.projects import make_project
     from cleanrank.labeling.sources import read_source
-    from cleanrank.labeling.store import open_project
     from cleanrank.labeling.texts import read_texts
     from cleanrank.types import RankingData
 
-    source = screen.piped(data)
-    if source.is_file() and is_project(source):
-        screen.refuse(context, f"out {OF_NEW}", "goes with new projects", f"the project {data!r}")
-        return open_project(source)
-    path = out if out is not None else Path(f"{source.name.split('.')[0]}.sqlite")
-    if path.exists():
-        project = open_project(path)
-        made_of = project.kept("source")
-        if made_of != str(data):
-            project.close()
-            remedy = f"Go on with it alone (cleanrank {context.info_name} {path}), or name another with -o."
-            rule = f"must be the data that {str(path)!r} was made from ({made_of})"
-            raise invalid("DATA", rule, repr(str(data)), remedy=remedy)
-        screen.refuse(context, OF_NEW, "goes with new projects", f"{str(path)!r}, which is there already")
-        return project
     check_outputs(path, inputs=[source, texts], suffixes=("",))
     read = read_source(source, columns=columns, judge=judge)
-    options: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     if texts is not None:
         if not isinstance(read, RankingData):
-            raise invalid("--texts", "goes with data; a table of texts has its own", repr(data))
+            raise invalid("--texts", "goes with data; a table of texts has its own", repr(str(source)))
         found = read_texts(texts, read)
-        options = {"queries": found.queries, "fields": found.fields}
-    project = make_project(path, read, name=source.name, scale=_scale(scale), **options)
-    project.keep("source", str(data))
-    screen.note(f"made {path}")
-    return project
+        more = {"queries": found.queries, "fields": found.fields}
+    return make_project(path, read, name=source.name, scale=_scale(scale), **more)
 
 
-def _scale(text: str | None) -> Any:
+def _scale(text: str | None) -> int | list[str] | None:
     if text is None:
         return None
-    return int(text) if text.strip().isdigit() else [part.strip() for part in text.split(",")]
+    return int(text) if text.strip().isdecimal() else [part.strip() for part in text.split(",")]
 
 
-def _asked_batch(project: "Project", who: str, request: dict[str, str], add: Any, *, again: bool) -> "Batch":
-    """The batch that this command made before, if it is not done, else a new one.
+def _import(project: "Project", file: Path, annotator: str | None) -> None:
+    """Takes judgements from a file, unless they were taken before."""
+    from cleanrank.labeling.imports import import_judgements
 
-    Args:
-        project: an open project.
-        who: the annotator.
-        request: what was asked for; the same again goes on.
-        add: makes the batch.
-        again: whether, once it is done, the same request means further rows.
-    """
-    from cleanrank.labeling.session import Session
-
-    made = [each for each in project.batches() if project.kept(f"request of batch {each.id}") == request]
-    for batch in made:
-        if Session(project, batch.id, who).asked(claim=False) is not None:
-            return batch
-    if made and not again:
-        return made[-1]
-    with project.writing():
-        batch = add()
-        project.keep(f"request of batch {batch.id}", request)
-    return batch
-
-
-def _once(project: "Project", file: Path, add: Any) -> None:
-    """Imports a file unless it was imported before."""
-    from cleanrank.data.files import file_sha256
-
-    key = f"imported {file_sha256(file)}"
+    key = f"imported {_content(file)}"
     if project.kept(key) is not None:
         screen.note(f"{file.name} was imported before")
         return
     with project.writing():
-        batch = add()
+        batch = import_judgements(project, file, annotator=annotator, name=f"Judgements of {file.name}")
         project.keep(key, batch.id)
     screen.note(f"{file.name}: {len(project.units(batch.id)):,} documents with judgements")
+
+
+def _batch(
+    project: "Project",
+    who: str,
+    request: Mapping[str, Any],
+    ask: Callable[[int], "Batch"],
+    *,
+    goes_on: bool,
+) -> "Batch":
+    """The batch that this command asked for before, if something is left in it for somebody; else a new one.
+
+    Args:
+        project: an open project.
+        who: the annotator.
+        request: what is asked for; the same again goes on.
+        ask: adds a batch, told how many were asked for by the same request.
+        goes_on: whether, once all is judged, the same request means further rows.
+    """
+    from cleanrank.labeling.session import Session
+
+    wanted = {name: str(value) for name, value in request.items()}
+    made = [each for each in project.batches() if project.kept(f"request of batch {each.id}") == wanted]
+    for batch in made:
+        if Session(project, batch.id, who).asked(claim=False) is not None:
+            return batch
+    if made and not goes_on:
+        return made[-1]
+    with project.writing():
+        batch = ask(len(made))
+        if made and Session(project, batch.id, who).asked(claim=False) is None:
+            raise invalid("documents", "must be left to judge", "all were judged")
+        project.keep(f"request of batch {batch.id}", wanted)
+    return batch
 
 
 def _begin(
@@ -347,7 +378,7 @@ def _begin(
     """Says what is asked, then asks: here, or on a page."""
     screen.show(None, False, _facts(project, batch))
     if prepare:
-        screen.note(f"cleanrank serve {project.path} opens it")
+        screen.note(f"cleanrank serve {shlex.quote(str(project.path))} opens it")
     elif terminal:
         from cleanrank.cli.terminal import judge_in_terminal
 
@@ -359,8 +390,7 @@ def _begin(
 
 
 def _facts(project: "Project", batch: "Batch") -> Any:
-    units = project.units(batch.id)
-    documents = [each for query in project.query_ids() for each in project.documents_of(query)]
+    units, documents = project.units(batch.id), project.documents()
     settings = ", ".join(f"{name} {value}" for name, value in batch.settings.items())
     return screen.facts(
         {
@@ -378,46 +408,3 @@ def _facts(project: "Project", batch: "Batch") -> Any:
         },
         align="ll",
     )
-
-
-@app.command()
-def export(
-    project: Annotated[
-        Path, typer.Argument(metavar="PROJECT", help="A project of `cleanrank label` or `cleanrank review`.")
-    ],
-    out: Annotated[Path, screen.out_file("FILE", "Where to; its ending says the format.")],
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="letor, qrels, labels (one grade per document, .csv or .parquet), judgements (everybody's), "
-            "preferences or label-studio; else by the ending: .qrels, .json, tables of judgements, LETOR.",
-        ),
-    ] = None,
-    combine: Annotated[
-        str | None,
-        typer.Option(help="Where several people graded a document: majority (unless given) or median."),
-    ] = None,
-    annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The answers of this person alone.")
-    ] = None,
-    force: screen.Force = False,
-    as_json: screen.Json = False,
-) -> None:
-    """Write what was judged in a project: data sets, TREC qrels, tables, Label Studio tasks.
-
-    One grade per document is that of most people; of a tie the given label if it is among them, else the
-    lowest. Rows that were dropped, and rows of which nobody was sure, are left out, and that is said.
-    """
-    from dataclasses import asdict
-
-    from cleanrank.data.files import check_outputs
-    from cleanrank.labeling.export import export_judgements
-    from cleanrank.labeling.store import open_project
-
-    check_outputs(out, inputs=[project], force=force)
-    with open_project(project) as opened:
-        done = export_judgements(opened, out, form=form, combine=combine, annotator=annotator)
-    record = {**asdict(done), "path": str(done.path)}
-    rows = "documents" if done.form in ("letor", "qrels", "labels") else "rows"
-    screen.show(record, as_json, *done.notes, f"wrote {out} ({done.form}, {done.rows:,} {rows})")

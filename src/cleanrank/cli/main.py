@@ -20,6 +20,7 @@ from cleanrank.cli import (
     diagnose,
     evaluate,
     experiments,
+    export,
     issues,
     judges,
     label,
@@ -105,7 +106,21 @@ def demo(
     )
 
 
-MODULES = (diagnose, issues, train, noise, annotators, label, serve, judges, evaluate, cutoff, experiments, datasets)
+MODULES = (
+    diagnose,
+    issues,
+    train,
+    noise,
+    annotators,
+    label,
+    serve,
+    export,
+    judges,
+    evaluate,
+    cutoff,
+    experiments,
+    datasets,
+)
 for module in MODULES:
     app.add_typer(module.app)
 

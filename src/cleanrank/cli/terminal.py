@@ -5,11 +5,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import typer
 
 from cleanrank.cli import screen
+from cleanrank.labeling.loop import progress_text
 from cleanrank.labeling.records import Document, Scale
 from cleanrank.labeling.session import Asked, Session
 from cleanrank.labeling.shown import ShownIssue, shown_issue
@@ -23,38 +23,48 @@ SKIP, UNDO, QUIT, KEEP = "s", "u", "q", "k"
 WORDS = {"d": DROP, "n": UNSURE}
 
 
-def judge_in_terminal(project: Project, batch_id: int, annotator: str) -> int:
-    """Asks until all is judged, standard input ends or somebody quits; returns how many answers were given.
+def judge_in_terminal(project: Project, batch_id: int, annotator: str) -> None:
+    """Asks until all is judged, standard input ends or somebody quits; then says what the answers changed.
 
     Every answer is on the disk before the next question is shown, so that it may be stopped at any time.
     """
     session = Session(project, batch_id, annotator)
-    given = 0
-    reads_keys = sys.stdin.isatty()
-    while (asked := session.asked()) is not None:
-        keys = keys_of(session, asked)
-        _show(session, asked, keys)
-        started = time.monotonic()
-        said = _read(keys, reads_keys)
-        if said is None or said == QUIT:
-            break
-        if said == UNDO:
-            if session.history():
-                session.undo(_request())
-                given -= 1
-            else:
-                screen.note("There is nothing to take back.")
-            continue
-        where: dict[str, Any] = {"unit": asked.unit.position, "question": asked.question.key}
-        where |= {"seconds": round(time.monotonic() - started, 3), "request": _request()}
-        if said == SKIP:
-            session.skip(**where)
+    before = len(session.history())
+    try:
+        while (asked := session.asked()) is not None and _ask(session, asked):
+            pass
+    finally:  # also where Ctrl-C stops it
+        stand = len(session.history())
+        new = f", {stand - before:,} of them new" if stand > before else ""
+        screen.note(f"{stand:,} answers of {annotator} stand in {project.path}{new}.")
+    if asked is not None:
+        screen.note("The same command goes on from here.")
+    else:
+        screen.note("Nothing is left to judge.")
+        screen.show(None, False, *filter(None, [progress_text(project)]))
+
+
+def _ask(session: Session, asked: Asked) -> bool:
+    """Shows a question and stores what is said; False where somebody quits or the input ends."""
+    keys = keys_of(session, asked)
+    _show(session, asked, keys)
+    started = time.monotonic()
+    said = _read(keys)
+    if said is None or said == QUIT:
+        return False
+    if said == UNDO:
+        if session.history():
+            session.undo(_request())
         else:
-            session.answer(keys[said], **where)
-        given += 1
-    left = "All is judged." if asked is None else "The same command goes on from here."
-    screen.note(f"{max(given, 0):,} answers stored in {project.path}. {left}")
-    return given
+            screen.note("There is nothing to take back.")
+        return True
+    unit, question = asked.unit.position, asked.question.key
+    seconds = round(time.monotonic() - started, 3)
+    if said == SKIP:
+        session.skip(unit=unit, question=question, seconds=seconds, request=_request())
+    else:
+        session.answer(keys[said], unit=unit, question=question, seconds=seconds, request=_request())
+    return True
 
 
 def keys_of(session: Session, asked: Asked) -> dict[str, int | str]:
@@ -72,23 +82,22 @@ def _request() -> str:
     return secrets.token_hex(12)
 
 
-def _read(keys: Mapping[str, Any], reads_keys: bool) -> str | None:
+def _read(keys: Mapping[str, int | str]) -> str | None:
     """What was typed, once it is one of the keys; None at the end of the input."""
-    known = {*keys, SKIP, UNDO, QUIT}
+    known = [*keys, SKIP, UNDO, QUIT]
+    by_key = sys.stdin.isatty() and all(len(key) == 1 for key in known)
     while True:
-        if reads_keys and all(len(key) == 1 for key in known):
-            said = typer.getchar().lower()
-            typer.echo(said if said.isprintable() else "", err=True)
-            ended = said in ("\x04", "")
-        else:
-            line = sys.stdin.readline()
-            said, ended = line.strip().lower(), not line
-        if ended:
+        try:
+            text = typer.getchar() if by_key else sys.stdin.readline()
+        except EOFError:  # Ctrl-D, read as a key
             return None
-        if said in known:
-            return said
+        said = text.strip().lower()
+        if by_key:
+            typer.echo(plain_text(said), err=True)
+        if not text or said in known:
+            return said or None
         if said:
-            screen.note(f"{said[:20]!r} is no answer here; type one of {', '.join(sorted(known))}.")
+            screen.note(f"{plain_text(said[:20])!r} is no answer here; type one of {', '.join(known)}.")
 
 
 def _show(session: Session, asked: Asked, keys: Mapping[str, int | str]) -> None:

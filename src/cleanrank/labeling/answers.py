@@ -1,12 +1,13 @@
 """What stands in a project: the labels that the data came with, and the answers that nobody took back."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cleanrank.labeling.records import Event
+from cleanrank.data.project_file import majority as majority_of
+from cleanrank.labeling.records import Batch, Document, Event, Unit
 from cleanrank.labeling.store import Project
 from cleanrank.ragged import from_arrays
 from cleanrank.types import RankingData
@@ -32,19 +33,37 @@ def given_data(project: Project) -> RankingData | None:
     >>> data.y.tolist(), data.row_ids.tolist()
     ([1, 0], [0, 2])
     """
-    every = [each for query in project.query_ids() for each in project.documents_of(query)]
-    labelled = [(each, each.given_label) for each in every if each.given_label is not None]
+    labelled = [(each, each.given_label) for each in project.documents() if each.given_label is not None]
     if not labelled:
         return None
-    documents = [each for each, _ in labelled]
+    documents, labels = zip(*labelled, strict=True)
+    return data_of(documents, labels, feature_names=project.feature_names)
+
+
+def data_of(
+    documents: Sequence[Document],
+    labels: Sequence[int],
+    *,
+    feature_names: tuple[str, ...] = (),
+    extra: Any = None,
+) -> RankingData:
+    """Documents of a project as judged data; row ids are the numbers of the documents.
+
+    Args:
+        documents: at least one.
+        labels: the grade of each.
+        feature_names: of the features, which the data have where every document has some.
+        extra: further columns.
+    """
     features = [each.features for each in documents if each.features is not None]
     complete = len(features) == len(documents)
     data = from_arrays(
         np.stack(features) if complete else np.zeros((len(documents), 0)),
-        [label for _, label in labelled],
+        labels,
         qid=[each.query_id for each in documents],
         doc_ids=[each.doc_id for each in documents],
-        feature_names=project.feature_names if complete else None,
+        feature_names=feature_names if complete else None,
+        extra=extra,
     )
     return replace(data, row_ids=np.array([each.row for each in documents])[data.row_ids])
 
@@ -56,20 +75,31 @@ def standing(events: Iterable[Event]) -> list[Event]:
     return [event for event in listed if event.kind != "undo" and event.id not in undone]
 
 
-def opinions(events: Iterable[Event]) -> dict[int, dict[str, int | str]]:
-    """Of a review: unit -> annotator -> the answer that stands; who skipped a unit has no answer.
+class Graded(NamedTuple):
+    """An answer about one document, or a skip (``event.value`` is None)."""
+
+    batch: Batch
+    unit: Unit
+    row: int
+    event: Event
+
+
+def graded(
+    project: Project, *, annotator: str | None = None, batches: Iterable[Batch] | None = None
+) -> Iterator[Graded]:
+    """The answers and skips that stand in batches of grades and reviews, batch by batch.
 
     Args:
-        events: of one batch.
-
-    Returns:
-        Units that somebody answered; a grade, "drop" or "unsure" of each annotator.
+        project: an open project.
+        annotator: of this person alone.
+        batches: of these alone; others are passed over.
     """
-    answers: dict[int, dict[str, int | str]] = {}
-    for event in standing(events):
-        if event.kind == "answer" and event.value is not None:
-            answers.setdefault(event.unit, {})[event.annotator] = event.value
-    return answers
+    for batch in project.batches() if batches is None else batches:
+        if batch.kind in ("grade", "review"):
+            units = project.units(batch.id)
+            for event in standing(project.events(batch.id, annotator)):
+                unit = units[event.unit]
+                yield Graded(batch, unit, unit.rows[int(event.question)], event)
 
 
 def known_grades(project: Project) -> dict[int, int]:
@@ -92,10 +122,11 @@ def majority(grades: Iterable[tuple[int, int]]) -> dict[int, int]:
     >>> majority([(7, 2), (7, 1), (7, 2), (8, 3), (8, 0)])
     {7: 2, 8: 0}
     """
-    votes: dict[int, Counter[int]] = {}
+    votes: dict[int, list[int]] = {}
     for document, grade in grades:
-        votes.setdefault(document, Counter())[grade] += 1
-    return {row: min(counts, key=lambda grade: (-counts[grade], grade)) for row, counts in votes.items()}
+        votes.setdefault(document, []).append(grade)
+    most = {row: majority_of(given) for row, given in votes.items()}
+    return {row: grade for row, grade in most.items() if grade is not None}
 
 
 def gold_grades(project: Project) -> dict[int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cleanrank.errors import UnknownNameError, invalid
-from cleanrank.labeling.answers import standing
+from cleanrank.labeling.answers import graded
 from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.work import DROP, UNSURE
@@ -101,18 +101,13 @@ def opinions_by_row(
         known = ", ".join(each.name for each in project.annotators()) or "nobody"
         raise UnknownNameError(f"unknown annotator {annotator!r}. Known: {known}.")
     said: dict[int, dict[str, Opinion]] = {}
-    for batch in project.batches() if batches is None else batches:
-        if batch.kind not in ("grade", "review"):
-            continue
-        units = project.units(batch.id)
-        for event in standing(project.events(batch.id, annotator)):
-            if event.kind == "answer" and event.value is not None:
-                unit = units[event.unit]
-                doubt = unit.about.get("doubt")
-                opinion = Opinion(event.annotator, event.value, event.at, event.seconds, batch.id, doubt)
-                own = said.setdefault(unit.rows[int(event.question)], {})
-                own.pop(event.annotator, None)
-                own[event.annotator] = opinion
+    for batch, unit, row, event in graded(project, annotator=annotator, batches=batches):
+        if event.value is not None:
+            doubt = unit.about.get("doubt")
+            opinion = Opinion(event.annotator, event.value, event.at, event.seconds, batch.id, doubt)
+            own = said.setdefault(row, {})
+            own.pop(event.annotator, None)
+            own[event.annotator] = opinion
     return said
 
 
@@ -143,13 +138,21 @@ def decisions(
     [(1, True)]
     >>> project.close(); folder.cleanup()
     """
-    rule = RULES[one_of("way to combine answers", combine, RULES)]
-    made = []
-    for row, said in sorted(opinions_by_row(project, annotator=annotator, batches=batches).items()):
-        votes = [each.value for each in said.values() if each.value != UNSURE]
-        value, is_tie = rule(votes, project.document(row).given_label) if votes else (None, False)
-        made.append(Decision(row, value, tuple(said.values()), is_tie))
-    return made
+    one_of("way to combine answers", combine, RULES)
+    said = opinions_by_row(project, annotator=annotator, batches=batches)
+    return [
+        decided(row, said[row].values(), project.document(row).given_label, combine) for row in sorted(said)
+    ]
+
+
+def decided(
+    row: int, opinions: Iterable[Opinion], given: int | None = None, combine: str = "majority"
+) -> Decision:
+    """What opinions about a document come to, by one of RULES; ``given`` is its label."""
+    listed = tuple(opinions)
+    votes = [each.value for each in listed if each.value != UNSURE]
+    value, is_tie = RULES[combine](votes, given) if votes else (None, False)
+    return Decision(row, value, listed, is_tie)
 
 
 def words(made: Iterable[Decision]) -> list[str]:

@@ -20,11 +20,11 @@ from cleanrank.data.spreadsheet import write_frame
 from cleanrank.data.tables import write_data
 from cleanrank.data.trec import write_qrels
 from cleanrank.errors import invalid
+from cleanrank.labeling.answers import data_of
 from cleanrank.labeling.decisions import decisions, opinions_by_row, words
 from cleanrank.labeling.records import Document
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.work import Work
-from cleanrank.ragged import from_arrays
 from cleanrank.types import RankingData
 from cleanrank.validation import check_path, is_integer, one_of
 
@@ -124,24 +124,16 @@ def _levels(project: Project, annotator: str | None) -> dict[int, int]:
 
 
 def _data(documents: Sequence[Document], grades: Sequence[int], project: Project) -> RankingData:
-    features = [each.features for each in documents if each.features is not None]
-    complete = len(features) == len(documents)
     names = dict.fromkeys(name for each in documents for name in each.fields)
     texts = {name: [each.fields.get(name, "") for each in documents] for name in names}
     queries = [project.query_text(each.query_id) for each in documents]
     if any(queries):
         texts = {"query": queries, **texts}
     clash = {*project.feature_names, "label", "qid", "doc_id"}
-    data = from_arrays(
-        np.stack(features) if complete else np.zeros((len(documents), 0)),
-        grades,
-        qid=[each.query_id for each in documents],
-        doc_ids=[each.doc_id for each in documents],
-        feature_names=project.feature_names if complete else None,
-        extra={name: np.array(column, dtype=object) for name, column in texts.items() if name not in clash},
-    )
-    rows = np.array([each.row if each.row_id is None else each.row_id for each in documents])
-    return replace(data, row_ids=rows[data.row_ids])
+    extra = {name: np.array(column, dtype=object) for name, column in texts.items() if name not in clash}
+    data = data_of(documents, grades, feature_names=project.feature_names, extra=extra)
+    row_ids = {each.row: each.row if each.row_id is None else each.row_id for each in documents}
+    return replace(data, row_ids=np.array([row_ids[row] for row in data.row_ids.tolist()]))
 
 
 def _letor(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
@@ -237,8 +229,7 @@ def _preferences(project: Project, path: Path, combine: str, annotator: str | No
 def label_studio_tasks(project: Project, annotator: str | None = None) -> list[dict[str, Any]]:
     """All documents as tasks of Label Studio, those that were judged with everybody's annotations."""
     said = opinions_by_row(project, annotator=annotator)
-    documents = [each for query in project.query_ids() for each in project.documents_of(query)]
-    return [_task(project, each, said.get(each.row, {}).values()) for each in documents]
+    return [_task(project, each, said.get(each.row, {}).values()) for each in project.documents()]
 
 
 def _task(project: Project, document: Document, said: Iterable[Any]) -> dict[str, Any]:

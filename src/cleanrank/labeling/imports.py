@@ -100,11 +100,11 @@ def import_judgements(
 
 def _rows(project: Project, said: Sequence[Said]) -> list[int]:
     """The documents of the project that judgements speak of."""
-    every = [each for query in project.query_ids() for each in project.documents_of(query)]
-    by_row = {str(each.row if each.row_id is None else each.row_id): each for each in every}
+    documents = project.documents()
+    by_row = {str(doc.row if doc.row_id is None else doc.row_id): doc for doc in documents}
     by_pair: dict[tuple[str, str], list[Document]] = {}
-    for each in every:
-        by_pair.setdefault((each.query_id, each.doc_id), []).append(each)
+    for doc in documents:
+        by_pair.setdefault((doc.query_id, doc.doc_id), []).append(doc)
     rows = []
     for each in said:
         found = by_pair.get((each.query, each.doc), [])

@@ -63,8 +63,15 @@ def wrong_left(
         return None
     of_rest = noise
     if late.any() and not (rest := open_rows | late).all():
-        options = {"n_grades": C, "level": noise.level, "draws": DRAWS, "seed": seed}
-        of_rest = from_gold(data.select(rest), data.row_ids[late], new[late], **options)
+        of_rest = from_gold(
+            data.select(rest),
+            data.row_ids[late],
+            new[late],
+            n_grades=C,
+            level=noise.level,
+            draws=DRAWS,
+            seed=seed,
+        )
     chances = wrong_by_given(of_rest)
     if not early.any():
         return rng.binomial(np.bincount(data.y[open_rows], minlength=C), chances).astype(np.float64)
@@ -87,7 +94,7 @@ def wrong_by_given(noise: NoiseEstimate) -> FloatArray:
     """(draw, given grade): P(the label is wrong | given grade)."""
     joint = noise.proportion_draws[:, :, None] * noise.draws  # (draw, true, given)
     kept = np.diagonal(joint, axis1=1, axis2=2) / np.maximum(joint.sum(axis=1), TINY)
-    return np.clip(1 - kept, 0.0, 1.0)
+    return np.asarray(np.clip(1 - kept, 0.0, 1.0))
 
 
 def _beta(draws: FloatArray) -> tuple[float, float]:

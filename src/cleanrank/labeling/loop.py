@@ -4,7 +4,7 @@ A look is one batch that somebody answered: figures about labels have the level 
 systems that of the evaluation batch, so that all of them hold together (``judges.looks``) for whoever looks
 once after every batch. A batch that is not finished yet is looked at with the answers so far.
 
-The grade of a row is that of most answers, of a tie the lower; it is dropped if most say so.
+The grade of a row is what its opinions come to (``decisions``), as ``clean --review`` takes it.
 """
 
 import math
@@ -17,7 +17,8 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.judges.evaluation import Estimate
 from cleanrank.judges.looks import level_of
-from cleanrank.labeling.answers import given_data, majority, standing
+from cleanrank.labeling.answers import given_data, graded
+from cleanrank.labeling.decisions import Opinion, decided, opinions_by_row
 from cleanrank.labeling.progress import (
     DROPPED,
     NEXT,
@@ -35,7 +36,7 @@ from cleanrank.labeling.projects import (
 from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.system_progress import MEASURE_WIDTH, Systems, system_progress
-from cleanrank.labeling.work import DROP, UNSURE
+from cleanrank.labeling.work import UNSURE
 from cleanrank.noise.estimate import WIDTH
 from cleanrank.ragged import match_rows
 from cleanrank.types import IntArray, RankingData
@@ -48,7 +49,6 @@ PURPOSES = {
     "evaluation": "documents for the evaluation",
     "repair": "most doubtful labels",
 }
-CHOSEN_LAST = 10**6  # drops come after all grades where answers are tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,69 +205,50 @@ def project_progress(
     """
     check_number("measure_width", measure_width, above=0)
     data = given_data(project)
-    answered = _answered(project)
+    given = {} if data is None else dict(zip(data.row_ids.tolist(), data.y.tolist(), strict=True))
     options: dict[str, Any] = {"next_rows": next_rows, "worth": worth, "width": width}
     options |= {"level": level, "seed": seed}
+    said: dict[int, dict[str, Opinion]] = {}
+    grades: dict[int, int] = {}
+    answered: list[Batch] = []
     steps: list[Step] = []
     systems: Systems | None = None
-    n_evaluations = 0
-    for batch in answered:
-        so_far = [each for each in answered if each.batch.id <= batch.batch.id]
-        grades = _grades(so_far)
-        labels = None if data is None else _labels(data, project, so_far, grades, len(so_far), options)
-        if data is not None and batch.batch.purpose == "evaluation":
-            n_evaluations += 1
-            own = {"level": level_of(n_evaluations, level), "wanted": measure_width}
-            found = system_progress(data, project, batch.batch.id, grades, batch.passed, **own)
-            systems = found or systems
-        asked = [unit for unit in project.units(batch.batch.id) if "answered_in" not in unit.about]
-        steps.append(Step(batch.batch, len(asked), len(batch.units), labels, systems))
+    for batch in project.batches():
+        judged, passed = _units(project, batch)
+        if not judged:
+            continue
+        answered.append(batch)
+        for row, opinions in opinions_by_row(project, batches=[batch]).items():
+            said[row] = {**said.get(row, {}), **opinions}
+            value = decided(row, said[row].values(), given.get(row)).value
+            grades.pop(row, None)
+            if value is not None:
+                grades[row] = int(value) if is_integer(value) else DROPPED
+        labels = None if data is None else _labels(data, project, answered, grades, options)
+        if data is not None and batch.purpose == "evaluation":
+            look = sum(each.purpose == "evaluation" for each in answered)
+            own = {"level": level_of(look, level), "wanted": measure_width}
+            systems = system_progress(data, project, batch.id, grades, passed, **own) or systems
+        asked = [unit for unit in project.units(batch.id) if "answered_in" not in unit.about]
+        steps.append(Step(batch, len(asked), len(judged), labels, systems))
     has_systems = any(kept_systems(project, each.id) for each in project.batches())
     return ProjectProgress(project.name, 0 if data is None else data.n_docs, has_systems, tuple(steps))
 
 
-@dataclass(frozen=True, eq=False)
-class _Answered:
-    """The answers to a batch: (document, grade or DROPPED) of each, units judged, units skipped by all."""
-
-    batch: Batch
-    votes: Sequence[tuple[int, int]]
-    units: frozenset[int]
-    passed: frozenset[int]
-
-
-def _answered(project: Project) -> list[_Answered]:
-    """The batches of grades and reviews that somebody answered."""
-    found = []
-    for batch in project.batches():
-        if batch.kind not in ("grade", "review"):
-            continue
-        units = project.units(batch.id)
-        votes, judged, passed = [], set(), set()
-        for event in standing(project.events(batch.id)):
-            if is_integer(event.value) or event.value == DROP:
-                grade = CHOSEN_LAST if event.value == DROP else int(event.value or 0)
-                votes.append((units[event.unit].rows[int(event.question)], grade))
-                judged.add(event.unit)
-            elif event.kind == "skip" or event.value == UNSURE:
-                passed.add(event.unit)
-        if votes:
-            found.append(_Answered(batch, votes, frozenset(judged), frozenset(passed - judged)))
-    return found
-
-
-def _grades(batches: Sequence[_Answered]) -> dict[int, int]:
-    """Document -> the grade that most answers give it, or DROPPED."""
-    grades = majority(vote for each in batches for vote in each.votes)
-    return {row: DROPPED if grade == CHOSEN_LAST else grade for row, grade in grades.items()}
+def _units(project: Project, batch: Batch) -> tuple[set[int], set[int]]:
+    """The units of a batch that somebody judged, and those that were skipped by all who saw them."""
+    judged: set[int] = set()
+    passed: set[int] = set()
+    for _, unit, _, event in graded(project, batches=[batch]):
+        (passed if event.value in (None, UNSURE) else judged).add(unit.position)
+    return judged, passed - judged
 
 
 def _labels(
     data: RankingData,
     project: Project,
-    batches: Sequence[_Answered],
+    batches: Sequence[Batch],
     grades: Mapping[int, int],
-    look: int,
     options: Mapping[str, Any],
 ) -> LabelProgress:
     """The labels after some batches: drawn rows, rows chosen by doubt, and others."""
@@ -276,16 +257,15 @@ def _labels(
     new[rows[rows >= 0]] = np.array(list(grades.values()))[rows >= 0]
     drawn, early, apart = (np.zeros(data.n_docs, dtype=np.bool_) for _ in range(3))
     doubt = np.full(data.n_docs, np.nan)
-    last_choice = max((each.batch.id for each in batches if each.batch.purpose != "gold"), default=0)
+    last_choice = max((each.id for each in batches if each.purpose != "gold"), default=0)
     place = 0
     for each in batches:
-        units = project.units(each.batch.id)
-        at = _places(data, [row for unit in units for row in unit.rows])
+        at = _places(data, [row for unit in project.units(each.id) for row in unit.rows])
         at = at[at >= 0]
-        if each.batch.purpose == "gold":
+        if each.purpose == "gold":
             drawn[at] = True
-            early[at] |= each.batch.id < last_choice
-        elif each.batch.purpose == "repair":  # by the order of asking: doubts of two detectors do not compare
+            early[at] |= each.id < last_choice
+        elif each.purpose == "repair":  # by the order of asking: doubts of two detectors do not compare
             doubt[at] = -np.arange(place, place + len(at), dtype=np.float64)
             place += len(at)
         else:
@@ -298,7 +278,7 @@ def _labels(
         early=early,
         apart=apart,
         n_grades=max(project.scale.n_grades, data.n_grades),
-        look=look,
+        look=len(batches),
         **options,
     )
 
@@ -341,19 +321,20 @@ def ask_for(
 
 
 def progress_text(project: Project, **options: Any) -> str:
-    """What the answers of a project have changed and whether to go on, for the terminal.
+    """What the answers of a project have changed and whether to go on; empty where nothing can be said.
 
     Args:
         project: an open project.
         options: of ``project_progress``.
     """
     progress = project_progress(project, **options)
-    if not progress.steps:
-        return "Nobody has answered yet."
     lines = []
     for step in progress.steps:
-        lines.append(f"After {step.batch.name} ({step.n_judged:,} of {step.n_units:,} judged):")
-        lines += [f"  {line}" for line in step_lines(step)]
+        if figures := step_lines(step):
+            lines.append(f"After {step.batch.name} ({step.n_judged:,} of {step.n_units:,} judged):")
+            lines += [f"  {line}" for line in figures]
+    if not lines:
+        return ""
     lines += [*progress.verdicts(), *(f"Note: {note}." for note in progress.notes())]
     if progress.proposals():
         lines.append("Worth asking for next:")

@@ -7,6 +7,7 @@ was judged before and is drawn again is not asked again: its unit says in which 
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,16 @@ from cleanrank.issues.to_judge import next_to_judge
 from cleanrank.judges.inputs import as_systems
 from cleanrank.judges.labels import document_names
 from cleanrank.judges.sampling import sample_for_evaluation
-from cleanrank.labeling.answers import given_data, standing
+from cleanrank.labeling.answers import data_of, given_data, graded
 from cleanrank.labeling.records import Batch, Document, Scale
 from cleanrank.labeling.review import about_issues
 from cleanrank.labeling.store import Project, create_project
 from cleanrank.labeling.tasks import make_task
 from cleanrank.labeling.texts import documents_of, fields_by_row, texts_of
-from cleanrank.labeling.work import DROP
+from cleanrank.labeling.work import DROP, UNSURE
 from cleanrank.metrics.measure import MeasureLike
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.gold_sheet import gold_answers
-from cleanrank.ragged import from_arrays
 from cleanrank.types import RankingData
 from cleanrank.validation import check_integer, is_frame, is_integer
 
@@ -114,13 +114,13 @@ def as_scale(scale: Scale | Sequence[str] | int | None, n_grades: int = 0) -> Sc
     """
     if isinstance(scale, Scale):
         made = scale
-    elif scale is None or is_integer(scale):
+    elif isinstance(scale, Sequence):
+        made = Scale(tuple(str(text).strip() for text in scale))
+    else:
         most = max(SCALES) if n_grades <= max(SCALES) else n_grades
         count = scale if scale is not None else max(n_grades, 2) if n_grades else UNLABELLED_GRADES
         check_integer("scale", count, least=2, most=max(most, 20))
         made = Scale(SCALES.get(count, tuple(f"grade {grade}" for grade in range(count))))
-    else:
-        made = Scale(tuple(str(text).strip() for text in scale))
     if isinstance(scale, str) or made.n_grades < 2 or not all(made.descriptions):
         raise invalid("scale", "must be descriptions of at least two grades", repr(scale))
     if made.n_grades < n_grades:
@@ -163,6 +163,7 @@ def add_label_batch(
     queries: Sequence[Any] | None = None,
     annotators_per_unit: int = 1,
     gold: Any = None,
+    again: bool = True,
 ) -> Batch:
     """Asks about all documents, query by query.
 
@@ -177,6 +178,7 @@ def add_label_batch(
         annotators_per_unit: by how many people each query is judged.
         gold: of grades: documents of known grade, in any form that ``estimate_noise`` takes. Everybody is
             asked about them, one by one among the others, and they are left out of the rest.
+        again: of grades: whether documents are asked about that as many people have judged before.
 
     Returns:
         The batch.
@@ -186,14 +188,18 @@ def add_label_batch(
     if gold is not None and kind != "grade":
         raise invalid("gold", "goes with grades, whose answers are known", f"kind {kind!r}")
     known = {} if gold is None else _known_grades(project, gold)
+    left_out = {*known, *(() if again or kind != "grade" else _judged(project, annotators_per_unit))}
     ids = project.query_ids() if queries is None else [str(query) for query in queries]
     units: list[Any] = []
     for query in ids:
-        rows = [each.row for each in project.documents_of(query) if each.row not in known]
-        if not rows and queries is not None and not project.documents_of(query):
+        documents = project.documents_of(query)
+        if not documents:
             raise invalid("queries", "must be queries of the project", repr(query))
+        rows = [each.row for each in documents if each.row not in left_out]
         if rows and not make_task(kind, len(rows), **settings).is_done:
             units.append(rows)
+    if not units and left_out.difference(known):
+        raise invalid("documents", "must be left to judge", "all were judged")
     units += [([row], {"is_gold": True, "true_grade": grade}) for row, grade in known.items()]
     if not units:
         raise invalid("queries", "must have at least two documents to be compared", "none that has")
@@ -207,17 +213,19 @@ def add_label_batch(
     )
 
 
+def _judged(project: Project, n_people: int) -> list[int]:
+    """Documents that so many people have judged."""
+    people: dict[int, set[str]] = {}
+    for _, _, row, event in graded(project):
+        if event.value not in (None, UNSURE):
+            people.setdefault(row, set()).add(event.annotator)
+    return [row for row, judges in people.items() if len(judges) >= n_people]
+
+
 def _known_grades(project: Project, gold: Any) -> dict[int, int]:
     """Document -> true grade, from gold in any form."""
-    every = [each for query in project.query_ids() for each in project.documents_of(query)]
-    data = from_arrays(
-        np.zeros((len(every), 0)),
-        [each.given_label or 0 for each in every],
-        qid=[each.query_id for each in every],
-        doc_ids=[each.doc_id for each in every],
-    )
-    rows = [every[place].row for place in data.row_ids.tolist()]
-    data = RankingData(**{**vars(data), "row_ids": np.array(rows)})
+    every = project.documents()
+    data = data_of(every, [each.given_label or 0 for each in every])
     answers = gold_answers(gold, data, n_grades=project.scale.n_grades)
     if answers is None:
         raise invalid("gold", "must hold at least one known grade", "none")
@@ -355,7 +363,7 @@ def add_repair_batch(
         gold = {row: grade for row, (_, grade) in answered_rows(project, "gold").items() if grade >= 0}
         issues = find_label_issues(data, seed=seed, gold=gold or None)
     elif not isinstance(issues, LabelIssues):
-        issues = read_issues(issues)
+        issues = read_issues(Path(issues))
     table = issues.aligned(data)
     places = next_to_judge(table, n, np.array(list(answered), dtype=np.int64))
     if not len(places):
@@ -386,15 +394,11 @@ def answered_rows(project: Project, purpose: str | None = None) -> dict[int, tup
         project: an open project.
         purpose: of the batches; all unless given.
     """
+    batches = [each for each in project.batches() if purpose in (None, each.purpose)]
     judged: dict[int, tuple[int, int]] = {}
-    for batch in project.batches():
-        if batch.kind not in ("grade", "review") or purpose not in (None, batch.purpose):
-            continue
-        units = project.units(batch.id)
-        for event in standing(project.events(batch.id)):
-            if is_integer(event.value) or event.value == DROP:
-                row = units[event.unit].rows[int(event.question)]
-                judged[row] = batch.id, event.value if is_integer(event.value) else -1
+    for batch, _, row, event in graded(project, batches=batches):
+        if is_integer(event.value) or event.value == DROP:
+            judged[row] = batch.id, event.value if is_integer(event.value) else -1
     return judged
 
 

@@ -224,10 +224,15 @@ class Project:
             raise invalid("document", "must be in the project", row)
         return self._document(rows[0])
 
+    def documents(self) -> tuple[Document, ...]:
+        """All documents, query by query."""
+        order = 'ORDER BY min("row") OVER (PARTITION BY query_id), "row"'
+        return tuple(map(self._document, self._rows(f"SELECT * FROM documents {order}")))
+
     def documents_of(self, query_id: str) -> tuple[Document, ...]:
         """The documents of a query, by their numbers."""
         rows = self._rows('SELECT * FROM documents WHERE query_id = ? ORDER BY "row"', (query_id,))
-        return tuple(self._document(row) for row in rows)
+        return tuple(map(self._document, rows))
 
     def _document(self, row: sqlite3.Row) -> Document:
         cells = dict(row)
