@@ -40,6 +40,16 @@ def test_the_same_numbers_give_the_same_bytes(summary, tmp_path, kind, form):
         assert first.startswith(b"\x89PNG")
 
 
+def test_the_last_digits_of_a_mean_do_not_show(tmp_path):
+    def drawn(name, mean):
+        points = (panels.Point("a", 0.0, 0.1), panels.Point("a", 1.0, mean))
+        return save_picture(
+            [panels.Panel("traces", ("a",), (0.0, 1.0), points)], tmp_path / name
+        ).read_bytes()
+
+    assert drawn("a.svg", 1 / 3) == drawn("b.svg", 1 / 3 + 2e-16) != drawn("c.svg", 1 / 3 + 1e-6)
+
+
 def test_curves_share_one_legend_that_names_the_baseline(summary, tmp_path):
     texts = words(save_picture(shown(summary)["curves"], tmp_path / "a.svg", baseline="lambdamart"))
     assert texts.count("lambdamart (baseline)") == 1
@@ -96,8 +106,8 @@ def test_what_cannot_be_drawn_is_refused(summary, tmp_path):
 def test_what_is_kept_is_drawn_at_the_panels_places(noted, axis):
     (panel,) = drawn = panels.kept_panels(noted, "map", axis)
     (view,) = json.loads(picture(drawn))["concat"]
-    points = {(r["method"], r["x"]): r["mean"] for r in view["data"]["values"]}
-    assert points == {(p.method, p.x): p.mean for p in panel.points}
+    points = {(r["method"], round(r["x"], 8)): r["mean"] for r in view["data"]["values"]}
+    assert points == pytest.approx({(p.method, round(p.x, 8)): p.mean for p in panel.points})
     assert view["title"] == [panel.title]
 
 

@@ -154,6 +154,8 @@ def picture(parts: Sequence[Panel], baseline: str | None = None, width: int = WI
     if parts[0].kind in ("curves", "traces"):
         named = dict.fromkeys(("color", "shape", "strokeDash"), "shared")
         together["resolve"] = {"scale": named, "legend": named}
+    # Machines differ in the last digits of a mean, and a picture should not.
+    together = json.loads(json.dumps(together), parse_float=lambda number: float(f"{float(number):.9g}"))
     text = json.dumps({**together, "padding": 8}, ensure_ascii=False)
     text = text.replace("bandwidth('x')", f"{width / max(len(panel.xs) for panel in parts):.0f}")
     return re.sub(r"var\(--([\w-]+)\)", lambda name: colours()[name[1]], text)
