@@ -1,11 +1,12 @@
 """The list of mutants keeps up with the code; ``run.py`` is run by hand."""
 
 import ast
+import json
 
 import pytest
 
 from tests.mutation.mutants import ROOT, drawn, written
-from tests.mutation.run import importers, is_compiled, summary
+from tests.mutation.run import RESULTS, importers, is_compiled, key, summary
 
 EVERY = [*written(), *drawn()]
 
@@ -38,3 +39,10 @@ def test_the_score_counts_what_was_tried():
     records = [{"state": state, "origin": "drawn", "file": "noise/gold.py"} for state in states]
     assert summary(records)["all"]["score"] == 0.75
     assert summary(records)["by package"]["noise"]["mutants"] == 5
+
+
+def test_stored_results_are_each_of_one_mutant_and_give_the_score():
+    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+    records = stored["mutants"]
+    assert len({key(record) for record in records}) == len(records) <= stored["listed"]
+    assert {name: stored[name] for name in summary(records)} == summary(records)
