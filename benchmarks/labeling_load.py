@@ -1,14 +1,16 @@
 """Fifty annotators at once against one server of a labelling project: what is lost, how long does it take?
 
-    python benchmarks/labeling_load.py          # about five minutes; stops by itself
+    python benchmarks/labeling_load.py          # about ten minutes; stops by itself
 
 `cleanrank serve` runs in a process of its own with its usual limits. This process plays the browsers, each
 with a token and a connection of its own: an answer, the page with the next question, a pause, and so on. One
 answer in twenty is sent twice under the same id, as a browser does when it got no response. At the end the
 server is killed, and its file is held against what it acknowledged.
 
-Two runs: *in a hurry*, with pauses of one second on average (exponential), faster than people judge; and
-*without a pause*, where everybody sends the next answer as soon as the page is there: the server's limit.
+Three runs: *in a hurry*, with pauses of one second on average (exponential), faster than people judge; the
+same *while figures are counted*, where the owner has the page of progress open, counts the latest answers
+again as soon as they are counted, and asks for the next doubtful labels once; and *without a pause*, where
+everybody sends the next answer as soon as the page is there: the server's limit.
 """
 
 import argparse
@@ -26,8 +28,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
+import numpy as np
 import psutil
 from timing import RESULTS, write_result
 
@@ -38,11 +41,19 @@ from cleanrank.report.table import Table
 ANNOTATORS = 50
 ANSWERS = 10_000
 DOCUMENTS = 10  # of a query, which is a unit
+OWNER = "owner"
 PER_UNIT = 3  # annotators
+N_FEATURES = 10
 REPEATED = 20  # one answer in so many is sent twice
 GOAL = 0.1  # seconds that 99 of 100 answers may take
 LIMIT = 900.0  # seconds that a run may take
-RUNS = {"in a hurry": 1.0, "without a pause": 0.0}
+LOOK = 1.5  # seconds between two looks at the page of progress, as its script does
+# What annotators do -> the mean pause between two answers, whether the owner looks at what they changed.
+RUNS = {
+    "in a hurry": (1.0, False),
+    "in a hurry while figures are counted": (1.0, True),
+    "without a pause": (0.0, False),
+}
 
 
 def make_project(path: Path, answers: int) -> None:
@@ -50,15 +61,16 @@ def make_project(path: Path, answers: int) -> None:
     n_queries = -(-answers // (DOCUMENTS * PER_UNIT)) + ANNOTATORS
     text = "An apple ripens because its own ethylene starts the change of starch to sugar. " * 12
     rows = range(n_queries * DOCUMENTS)
+    features = np.random.default_rng(0).normal(size=(len(rows), N_FEATURES))
+    fields = [{"title": f"Title {row}", "text": text} for row in rows]
     documents = (
-        Document(
-            row, f"q{row // DOCUMENTS}", f"d{row}", row, row % 3, {"title": f"Title {row}", "text": text}
-        )
+        Document(row, f"q{row // DOCUMENTS}", f"d{row}", row, row % 3, fields[row], features[row])
         for row in rows
     )
     queries = {f"q{query}": f"how do apples of kind {query} ripen" for query in range(n_queries)}
     scale = Scale(("Not relevant", "Related", "Answers the question"))
-    with create_project(path, documents, queries, name="Load", scale=scale) as project:
+    names = [f"feature {number}" for number in range(N_FEATURES)]
+    with create_project(path, documents, queries, name="Load", scale=scale, feature_names=names) as project:
         units = [rows[start : start + DOCUMENTS] for start in range(0, len(rows), DOCUMENTS)]
         project.add_batch(units, name="All", kind="grade", annotators_per_unit=PER_UNIT)
 
@@ -74,10 +86,12 @@ class Browser:
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of the response."""
-        content = b"" if body is None else json.dumps(body).encode()
+        form = isinstance(body, bytes)
+        content = body if form else b"" if body is None else json.dumps(body).encode()
         headers = {"host": f"{self.host}:{self.port}", **self.headers}
         if body is not None:
-            headers |= {"content-type": "application/json", "content-length": str(len(content))}
+            kind = "application/x-www-form-urlencoded" if form else "application/json"
+            headers |= {"content-type": kind, "content-length": str(len(content))}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         request = f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + content
         while True:
@@ -115,6 +129,7 @@ class Seen:
     acknowledged: dict[str, int] = field(default_factory=dict)  # request -> event
     statuses: Counter[int] = field(default_factory=Counter)
     sent: int = 0
+    counted: int = 0  # looks at figures that were up to date
 
 
 async def annotate(browser: Browser, number: int, pause: float, answers: int, seen: Seen) -> None:
@@ -144,33 +159,57 @@ async def annotate(browser: Browser, number: int, pause: float, answers: int, se
             await asyncio.sleep(rng.expovariate(1 / pause))
 
 
-async def everybody(links: list[str], pause: float, answers: int) -> tuple[Seen, float]:
+async def watch(owner: Browser, seen: Seen) -> None:
+    """The owner's page of progress, over and over until it is cancelled; the next rows are asked for once."""
+    form = {"csrf": owner.headers["x-csrf-token"], "purpose": "repair", "n": 100}
+    status, _, text = await owner.ask("POST", "/progress", urlencode(form).encode())
+    assert status == 303, text
+    while True:
+        status, _, text = await owner.ask("GET", "/progress")
+        seen.statuses[status] += 1
+        seen.counted += b"being counted" not in text
+        await asyncio.sleep(LOOK)
+
+
+async def everybody(
+    links: list[str], owner: str, pause: float, answers: int, looks: bool
+) -> tuple[Seen, float]:
     """All annotators at once; what they saw, and the seconds that it took."""
     seen, address = Seen(), urlsplit(links[0])
     browsers = [Browser(str(address.hostname), int(address.port or 0)) for _ in links]
     for browser, link in zip(browsers, links, strict=True):
         await browser.sign_in(link)
+    watching = None
+    if looks:
+        browser = Browser(str(address.hostname), int(address.port or 0))
+        await browser.sign_in(owner)
+        watching = asyncio.create_task(watch(browser, seen))
     start = time.perf_counter()
     async with asyncio.timeout(LIMIT), asyncio.TaskGroup() as group:
         for number, browser in enumerate(browsers):
             group.create_task(annotate(browser, number, pause, answers, seen))
-    return seen, time.perf_counter() - start
+    seconds = time.perf_counter() - start
+    if watching is not None:
+        assert watching.cancel(), watching.exception()
+    return seen, seconds
 
 
-def measure(pause: float, answers: int, folder: Path) -> dict[str, Any]:
+def measure(pause: float, looks: bool, answers: int, folder: Path) -> dict[str, Any]:
     """Serves a new project, lets everybody answer, and compares the file with what was acknowledged."""
     path = folder / "load.sqlite"
     make_project(path, answers)
     names = [f"annotator {number:02d}" for number in range(ANNOTATORS)]
     invited = [word for name in names for word in ("--invite", name)]
-    command = [sys.executable, "-m", "cleanrank", "serve", str(path), "--no-open", "--port", "0", *invited]
+    options = ["--no-open", "--port", "0", "--annotator", OWNER, *invited]
+    command = [sys.executable, "-m", "cleanrank", "serve", str(path), *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         process = psutil.Process(server.pid)
         links = dict(server.stdout.readline().rstrip("\n").split("\t") for _ in range(ANNOTATORS + 1))
         load, before = os.getloadavg()[0], sum(process.cpu_times()[:2])
-        seen, seconds = asyncio.run(everybody([links[name] for name in names], pause, answers))
+        own = [links[name] for name in names]
+        seen, seconds = asyncio.run(everybody(own, links[OWNER], pause, answers, looks))
         used = sum(process.cpu_times()[:2]) - before
     finally:
         server.kill()  # nothing may be lost even so
@@ -185,6 +224,7 @@ def measure(pause: float, answers: int, folder: Path) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "answers_per_second": round(stored / seconds, 1),
         "load_before": round(load, 2),
+        **({"looks_at_figures": seen.counted} if looks else {}),
         "server_cpu_ms_per_answer": round(1000 * used / stored, 2),  # with the page after it
         "answer_ms": spread(seen.answers),
         "page_ms": spread(seen.pages),
@@ -235,10 +275,10 @@ def main() -> None:
     parser.add_argument("--only", choices=RUNS, help="measure one run and write nothing")
     options = parser.parse_args()
     runs = {}
-    for name, pause in RUNS.items():
+    for name, (pause, looks) in RUNS.items():
         if options.only in (None, name):
             with tempfile.TemporaryDirectory() as folder:
-                runs[name] = measure(pause, options.answers, Path(folder))
+                runs[name] = measure(pause, looks, options.answers, Path(folder))
             print(name, json.dumps(runs[name]), file=sys.stderr)
     if options.only is None:
         hurried = runs["in a hurry"]["answer_ms"]["p99"]

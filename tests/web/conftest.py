@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import numpy as np
@@ -12,6 +13,7 @@ from cleanrank.experiments.results import Result, pack
 from cleanrank.experiments.store import Store
 from cleanrank.labeling.records import Document, Scale
 from cleanrank.labeling.store import create_project
+from cleanrank.web.background import AT_ONCE
 
 N_DOCUMENTS = 6
 HOSTILE = "<script>document.title = 'taken over'</script><img src=x onerror=alert(1)>\" onfocus=\"alert(2)"
@@ -43,6 +45,21 @@ def make_project(path):
             rows, name="Suspects", kind="review", purpose="repair", blind=False, annotators_per_unit=2
         )
     return path
+
+
+class Threads(ThreadPoolExecutor):
+    """In place of processes, so that tests reach what works in them."""
+
+    def __init__(self):
+        super().__init__(AT_ONCE)
+
+    def shutdown(self, wait=True, kill_workers=False, **options):
+        super().shutdown(wait=wait, cancel_futures=kill_workers)
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch):
+    monkeypatch.setattr("cleanrank.web.background.processes", Threads)
 
 
 @pytest.fixture

@@ -1,12 +1,16 @@
 """Work beside the answering: one at a time of each name, the last outcome kept, failures told."""
 
 import logging
+import os
 import threading
+import time
 
 import pytest
 
 from cleanrank.errors import InvalidInputError
-from cleanrank.web.background import AT_ONCE, Background
+from cleanrank.web.background import AT_ONCE, Background, processes
+
+from .conftest import Threads
 
 
 class Gate:
@@ -77,12 +81,36 @@ def test_names_do_not_wait_for_one_another_until_there_are_too_many():
     ],
 )
 def test_a_failure_is_told_logged_and_tried_again(error, problem, caplog):
-    background = Background()
+    threads = Threads()
+    background = Background(lambda: threads)
     with caplog.at_level(logging.WARNING, "cleanrank.web"):
         work = background.start("a", 1, lambda: fail(error))
-        assert work.future.exception() is error
-    assert work.problem == problem
+        assert work.problem == problem
+        again = background.start("a", 1, lambda: "made")
+        assert (again.future.result(), again.problem) == ("made", "")
+        threads.shutdown()
     assert str(error) in caplog.text
     assert ("Traceback" in caplog.text) == isinstance(error, RuntimeError)
-    again = background.start("a", 1, lambda: "made")
-    assert (again.future.result(), again.problem) == ("made", "")
+
+
+@pytest.fixture
+def real():
+    background = Background(processes)
+    yield background
+    background.close()
+
+
+def test_work_is_done_elsewhere_behind_the_server_and_a_dead_process_is_replaced(real):
+    work = real.start("a", 1, lambda: (os.getpid(), os.nice(0)))
+    pid, niceness = work.future.result()
+    assert pid != os.getpid()
+    assert niceness >= os.nice(0) + 10 or niceness == 19
+    died = real.start("a", 2, lambda: os._exit(9))
+    assert died.problem == "The server failed at this; its log says why."
+    assert real.start("a", 3, lambda: "made").future.result() == "made"
+
+
+def test_a_server_that_stops_does_not_wait(real):
+    work = real.start("a", 1, lambda: time.sleep(600))
+    real.close()
+    assert work.problem

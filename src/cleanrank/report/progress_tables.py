@@ -67,6 +67,7 @@ def systems_table(steps: Sequence[Step]) -> Table:
             cells = [number(each.judge_only, ".3f"), *(Cell(text) for text in spans)]
             rows.append([step_name(step), name, number(each.n_gold, ","), *cells])
     explained = {
+        "answers": "judged documents that the estimate rests on",
         "as given": "under the given labels alone; no interval can be given for it",
         "estimate": "under true labels, from the given ones and the answers",
         "answers alone": "without using the given labels",

@@ -45,14 +45,16 @@ def create_app(
         with Store(str(runs), create=False):
             pass  # another file is refused now
     project = open_project(path)
+    site = Site(project, tokens, login_name() if owner is None else owner, runs)
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
         with project:
             yield
+            site.background.close()
 
     app = FastAPI(title="cleanrank", docs_url=None, redoc_url=None, openapi_url=None, lifespan=closing)
-    app.state.site = Site(project, tokens, login_name() if owner is None else owner, runs)
+    app.state.site = site
     app.add_middleware(Guard, tokens=tokens)
     for router in (views.router, reviews.router, progress.router, reports.router, api.router):
         app.include_router(router)

@@ -1,16 +1,22 @@
-"""Work that takes long, in threads of its own, so that nobody who answers waits for it."""
+"""Work that takes long, in processes of its own, so that nobody who answers waits for it.
+
+A thread would not do: it would hold the interpreter, and answers of a busy server would wait for seconds.
+"""
 
 import logging
+import os
+import signal
 import threading
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass
 from typing import Any
 
 from cleanrank.errors import CleanrankError
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 2  # works that go on at a time: what takes minutes does not hold up the rest
+IDLE_SECONDS = 60  # after which a process ends
 
 
 @dataclass(frozen=True)
@@ -18,32 +24,50 @@ class Work:
     """Some work: the version of what it is made from, and what comes of it."""
 
     version: Hashable
-    future: Future[Any] = field(default_factory=Future)
+    future: Future[Any]
 
     @property
     def problem(self) -> str:
-        """Why nothing came of it, for people; empty where something did. It must have ended."""
+        """Why nothing came of it, for people; empty where something did. It waits for the end."""
         error = self.future.exception()
         if error is None or isinstance(error, CleanrankError):
             return "" if error is None else str(error)
         return "The server failed at this; its log says why."
 
 
+def processes() -> Any:
+    """Processes that step back behind the server and end when they are idle."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(AT_ONCE, timeout=IDLE_SECONDS, initializer=_step_back)
+
+
+def _step_back() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+    if hasattr(os, "nice"):
+        os.nice(10)
+
+
 class Background:
     """Work by name: one at a time of each name; what came of the last that ended is kept.
 
-    >>> background = Background()
+    Args:
+        executor: makes what does the work; ``processes`` unless given.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> background = Background(ThreadPoolExecutor)
     >>> background.start("sum", version=1, make=lambda: 1 + 2).future.result()
     3
     >>> background.is_under_way("sum"), background.ended("sum").version
     (False, 1)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, executor: Callable[[], Any] | None = None) -> None:
         self._lock = threading.Lock()
-        self._turns = threading.Semaphore(AT_ONCE)
-        self._under_way: dict[str, Work] = {}
-        self._ended: dict[str, Work] = {}
+        self._new_executor = executor or processes
+        self._executor: Any = None
+        self._last: dict[str, Work] = {}
+        self._before: dict[str, Work] = {}
 
     def start(self, name: str, version: Hashable, make: Callable[[], Any]) -> Work:
         """Work that is under way, whatever its version; else what ended with this version; else new work.
@@ -51,40 +75,44 @@ class Background:
         What failed is tried again.
         """
         with self._lock:
-            if name in self._under_way:
-                return self._under_way[name]
-            last = self._ended.get(name)
-            if last is not None and last.version == version and last.future.exception() is None:
-                return last
-            work = self._under_way[name] = Work(version)
-        # A daemon: whoever stops the server does not wait for a page that nobody will see.
-        threading.Thread(target=self._run, args=(name, work, make), name=name, daemon=True).start()
+            last = self._last.get(name)
+            if last is not None:
+                if not last.future.done() or (last.version == version and last.future.exception() is None):
+                    return last
+                self._before[name] = last
+            work = self._last[name] = Work(version, self._submit(make))
+        work.future.add_done_callback(lambda future: _log(name, future))
         return work
 
     def is_under_way(self, name: str) -> bool:
         """Whether work of this name goes on."""
-        with self._lock:
-            return name in self._under_way
+        work = self._last.get(name)
+        return work is not None and not work.future.done()
 
     def ended(self, name: str) -> Work | None:
         """The last work of this name that has ended."""
         with self._lock:
-            return self._ended.get(name)
+            work = self._last.get(name)
+            return work if work is None or work.future.done() else self._before.get(name)
 
-    def _run(self, name: str, work: Work, make: Callable[[], Any]) -> None:
-        work.future.set_running_or_notify_cancel()  # from here on nobody can cancel it
-        value, failure = None, None
-        try:
-            with self._turns:
-                value = make()
-        except BaseException as error:  # goes to whoever asks for the value
-            failure = error
-            known = isinstance(error, CleanrankError)
-            LOG.warning("%s: %s", name, error, exc_info=None if known else error)
+    def close(self) -> None:
+        """Ends what is under way: nobody will see it."""
         with self._lock:
-            self._ended[name] = work
-            del self._under_way[name]
-            if failure is None:
-                work.future.set_result(value)
-            else:
-                work.future.set_exception(failure)
+            if self._executor is not None:
+                self._executor.shutdown(wait=False, kill_workers=True)
+
+    def _submit(self, make: Callable[[], Any]) -> Future[Any]:
+        if self._executor is None:
+            self._executor = self._new_executor()
+        try:
+            future: Future[Any] = self._executor.submit(make)
+        except BrokenExecutor:  # a process died, as where memory ends
+            self._executor = self._new_executor()
+            future = self._executor.submit(make)
+        return future
+
+
+def _log(name: str, future: Future[Any]) -> None:
+    if not future.cancelled() and (error := future.exception()) is not None:
+        known = isinstance(error, CleanrankError)
+        LOG.warning("%s: %s", name, error, exc_info=None if known else error)

@@ -1,5 +1,6 @@
 """What the answers have changed, and the form that asks for the next rows: for the owner of the project."""
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from cleanrank.labeling.loop import ProjectProgress, ask_for, project_progress
+from cleanrank.labeling.loop import Proposal, ask_for, project_progress
 from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import open_project
 from cleanrank.report.pages import Page
@@ -32,10 +33,10 @@ def progress(request: Request, person: Owner, count: bool = True) -> Response:
     shown: dict[str, Any] = {"named": [], "lede": "", "figures": [], "proposals": [], "has_systems": False}
     problem = "" if counted is None else counted.problem
     if counted is not None and not problem:
-        page, found = counted.future.result()
-        shown |= {**page.values, "proposals": found.proposals(), "has_systems": found.has_systems}
+        page, proposals, has_systems = counted.future.result()
+        shown |= {**page.values, "proposals": proposals, "has_systems": has_systems}
     refused = "" if made is None else made.problem
-    batch = None if made is None or refused else made.future.result()
+    batch, remarks = (None, []) if made is None or refused else made.future.result()
     return render(
         request,
         "progress.html",
@@ -48,13 +49,15 @@ def progress(request: Request, person: Owner, count: bool = True) -> Response:
         asking=asking,
         refused=refused,
         made=batch if batch is not None and not project.events(batch.id) else None,
+        remarks=remarks,
     )
 
 
-def _figures(path: Path) -> tuple[Page, ProjectProgress]:
-    with open_project(path) as project:  # a connection of its own: answers do not wait
+def _figures(path: Path) -> tuple[Page, list[Proposal], bool]:
+    """The page, what is worth asking for, and whether there are systems to measure."""
+    with open_project(path) as project:
         found = project_progress(project)
-    return progress_page(found), found
+    return progress_page(found), found.proposals(), found.has_systems
 
 
 @router.post("/progress")
@@ -75,6 +78,8 @@ def ask(
     return RedirectResponse("/progress", 303)
 
 
-def _batch(path: Path, purpose: str, options: dict[str, Any]) -> Batch:
-    with open_project(path) as project:
-        return ask_for(project, purpose, **options)
+def _batch(path: Path, purpose: str, options: dict[str, Any]) -> tuple[Batch, list[str]]:
+    """The batch, and what was remarked while it was made."""
+    with open_project(path) as project, warnings.catch_warnings(record=True) as caught:
+        batch = ask_for(project, purpose, **options)
+    return batch, [str(each.message) for each in caught if each.category is UserWarning]
