@@ -33,6 +33,11 @@ class LineFields:
     def __init__(self, file: Path, columns: list[Any], lines: IntArray) -> None:
         self.file, self.columns, self.lines = file, columns, lines
 
+    def select(self, rows: IntArray) -> "LineFields":
+        """The fields of some rows."""
+        kept = pa.array(rows)
+        return LineFields(self.file, [column.take(kept) for column in self.columns], self.lines[rows])
+
     def numbers(self, column: int, kind: Any, subject: str, rule: str) -> Array:
         """A column as numbers of an Arrow type."""
         texts = self.columns[column]

@@ -24,6 +24,7 @@ from cleanrank.validation import one_of
 
 QRELS = ("topic", "iteration", "document", "grade")
 RUN = ("topic", "Q0", "document", "rank", "score", "tag")
+RUN_COLUMNS = (0, 2, 4, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +100,31 @@ def read_run(path: str | os.PathLike[str]) -> Run:
     Returns:
         The scores of the retrieved documents; the rank column is ignored, as in trec_eval.
     """
-    fields = read_fields(path, RUN, (0, 2, 4, 5))
+    return _run_of(read_fields(path, RUN, RUN_COLUMNS))
+
+
+def read_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
+    r"""The runs of a file that may hold several, by their tags, in order of appearance.
+
+    Args:
+        path: lines as ``read_run`` takes them; of one tag, a pair of topic and document may come once only.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "runs.txt"
+    ...     _ = path.write_text("301 Q0 a 1 2.5 old\n301 Q0 a 1 7 new\n")
+    ...     {tag: run.scores.tolist() for tag, run in read_runs(path).items()}
+    {'old': [2.5], 'new': [7.0]}
+    """
+    fields = read_fields(path, RUN, RUN_COLUMNS)
+    tags, tag = fields.topics(3)
+    return {
+        str(name): _run_of(fields.select(np.flatnonzero(tag == place))) for place, name in enumerate(tags)
+    }
+
+
+def _run_of(fields: LineFields) -> Run:
     scores = fields.numbers(2, pa.float64(), "a score", "must be a number")
     wrong = ~np.isfinite(scores)
     if wrong.any():

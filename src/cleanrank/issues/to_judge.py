@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.texts import columns_of_text
 from cleanrank.issues.explain import explain
 from cleanrank.issues.table import COLUMNS, BoolArray, LabelIssues
 from cleanrank.ragged import match_rows
@@ -42,7 +43,7 @@ def is_judged(table: LabelIssues, judged: npt.ArrayLike | None) -> BoolArray:
 def text_columns(data: RankingData, row_ids: npt.ArrayLike) -> dict[str, Any]:
     """The columns of text that came with the data, for some rows."""
     rows = match_rows(data.row_ids, np.asarray(row_ids))
-    return {name: v[rows] for name, v in (data.extra or {}).items() if v.dtype.kind in "UO"}
+    return {name: column[rows] for name, column in columns_of_text(data).items()}
 
 
 def frame_to_judge(table: LabelIssues, data: RankingData, judged: npt.ArrayLike | None = None) -> Any:

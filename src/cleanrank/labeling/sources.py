@@ -10,8 +10,8 @@ from cleanrank.data.files import existing_file
 from cleanrank.data.judged import read_with_texts
 from cleanrank.data.scores import read_judged
 from cleanrank.data.tables import kind_of_file, read_data
+from cleanrank.data.texts import LINES, as_sheet
 from cleanrank.errors import MissingDataError, UnknownNameError, error_text, invalid
-from cleanrank.labeling.texts import LINES, as_sheet
 from cleanrank.types import RankingData
 
 LOADED = ("letor", "judged")

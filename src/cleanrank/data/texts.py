@@ -1,0 +1,164 @@
+"""Tables of texts: what the queries say and what the documents hold, from data or from files beside them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanrank.data.files import existing_file
+from cleanrank.data.sheets import Sheet, frame_sheet, match_ids, plain_name, read_sheet_file, whole_numbers
+from cleanrank.data.spreadsheet import read_text
+from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.ragged import match_rows, query_of_row
+from cleanrank.types import Array, IntArray, RankingData
+
+QUERY_TEXTS = ("query", "query_text", "question")
+LINES = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Texts of the rows of some data.
+
+    Attributes:
+        queries: query id -> its text.
+        fields: name (title, text, url or others) -> text of every row; empty where there is none.
+        beside: name -> texts of a table that belong to no row of the data: the rest of the collection.
+    """
+
+    queries: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    beside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def texts_of(data: RankingData) -> Texts:
+    """The texts that came along with data; a column query (or query_text) is the text of the query.
+
+    >>> import cleanrank as cr
+    >>> extra = {"query": ["fruit", "fruit"], "title": ["Apple", "Pear"]}
+    >>> texts = texts_of(cr.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7], extra=extra))
+    >>> texts.queries, texts.fields
+    ({'7': 'fruit'}, {'title': ['Apple', 'Pear']})
+    """
+    sheet = frame_sheet(columns_of_text(data), "data")
+    heading = query_heading(sheet)
+    queries = {} if heading is None else queries_of(sheet, [str(each) for each in data.qid], heading)
+    return Texts(queries, {name: sheet.texts(name) for name in sheet.values if name != heading})
+
+
+def columns_of_text(data: RankingData) -> dict[str, Array]:
+    """The columns of text that came along with data."""
+    return {name: column for name, column in (data.extra or {}).items() if column.dtype.kind in "UO"}
+
+
+def read_texts(source: Any, data: RankingData) -> Texts:
+    """Texts of the rows of data, from a table that names them.
+
+    Args:
+        source: a file (.csv, .tsv, .xlsx, .parquet, .jsonl) or frame with columns of texts, beside row_id, or
+            query_id and doc_id, or one of these two.
+        data: what they belong to.
+
+    Returns:
+        The texts; rows that the table does not name have none.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays([[1.0], [2.0]], [0, 1], qid=[7, 7], doc_ids=["a", "b"])
+    >>> read_texts({"doc_id": ["b"], "title": ["Pear"]}, data).fields
+    {'title': ['', 'Pear']}
+    """
+    sheet = as_sheet(source, "texts")
+    headings = sheet.headings(("row", "query", "doc"))
+    heading = query_heading(sheet)
+    if headings.get("query") == heading:
+        headings.pop("query", None)
+    queries = {}
+    if heading is not None and "query" in headings:
+        known = match_ids(sheet.texts(headings["query"]), data.query_ids)
+        ids = [str(data.query_ids[at]) if at >= 0 else "" for at in known.tolist()]
+        queries = queries_of(sheet, ids, heading)
+    names = [name for name in sheet.values if name not in (heading, *headings.values())]
+    if "doc" in headings and plain_name(headings["doc"]) == "url":
+        names.append(headings["doc"])
+    if not headings or (not names and not queries):
+        rule = "must have row_id, or query_id, doc_id or both, and columns of texts"
+        raise sheet.bad(error_text(sheet.name, rule, ", ".join(sheet.values) or "none"))
+    if "row" not in headings and "doc" not in headings:
+        names = []  # texts of queries alone
+    places = row_places(sheet, headings, data)
+    if (places < 0).all() and names:
+        value = str(sheet.texts(next(iter(headings.values())))[:1])
+        raise sheet.bad(error_text(sheet.name, "must speak of rows of the data; none is there", value))
+    others = np.flatnonzero(~np.isin(np.arange(len(sheet)), places)).tolist()
+    fields, beside = {}, {}
+    for name in names:
+        texts = sheet.texts(name)
+        fields[name] = [texts[at] if at >= 0 else "" for at in places.tolist()]
+        beside[name] = [texts[at] for at in others]
+    return Texts(queries, fields, beside)
+
+
+def as_sheet(source: Any, name: str) -> Sheet:
+    """The cells of a file (also JSON lines), a frame or a mapping of columns."""
+    if not isinstance(source, str | PathLike):
+        return frame_sheet(source, name)
+    file = existing_file(source)
+    return _read_lines(file) if file.suffix.lower() in LINES else read_sheet_file(file)
+
+
+def _read_lines(file: Path) -> Sheet:
+    records: list[tuple[int, dict[str, Any]]] = []
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
+        if line.strip():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict):
+                at = f"{file}, line {number}"
+                words = error_text("a line of JSON lines", "must be an object", repr(line[:60]), at=at)
+                raise BadFileError(words, str(file), number)
+            records.append((number, record))
+    names = dict.fromkeys(name for _, record in records for name in record)
+    columns = {name: [record.get(name) for _, record in records] for name in names}
+    return Sheet(str(file), columns, [number for number, _ in records], path=str(file))
+
+
+def query_heading(sheet: Sheet) -> str | None:
+    """The column that holds the texts of queries, if there is one."""
+    plain = {plain_name(heading): heading for heading in sheet.values}
+    return next((plain[name] for name in map(plain_name, QUERY_TEXTS) if name in plain), None)
+
+
+def queries_of(sheet: Sheet, ids: Sequence[str], heading: str) -> dict[str, str]:
+    """The text of every query, which must be the same in all its rows; queries without an id are left out."""
+    queries: dict[str, str] = {}
+    for line, query, text in zip(sheet.lines, ids, sheet.texts(heading), strict=True):
+        if query and text and queries.setdefault(query, text) != text:
+            rule, at = f"must have one text, {queries[query]!r}", f"{sheet.unit} {line}"
+            raise sheet.bad(error_text(f"query {query!r}", rule, repr(text), at=at), line)
+    return queries
+
+
+def row_places(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> IntArray:
+    """The row of the table for every row of the data by its ids, -1 where there is none."""
+    if "row" in headings:
+        numbers = [-1 if n is None else n for n in whole_numbers(sheet.texts(headings["row"]))]
+        return match_rows(np.array(numbers), data.row_ids)
+    if "doc" not in headings:
+        return np.full(data.n_docs, -1)
+    if data.doc_ids is None:
+        rule, remedy = "must have document ids to be given texts by document", "Name their column (doc_id=)."
+        raise invalid("data", rule, "none", remedy=remedy)
+    docs, doc = np.unique(data.doc_ids.astype(str), return_inverse=True)
+    query = query_of_row(data.indptr)
+    named = match_ids(sheet.texts(headings["doc"]), docs)
+    if "query" in headings:
+        queries = match_ids(sheet.texts(headings["query"]), data.query_ids)
+        named = np.where((named >= 0) & (queries >= 0), queries * len(docs) + named, -1)
+        return match_rows(named, query * len(docs) + doc)
+    return match_rows(named, doc)

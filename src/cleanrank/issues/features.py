@@ -1,0 +1,313 @@
+"""What is known about judged pairs besides their grades, as features: runs, texts, scores, other judges.
+
+A pair is a query and a document, judged or not. Whatever there is becomes columns of one table, named by
+where they come from: ``runs:NAME`` and ``run:SYSTEM:rr`` (``run_features``), ``text:NAME``
+(``text_features``), ``score:NAME`` with ``place:NAME``, its place within the query, and ``judge:NAME``. What
+is missing is 0 for runs (not retrieved) and NaN elsewhere. No grade of the pairs themselves is in a column.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cleanrank.data.scores import is_qrels, is_run
+from cleanrank.data.tables import read_data
+from cleanrank.data.texts import Texts, as_sheet, read_texts, row_places, texts_of
+from cleanrank.data.trec import read_qrels, read_runs, scores_from_run
+from cleanrank.errors import InvalidInputError, error_text, invalid
+from cleanrank.issues.run_features import run_features
+from cleanrank.issues.text_features import places_in_query, text_features
+from cleanrank.judges.labels import (
+    RUN_SUFFIXES,
+    SUFFIXES,
+    Labels,
+    as_labels,
+    as_runs,
+    checked_labels,
+    is_nested,
+    numbers,
+    table_of,
+)
+from cleanrank.ragged import from_arrays
+from cleanrank.types import Array, FloatArray, RankingData, Run
+
+JUDGEMENTS = "the judgements"
+MOST_PLACED = 16  # columns of scores; more of them are an embedding
+URL = "url"
+
+
+def pair_features(
+    data: RankingData,
+    *,
+    runs: Any = None,
+    texts: Any = None,
+    scores: Any = None,
+    judges: Any = None,
+    n_jobs: int | None = 1,
+) -> RankingData:
+    """The pairs with all that is known about them as features; grades, row ids and document ids stay.
+
+    Args:
+        data: pairs, with document ids; features and texts that they have are kept.
+        runs: systems, as ``systems_of`` takes them.
+        texts: one table of texts or several, as ``read_texts`` takes them; a collection may be larger than
+            what was judged. Columns of numbers and addresses are no texts.
+        scores: one table of numbers or several (reranker scores, embeddings) with columns query_id and
+            doc_id, or row_id.
+        judges: labels of other judges, by name, in any form that ``as_labels`` takes and on any scale.
+        n_jobs: threads.
+
+    Returns:
+        The pairs; ``extra`` holds their texts, the query's as ``query``.
+
+    >>> import cleanrank as cr
+    >>> data = cr.from_arrays(np.zeros((2, 0)), [1, 0], qid=["q", "q"], doc_ids=["a", "b"])
+    >>> found = pair_features(data, runs={"new": {"q": {"b": 2.0}}}, judges={"llm": {"q": {"a": 3}}})
+    >>> found.feature_names[-1], found.X[:, -1].tolist(), found.X[:, 0].tolist()
+    ('judge:llm', [3.0, nan], [0.0, 1.0])
+    """
+    if data.doc_ids is None:
+        rule = "must have document ids to be matched with runs, texts, scores and judges"
+        raise invalid(JUDGEMENTS, rule, "none")
+    columns: dict[str, FloatArray] = {}
+    if runs is not None:
+        columns |= run_features(systems_of(runs), data)
+    known = _texts(texts, data)
+    fields = {name: cells for name, cells in known.fields.items() if is_prose(name, cells)}
+    if fields and known.queries:
+        columns |= _of_texts(replace(known, fields=fields), data, n_jobs)
+    elif texts is not None and not known.queries:
+        remedy = "Give them a column query, or a table with query_id and query beside the other."
+        raise invalid("texts", "must hold the texts of queries", "those of documents alone", remedy=remedy)
+    elif texts is not None:
+        raise invalid("texts", "must hold texts of documents", "those of queries alone")
+    for source in _several(scores):
+        columns |= score_columns(source, data)
+    for name, labels in judges_of(judges).items():
+        columns[f"judge:{name}"] = _of_labels(labels, data)
+    if not columns and not data.n_features:
+        remedy = "Give runs, texts, scores or labels of other judges."
+        raise invalid("evidence", "must be there to doubt a label", "grades alone", remedy=remedy)
+    _refuse_grades(columns, data)
+    return _joined(data, columns, fields, known.queries)
+
+
+def judgements_of(source: Any) -> RankingData:
+    """Judged pairs from whatever a caller has, their row ids as in the file.
+
+    Args:
+        source: TREC qrels, a table (qid, docid and grade under any usual heading), a mapping {query:
+            {document: grade}}, a file that ``read_data`` reads with document ids, or a RankingData.
+
+    Returns:
+        The pairs; blank and negative grades count as not judged (``judged``).
+
+    >>> judgements_of({"q": {"a": 2, "b": 0}}).doc_ids.tolist()
+    ['a', 'b']
+    """
+    if isinstance(source, RankingData):
+        data = source
+    elif isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES:
+        is_trec = Path(source).is_file() and is_qrels(source)
+        data = read_qrels(source) if is_trec else read_data(source)
+    else:
+        data = _from_table(source)
+    if not data.n_docs:
+        raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
+    if data.doc_ids is not None:
+        as_labels(data, JUDGEMENTS)  # refuses a pair that comes twice
+    return data
+
+
+def systems_of(source: Any) -> dict[str, Run]:
+    """Systems by name: what ``as_runs`` takes, where a TREC file may hold several, told apart by their tags.
+
+    A file that holds one run is named like the file; a tag that comes in several files gets the file's name
+    before it.
+
+    >>> list(systems_of({"new": {"q1": {"a": 2, "b": 1.5}}}))
+    ['new']
+    """
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        files = sorted(f for f in Path(source).iterdir() if f.is_file() and f.suffix in RUN_SUFFIXES)
+        if not files:
+            raise invalid(
+                f"folder {str(source)!r}", f"must hold run files ({', '.join(RUN_SUFFIXES)})", "none"
+            )
+        return systems_of(files)
+    if not isinstance(source, list | tuple):
+        is_file = isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES
+        return _of_run_file(Path(source)) if is_file and is_run(source) else as_runs(source)
+    systems: dict[str, Run] = {}
+    for place, each in enumerate(source):
+        for name, run in systems_of(each).items():
+            own = name if name not in systems else f"{_stem(each) or place + 1}:{name}"
+            if own in systems:
+                raise invalid("runs", "must have names of their own", f"{own!r} twice", remedy="Rename one.")
+            systems[own] = run
+    if not systems:
+        raise invalid("runs", "must hold at least one system", "none")
+    return systems
+
+
+def judges_of(source: Any) -> dict[str, Labels]:
+    """Labels of judges by name: a mapping from names, a list of files, or one judge.
+
+    >>> judges_of({"llm": {"q": {"a": 0.5}}})["llm"].grade.tolist()
+    [0.5]
+    """
+    if source is None:
+        return {}
+    if isinstance(source, Mapping) and not is_nested(source):
+        named = {str(name): each for name, each in source.items()}
+    else:
+        named = {}
+        for place, each in enumerate(_several(source), start=1):
+            name = _stem(each) or f"judge {place}"
+            if name in named:
+                rule, remedy = "must have names of their own", "Rename a file."
+                raise invalid("judges", rule, f"{name!r} twice", remedy=remedy)
+            named[name] = each
+    return {name: as_labels(each, f"judge {name!r}", whole=False) for name, each in named.items()}
+
+
+def score_columns(source: Any, data: RankingData) -> dict[str, FloatArray]:
+    """Columns of numbers from a table that names the pairs; few of them also as places within the query."""
+    sheet = as_sheet(source, "scores")
+    headings = sheet.headings(("row", "query", "doc"))
+    cells = {name: _numbers(sheet.values[name]) for name in sheet.values if name not in headings.values()}
+    found = {name: values for name, values in cells.items() if values is not None}
+    if ("row" not in headings and not {"query", "doc"} <= headings.keys()) or not found:
+        rule = "must have query_id and doc_id (or row_id) and columns of numbers"
+        raise sheet.bad(error_text(sheet.name, rule, ", ".join(sheet.values) or "none"))
+    places = row_places(sheet, headings, data)
+    if (places < 0).all():
+        first = {name: sheet.texts(name)[:1] for name in headings.values()}
+        raise sheet.bad(error_text(sheet.name, "must hold pairs that were judged; none is there", first))
+    columns = {}
+    for name, values in found.items():
+        columns[f"score:{name}"] = column = np.where(places >= 0, values[places], np.nan)
+        if len(found) <= MOST_PLACED:
+            columns[f"place:{name}"] = places_in_query(column, data.indptr)
+    return columns
+
+
+def is_prose(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column holds texts: neither addresses nor mostly numbers.
+
+    >>> is_prose("text", ["a flag", "", "7"]), is_prose("year", ["1999", "2000"]), is_prose("url", ["a"])
+    (True, False, False)
+    """
+    filled = [cell for cell in cells if cell]
+    figures = sum(cell.replace(".", "", 1).lstrip("-").isdigit() for cell in filled)
+    return name.casefold() != URL and bool(filled) and 2 * figures <= len(filled)
+
+
+def _texts(sources: Any, data: RankingData) -> Texts:
+    """What came along with the data and what tables say, tables first."""
+    own = texts_of(data)
+    queries, fields = dict(own.queries), dict(own.fields)
+    beside: dict[str, list[str]] = {}
+    for source in _several(sources):
+        read = read_texts(source, data)
+        queries |= read.queries
+        fields |= read.fields
+        for name, cells in read.beside.items():
+            beside.setdefault(name, []).extend(cells)
+    return Texts(queries, fields, beside)
+
+
+def _of_texts(texts: Texts, data: RankingData, n_jobs: int | None) -> dict[str, FloatArray]:
+    queries = [texts.queries.get(str(query), "") for query in data.query_ids.tolist()]
+    rows = [" ".join(cells).strip() for cells in zip(*texts.fields.values(), strict=True)]
+    others = [texts.beside[name] for name in texts.fields if name in texts.beside]
+    rest = [" ".join(cells).strip() for cells in zip(*others, strict=True)] if others else []
+    found = text_features(queries, rows, data.indptr, beside=rest, n_jobs=n_jobs)
+    return {f"text:{name}": column for name, column in found.items()}
+
+
+def _of_labels(labels: Labels, data: RankingData) -> FloatArray:
+    topics, topic = np.unique(labels.qid, return_inverse=True)
+    documents, document = np.unique(labels.docid, return_inverse=True)
+    try:
+        values = scores_from_run(Run(topics, documents, topic, document, labels.grade.astype(float)), data)
+    except InvalidInputError as error:
+        raise invalid(labels.name, "must have labelled pairs of the judgements", str(error)) from error
+    return np.ma.filled(values, np.nan)
+
+
+def _from_table(source: Any) -> RankingData:
+    if isinstance(source, Mapping) and is_nested(source):
+        pairs = [(q, d, grade) for q, each in source.items() for d, grade in each.items()]
+        source = dict(zip(("qid", "docid", "grade"), map(list, zip(*pairs, strict=True)), strict=True))
+    sheet, headings = table_of(source, JUDGEMENTS)
+    qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
+    values = numbers(JUDGEMENTS, sheet.values[headings["grade"]])
+    checked_labels(JUDGEMENTS, qid, docid, values, None, None)
+    judged = values >= 0
+    grades = np.where(judged, values, 0).astype(np.int32)
+    others = [name for name in sheet.values if name not in headings.values()]
+    prose = {name: sheet.texts(name) for name in others if _numbers(sheet.values[name]) is None}
+    data = from_arrays(np.zeros((len(qid), 0)), grades, qid=qid, doc_ids=docid, extra=prose)
+    return data if judged.all() else replace(data, judged=judged[data.row_ids])
+
+
+def _of_run_file(path: Path) -> dict[str, Run]:
+    runs = read_runs(path)
+    return {_stem(path): run for run in runs.values()} if len(runs) == 1 else runs
+
+
+def _stem(source: Any) -> str:
+    return (
+        Path(source).name.removesuffix(".gz").rsplit(".", 1)[0]
+        if isinstance(source, str | os.PathLike)
+        else ""
+    )
+
+
+def _several(source: Any) -> Sequence[Any]:
+    if source is None:
+        return ()
+    return source if isinstance(source, list | tuple) else (source,)
+
+
+def _numbers(cells: Sequence[Any]) -> FloatArray | None:
+    """A column as numbers, NaN where it is blank; None where it holds anything else, or nothing."""
+    try:
+        values = numbers("", cells)
+    except InvalidInputError:
+        return None
+    return None if np.isnan(values).all() else values
+
+
+def _refuse_grades(columns: Mapping[str, FloatArray], data: RankingData) -> None:
+    """A column that is the grades themselves would leave nothing to doubt."""
+    judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+    for name, column in columns.items():
+        same = np.array_equal(column[judged], data.y[judged])
+        if same and len(np.unique(data.y[judged])) > 1 and not name.startswith("run"):
+            raise invalid(f"column {name!r}", "must not be the judgements themselves", "the same grades")
+
+
+def _joined(
+    data: RankingData,
+    columns: Mapping[str, FloatArray],
+    fields: Mapping[str, Sequence[str]],
+    queries: Mapping[str, str],
+) -> RankingData:
+    own = data.feature_names or tuple(f"feature {j}" for j in range(data.n_features))
+    known: Array = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    extra: dict[str, Any] = dict(data.extra or {})
+    if queries:
+        extra["query"] = np.array([queries.get(str(query), "") for query in data.qid.tolist()], dtype=object)
+    extra |= {name: np.array(list(cells), dtype=object) for name, cells in fields.items() if name != "query"}
+    return replace(
+        data,
+        X=np.column_stack([known, *columns.values()]).astype(np.float32),
+        feature_names=(*own, *columns),
+        extra=extra or None,
+    )
