@@ -193,8 +193,11 @@ def test_a_file_with_broken_cells_says_so(path, statement, read):
 
 def test_damaged_files_are_refused(path, tmp_path):
     (tmp_path / "text.sqlite").write_text("no database at all, but long enough to look at" * 100)
-    with pytest.raises(BadFileError, match="must be an undamaged SQLite file"):
+    with pytest.raises(BadFileError, match="must be a labelling project; got another kind of file"):
         open_project(tmp_path / "text.sqlite")
+    (tmp_path / "half.sqlite").write_bytes(path.read_bytes()[:1000] + bytes(99))
+    with pytest.raises(BadFileError, match="must be an undamaged SQLite file"):
+        open_project(tmp_path / "half.sqlite")
     with pytest.raises(InvalidInputError, match="project must be a new file"):
         create_project(path, name="again", scale=SCALE)
 

@@ -1,7 +1,7 @@
 """``cleanrank label`` and ``cleanrank review``."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -143,13 +143,15 @@ def label(
         for file in answers or ():
             _import(project, file, annotator)
 
-        def ask(earlier: int) -> "Batch":
+        def ask(earlier: Sequence["Batch"]) -> "Batch":
             if purpose == "label":
                 return add_label_batch(project, **settings, again=False)
             if purpose == "gold":
                 return add_gold_batch(project, **settings)
+            if earlier and len(project.units(earlier[-1].id)) < n * len(earlier):
+                raise invalid("documents", "must be left to draw", "all that count were drawn")
             # A larger sample holds the smaller one, whose answers count: draws come one after the other.
-            return add_evaluation_batch(project, **{**settings, "n": n * (earlier + 1)})
+            return add_evaluation_batch(project, **{**settings, "n": n * (len(earlier) + 1)})
 
         request = {"purpose": purpose, **settings}
         batch = _batch(project, who, request, ask, goes_on=purpose != "label")
@@ -269,13 +271,14 @@ def _project(
         screen.note(f"made {path}")
         return project
     project = open_project(path)
-    kept = project.kept(MADE_WITH) or {}
+    kept = project.kept(MADE_WITH)
     for name, (text, content) in made_with.items():
-        before, *known = kept.get(name, ("nothing known",))
+        before, *known = (kept or {}).get(name, ("unknown" if kept is None else "none",))
         if known != [content]:
             project.close()
+            rule = f"must be what {str(path)!r} was made with ({before})"
             remedy = f"Go on with it alone (cleanrank {context.info_name} {path}), or name another with -o."
-            raise invalid(name, f"must be as {str(path)!r} was made ({before})", repr(text), remedy=remedy)
+            raise invalid(name, rule, repr(text), remedy=remedy)
     return project
 
 
@@ -336,7 +339,7 @@ def _batch(
     project: "Project",
     who: str,
     request: Mapping[str, Any],
-    ask: Callable[[int], "Batch"],
+    ask: Callable[[Sequence["Batch"]], "Batch"],
     *,
     goes_on: bool,
 ) -> "Batch":
@@ -346,7 +349,7 @@ def _batch(
         project: an open project.
         who: the annotator.
         request: what is asked for; the same again goes on.
-        ask: adds a batch, told how many were asked for by the same request.
+        ask: adds a batch; it gets those that the same request has made.
         goes_on: whether, once all is judged, the same request means further rows.
     """
     from cleanrank.labeling.session import Session
@@ -358,11 +361,8 @@ def _batch(
             return batch
     if made and not goes_on:
         return made[-1]
-    with project.writing():
-        batch = ask(len(made))
-        if made and Session(project, batch.id, who).asked(claim=False) is None:
-            raise invalid("documents", "must be left to judge", "all were judged")
-        project.keep(f"request of batch {batch.id}", wanted)
+    batch = ask(made)
+    project.keep(f"request of batch {batch.id}", wanted)
     return batch
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cleanrank.errors import BadFileError, error_text
+from cleanrank.errors import BadFileError, CleanrankError, error_text
 
 BUSY_SECONDS = 60.0
 MAGIC = b"SQLite format 3\0"
@@ -45,6 +45,8 @@ class FileKind:
         """Turns errors about the file into one that names it and says what to do."""
         try:
             yield
+        except CleanrankError:  # says already what is wrong, with another file perhaps
+            raise
         except (sqlite3.OperationalError, OSError) as error:
             remedies = [words for sign, words in self.remedies.items() if sign in str(error)]
             remedies.append("Check that the folder exists and can be written.")

@@ -52,10 +52,10 @@ def data_of(
     Args:
         documents: at least one.
         labels: the grade of each.
-        feature_names: of the features, which the data have where every document has some.
+        feature_names: of the features, if wanted; the data have them where every document has some.
         extra: further columns.
     """
-    features = [each.features for each in documents if each.features is not None]
+    features = [each.features for each in documents if feature_names and each.features is not None]
     complete = len(features) == len(documents)
     data = from_arrays(
         np.stack(features) if complete else np.zeros((len(documents), 0)),

@@ -251,6 +251,8 @@ def add_gold_batch(
     drawn = [row for batch in project.batches() if batch.purpose == "gold"
              for unit in project.units(batch.id) for row in unit.rows]  # fmt: skip
     pool = data.drop(np.isin(data.row_ids, drawn))
+    if not pool.n_docs:
+        raise invalid("rows", "must be left to draw", "all were drawn")
     rows = sample_gold(pool, n, seed=seed).row_ids
     answered = answered_rows(project)
     return project.add_batch(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.files import existing_file, written_whole
-from cleanrank.data.project_file import KIND
+from cleanrank.data.project_file import KIND, is_project
 from cleanrank.data.sqlite_file import open_file, transaction
 from cleanrank.errors import InvalidInputError, UnknownNameError, invalid
 from cleanrank.labeling.records import (
@@ -104,6 +104,9 @@ def open_project(path: str | PathLike[str]) -> "Project":
     cleanrank.errors.MissingDataError: there is no file 'nowhere.sqlite'...
     """
     file = existing_file(path)
+    if not is_project(file):
+        remedy = "Give a project of cleanrank label or cleanrank review."
+        raise KIND.bad(file, f"must be {KIND.contents}", "another kind of file", remedy)
     return Project(file, open_file(file, KIND, create=False))
 
 
