@@ -15,7 +15,7 @@ Dense features are standardised; sparse ones, such as counts of words, stay spar
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -202,6 +202,8 @@ def lbfgs(inside: LinearRisk, outside: LinearRisk, starts: Array, tol: float, ma
 
     The second start of a symmetrised loss is where the convex one ends, from the origin with the same decay.
     """
+    # Else every product would convert the features to the precision of the weights.
+    inside, outside = (replace(risk, X=risk.X.astype(np.float64)) for risk in (inside, outside))
     start, decay = (np.array(column) for column in zip(*product(range(starts.shape[1]), DECAYS), strict=True))
     begin = starts[:, start].astype(np.float64)
     if inside.loss.name != CONVEX and starts.shape[1] > 1:
