@@ -113,7 +113,7 @@ def test_annotators_that_err_together_get_no_model(cli, tmp_path):
 
 @pytest.fixture
 def timed(tmp_path):
-    """Seven people with seconds; one guesses, one clicks through a quarter; a third of items has true grades."""
+    """Seven people with seconds; one guesses, one clicks through a quarter; a third of items has gold."""
     rng = np.random.default_rng(0)
     n = 300
     truth = rng.choice(3, n, p=[0.6, 0.25, 0.15])
@@ -162,6 +162,14 @@ def test_who_is_dropped_and_whose_judgements_stay(cli, timed):
     assert len(best["filter"]["kept"]) == 2
     least = sorted(best["pair_noise"], key=lambda each: each["corrected"])[:2]
     assert sorted(each["name"] for each in least) == best["filter"]["kept"]
+
+
+def test_the_screen_says_how_many_stay_because_nothing_is_known_of_them(cli, timed):
+    table = read_frame(timed / "timed.csv")
+    few = (table["annotator"] == "eve") & (table["query_id"] >= 3)
+    table[~few].to_csv(timed / "few.csv", index=False)
+    done = cli("annotators", timed / "few.csv", "--filter", ".4")
+    assert "6 annotators stay, 1 of them with too few queries or pairs for an interval" in done.err
 
 
 def test_gold_of_a_file_counts_as_true_grades(cli, judged):

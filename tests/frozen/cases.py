@@ -144,7 +144,7 @@ def method(name):
 
 def study(name):
     def run():
-        data = splits()
+        data = binary_splits() if STUDIES[name].function.startswith("studies.labeling") else splits()
         known = STUDIES[name].params
         small = {"epochs": 3} if name == "epochs" else {**TREES, "end": 6, "steps": 20, "pairs": 200}
         train, validation = add_noise(

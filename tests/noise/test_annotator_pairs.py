@@ -173,6 +173,17 @@ def test_few_queries_or_no_pairs_give_no_interval_and_drop_nobody():
     assert "no pair tells" in filter_annotators(people, keep=1).dropped["ann"]
 
 
+def test_who_has_no_interval_comes_last_and_is_the_first_to_go():
+    table = crowd(1, {**RATES, "new": 0.0, "odd": 1.0}, queries=40, known=1.0)
+    few = table["annotator"].isin(["new", "odd"]) & (table["query"] >= 4)
+    people = annotator_pairs(read_judgements(table[~few]))
+    assert [each.name for each in people] == ["dee", "cy", "bob", "ann", "odd", "new"]
+    assert [each.is_unsure for each in people] == [False] * 4 + [True] * 2
+    assert people[-1].corrected == 0
+    assert filter_annotators(people, keep=4).kept == ("ann", "bob", "cy", "dee")
+    assert filter_annotators(people, keep=5).dropped.keys() == {"odd"}
+
+
 def test_wrong_calls_say_what_is_wrong():
     items = read_judgements({"item": [1, 2], "ann": [0, 1], "bob": [0, 1]})
     with pytest.raises(InvalidInputError, match=r"needs the query of every item; got none. Give the columns"):

@@ -119,10 +119,14 @@ def annotators(
         labels = as_labels(gold, "gold") if "query_id" in judged.keys else item_labels(gold)
         panel = combine_judges(judged, gold=labels, level=level, seed=seed)
         judged = with_true_grades(judged, labels)
-    filtered = None
+    filtered, stay = None, ""
     if filter_above is not None or keep is not None:
         people = annotator_pairs(judged, level=level, seed=seed)
         filtered = filter_annotators(people, above=filter_above, keep=keep)
+        unsure = sum(each.is_unsure for each in people if each.name in filtered.kept)
+        stay = f"{len(filtered.kept):,} annotators stay"
+        if unsure:
+            stay += f", {unsure:,} of them with too few queries or pairs for an interval"
     report = annotator_report(judged, level=level, seed=seed)
     more = len(report.annotators) - SHOWN
     prices = again_table(report, judge_cost)
@@ -142,7 +146,7 @@ def annotators(
         *report.notes,
         *scales,
         *([] if filtered is None else [f"dropped {name}: {why}" for name, why in filtered.dropped.items()]),
-        *([] if filtered is None else [f"{len(filtered.kept):,} annotators stay"]),
+        *([] if filtered is None else [stay]),
     )
     if out is not None:
         if filtered is not None:

@@ -67,6 +67,11 @@ class AnnotatorPairs:
     corrected_interval: tuple[float, float]
 
     @property
+    def is_unsure(self) -> bool:
+        """Whether there is no interval, with fewer than 5 queries or no pair."""
+        return bool(np.isnan(self.corrected_interval[0]))
+
+    @property
     def excess(self) -> float:
         """What errors add: pnoise - floor."""
         return self.pnoise - self.floor
@@ -98,7 +103,7 @@ def annotator_pairs(
         seed: of the resamples.
 
     Returns:
-        One value per annotator, by falling corrected pNoise; those without a pair last.
+        One value per annotator, by falling corrected pNoise; those without an interval last.
 
     >>> from cleanrank.noise.judgement_table import read_judgements
     >>> table = {"query": [1, 1, 1, 2, 2], "doc": [1, 2, 3, 1, 2], "truth": [0, 1, 2, 0, 1]}
@@ -131,7 +136,7 @@ def annotator_pairs(
         floors = perfect[own] if finer[a] else np.zeros((int(own.sum()), 3), dtype=np.int64)
         rng = np.random.default_rng((seed, STREAM, a))
         people.append(_summary(str(name), counts[own], floors, int(gold[a]), level, draws, rng))
-    return sorted(people, key=lambda each: (np.isnan(each.corrected), -each.corrected, each.name))
+    return sorted(people, key=lambda each: (each.is_unsure, np.nan_to_num(-each.corrected, nan=1), each.name))
 
 
 def reference_grades(judged: JudgedItems, against: str = "auto") -> IntArray:
@@ -226,7 +231,7 @@ def filter_annotators(
         people: of ``annotator_pairs``.
         above: drop those whose corrected pNoise is above this beyond doubt, that is, with the lower end of
             its interval; who has no interval stays.
-        keep: or keep so many, those with the least corrected pNoise; who has none goes first.
+        keep: or keep so many, those with the least corrected pNoise; who has no interval goes first.
 
     Returns:
         Names of those who stay, in alphabetical order, and for the others the reason in words.
@@ -247,7 +252,9 @@ def filter_annotators(
         }
     if keep is not None:
         check_integer("keep", keep, least=1)
-        best = sorted(people, key=lambda each: (np.isnan(each.corrected), each.corrected, each.name))
+        best = sorted(
+            people, key=lambda each: (each.is_unsure, np.nan_to_num(each.corrected, nan=1), each.name)
+        )
         dropped = {each.name: f"{_words(each)} is not among the best {keep}" for each in best[keep:]}
     return Filtered(tuple(sorted(each.name for each in people if each.name not in dropped)), dropped)
 

@@ -64,7 +64,7 @@ def _span(value: float, low: float, high: float, form: str) -> Cell:
 def pair_noise_table(
     report: AnnotatorReport, filtered: Filtered | None = None, rows: int | None = None
 ) -> Table:
-    """A row per annotator with their pNoise against true grades or the others, the worst first."""
+    """A row per annotator with their pNoise against true grades or the others, the worst sure one first."""
     dropped = {} if filtered is None else filtered.dropped
     level = next((each.noise.level for each in report.annotators if each.noise), 0.95)
     lines: list[list[str | Cell]] = [
@@ -84,7 +84,8 @@ def pair_noise_table(
     notes = [
         "Pairs of documents of a query that the annotator graded differently, against true grades or the "
         f"majority of the others; {level:.0%} intervals over queries. Floor: a perfect annotator's on as "
-        "fine a scale. Corrected: 0 perfect, .5 guessing."
+        "fine a scale. Corrected: 0 perfect, .5 guessing. With fewer than 5 queries there is no "
+        "interval; these come last."
     ]
     return Table(
         (*head, "") if filtered else head, lines, align="lrrrrrr" + "l" * bool(filtered), notes=notes

@@ -75,6 +75,8 @@ CURVE = {
     if name not in (NOISE, "debias", "forget", "ramp", "bins", "last", "early_stopping_rounds")
 }
 GRADES = 5  # of the longest scale that ``statistics`` counts
+# Answers after which the labels of an active task are looked at.
+BUDGETS = (50, 75, 100, 125, 150)
 CURVE_RATES = tuple(round(0.05 * step, 2) for step in range(1, 11))
 KINDS_OF_LEAVES = {
     "P_k": "relevant documents within the top k",
@@ -267,6 +269,44 @@ STUDIES: dict[str, Method] = {
         {
             f"tau of {what}": f"Kendall's tau between the order of systems under gold labels and by {what}"
             for what in ("the judge", "the calibrated judge", "corrected levels", "gold alone")
+        },
+    ),
+    # model: answers, steps, perception; finer: all documents, relevant ones
+    # votes: people who answer every question, of whom the median counts
+    "judging": Method(
+        1,
+        "studies.labeling:judging",
+        {
+            "task": "grade",
+            "n_grades": 3,
+            "k": 10,
+            "ties": False,
+            "model": "answers",
+            "votes": 1,
+            "finer": "all documents",
+        },
+        {
+            "pnoise": "pNoise of the preferences that come out, against two grades; new-come pairs count 1/2",
+            "floor": "the same of somebody who makes no error",
+            "corrected": "(pNoise - floor) / (1 - 2 floor)",
+            "pairs": "preferences of a query",
+            "auc": "of all pairs of a relevant document and another one, those put right; ties count 1/2",
+            "judgements": "answers that a query takes",
+            "floor stated": "the floor that annotator_pairs states for these labels, with the truth as gold",
+            "corrected stated": "the corrected pNoise it states",
+            "lower end stated": "of its 95 % interval",
+            "upper end stated": "of its 95 % interval",
+        },
+    ),
+    # assumed: the share of wrong answers that the choice of pairs reckons with
+    "active_judging": Method(
+        1,
+        "studies.labeling:active",
+        {"k": 10, "ties": False, "model": "answers", "assumed": 0.1},
+        {
+            f"{name} at {n}": f"the measure {name} of the study judging after {n} answers"
+            for name in ("pnoise", "corrected", "auc")
+            for n in BUDGETS
         },
     ),
     # restart: another seed of the same settings; base: whether the plain model is trained too, as carefully;
