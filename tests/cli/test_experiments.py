@@ -198,16 +198,18 @@ def test_export_to_a_folder_writes_what_travels(folder, ran):
 def test_export_to_a_folder_adds_to_what_is_there(folder, ran):
     path = folder / "added" / "toys" / "tiny.parquet"
 
-    def seeds(seed, *options):
+    def exported(seed, *options):
         store = f"seed {seed}.sqlite"
         cleanrank(folder, "reproduce", "toys/tiny", "--store", store, "--only", f"seed={seed}", "--jobs", "1")
         cleanrank(folder, "runs", "export", "added", "--store", store, *options)
         frame = pd.read_parquet(path)
-        return set(frame["seed"]), "values" in frame
+        return set(frame["seed"]), set(frame["measure"]), "values" in frame
 
-    assert seeds(1, "--values") == ({1}, True)
-    assert seeds(2) == ({1, 2}, True)
-    assert seeds(2, "--force") == ({2}, False)
+    both = {"ndcg@10", "map:letor"}
+    assert exported(1, "--values", "--measure", "map:letor") == ({1}, {"map:letor"}, True)
+    assert exported(2) == ({1, 2}, {"map:letor"}, True)
+    assert exported(2, *(word for m in both for word in ("--measure", m))) == ({1, 2}, both, True)
+    assert exported(2, "--force") == ({2}, both, False)
 
 
 @pytest.mark.parametrize(

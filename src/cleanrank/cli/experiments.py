@@ -229,7 +229,8 @@ def export_runs(
 
     A folder gets RECIPE.parquet with the cells that the recipe asks for today: with such files in results/,
     `reproduce` and the matrix have the figures on any machine. What such a file holds of these cells already
-    stays where the store has nothing newer; with --force only what the store has is left.
+    stays where the store has nothing newer, with its measures and values of queries; with --force only what
+    the store has is left.
     """
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.experiments.results import export
@@ -251,7 +252,8 @@ def export_runs(
             there = [] if one_file or force else tracked_records(str(name), path)
             records = stored.records(recipe=name) if one_file else to_travel(str(name), stored, there)
             known = dict.fromkeys(m for r in records for m in r.cell["measures"])
-            wanted = None if measure is None else [one_of("measure", m, known) for m in measure]
+            kept = dict.fromkeys(m for r in there for m in r.means)
+            wanted = [one_of("measure", m, known) for m in measure] if measure else list(kept) or None
             rows = export(records, file, measures=wanted, values=values or any(r.values for r in there))
             screen.note(f"{rows:,} rows in {file}")
 
