@@ -57,6 +57,17 @@ def majority(table):
     return reference
 
 
+def wrong_orders(table, reference):
+    """Name -> share of the pairs of different reference grades in the wrong order, ties one half."""
+    wrong = {}
+    for (name, query), rows in table.groupby(["annotator", "query"]):
+        said = [(reference(name, query, row.doc), row.grade) for row in rows.itertuples()]
+        for (r, g), (s, h) in combinations([pair for pair in said if pair[0] is not None], 2):
+            if r != s:
+                wrong.setdefault(name, []).append(0.5 if g == h else float((r > s) != (g > h)))
+    return {name: np.mean(each) for name, each in wrong.items()}
+
+
 RATES = {"ann": 0.1, "bob": 0.3, "cy": 0.5, "dee": 1.0}
 
 
@@ -74,7 +85,9 @@ def test_pairs_are_those_of_a_loop(against, lowest):
     expected = by_loop(table, rules[against])
     people = annotator_pairs(read_judgements(table), against=against, draws=10)
     assert {each.name for each in people} == set(RATES)
+    orders = wrong_orders(table, rules[against])
     for each in people:
+        assert each.wrong_order == pytest.approx(orders[each.name])
         counts = np.array(list(expected[each.name].values()))
         assert each.queries == len(counts)
         assert each.pairs == counts.sum()
@@ -144,6 +157,8 @@ def test_a_finer_scale_is_not_held_against_people_and_guessing_stays_a_half():
     assert people["fine"].corrected == pytest.approx(0, abs=1e-12)
     assert people["coarse"].corrected == 0
     assert people["guesses"].corrected == pytest.approx(0.5, abs=0.03)
+    assert people["guesses"].wrong_order == pytest.approx(0.5, abs=0.03)
+    assert people["fine"].wrong_order == people["coarse"].wrong_order == 0
     assert people["guesses"].excess < 0.3  # why thresholds apply to the corrected value
 
 

@@ -14,6 +14,12 @@ k). On a scale no finer than the reference's the floor is 0. pNoise - floor is w
 1/2 - floor, so thresholds apply to the share of that, half of it being guesses:
 
     corrected = (pNoise - floor) / (1 - 2 floor):  0 for a perfect annotator, 1/2 for one who guesses.
+
+The floor takes every new-come pair of a finer scale for fineness, though errors make such pairs too. So
+between 0 and 1/2 a finer scale looks better than a coarser one with as many errors: compare people of one
+scale. The *wrong order* needs no floor, as it counts the pairs of different true grades alone:
+
+    wrong order = (inverse + given equal grades / 2) / all pairs of different true grades = 1 - AUC for two.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,6 +58,7 @@ class AnnotatorPairs:
         pnoise: the share of wrong pairs, new-come ones counting one half; NaN without a pair.
         floor: the pNoise of a perfect annotator on the same scale.
         corrected: (pnoise - floor) / (1 - 2 floor).
+        wrong_order: of the pairs of different true grades, those in the wrong order; ties count one half.
         pnoise_interval: over queries; NaN with fewer than 5 of them.
         corrected_interval: the same.
     """
@@ -63,6 +70,7 @@ class AnnotatorPairs:
     pnoise: float
     floor: float
     corrected: float
+    wrong_order: float
     pnoise_interval: tuple[float, float]
     corrected_interval: tuple[float, float]
 
@@ -123,7 +131,7 @@ def annotator_pairs(
     rows = np.flatnonzero(reference >= 0)
     who = said.annotator[rows]
     groups, group = np.unique(who * (query.max() + 1) + query[said.item[rows]], return_inverse=True)
-    counts, perfect = _counts(reference[rows], said.grade[rows], group)
+    counts, perfect, ordered = _counts(reference[rows], said.grade[rows], group)
     finer = _grades_used(said.grade, said.annotator, len(said.annotators)) > len(np.unique(reference[rows]))
     of_group = groups // (query.max() + 1)
     gold = np.zeros(len(said.annotators), dtype=np.int64)
@@ -132,10 +140,11 @@ def annotator_pairs(
     people = []
     for a, name in enumerate(said.annotators):
         own = of_group == a
+        wrong_order = float(_noises(ordered[own].sum(axis=0), np.zeros(3, dtype=np.int64))[0])
         own[own] = counts[own].sum(axis=1) > 0
         floors = perfect[own] if finer[a] else np.zeros((int(own.sum()), 3), dtype=np.int64)
         rng = np.random.default_rng((seed, STREAM, a))
-        people.append(_summary(str(name), counts[own], floors, int(gold[a]), level, draws, rng))
+        people.append(_summary(str(name), counts[own], floors, wrong_order, int(gold[a]), level, draws, rng))
     return sorted(people, key=lambda each: (each.is_unsure, np.nan_to_num(-each.corrected, nan=1), each.name))
 
 
@@ -175,12 +184,22 @@ def _enough_gold(judged: JudgedItems, gold: IntArray) -> bool:
     return bool((each >= LEAST_PAIRS).all())
 
 
-def _counts(reference: IntArray, grade: IntArray, group: IntArray) -> tuple[IntArray, IntArray]:
-    """(G, 3): correct, inverse and new-come pairs of every group; and of the same grades in true order."""
+def _counts(reference: IntArray, grade: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of every group, (G, 3) each.
+
+    Returns:
+        Correct, inverse and new-come ones; the same with the grades given in true order; and among those of
+        different reference grades the correct, inverse and tied ones.
+    """
     indptr = np.concatenate(([0], np.cumsum(np.bincount(group))))
     by_reference, by_grade = np.lexsort((reference, group)), np.lexsort((grade, group))
-    counts = pnoise(reference[by_reference], grade[by_reference], indptr).counts.T
-    return counts, pnoise(reference[by_reference], grade[by_grade], indptr).counts.T
+    pairs = (
+        (reference[by_reference], grade[by_reference]),
+        (reference[by_reference], grade[by_grade]),
+        (grade[by_reference], reference[by_reference]),
+    )
+    counts, perfect, ordered = (pnoise(true, given, indptr).counts.T for true, given in pairs)
+    return counts, perfect, ordered
 
 
 def _grades_used(grade: IntArray, annotator: IntArray, n: int) -> IntArray:
@@ -193,6 +212,7 @@ def _summary(
     name: str,
     counts: IntArray,
     floors: IntArray,
+    wrong_order: float,
     gold: int,
     level: float,
     draws: int,
@@ -210,7 +230,8 @@ def _summary(
         own, ends = (
             (float(low), float(high)) for low, high in (np.nanquantile(drawn[i], tails) for i in (0, 2))
         )
-    return AnnotatorPairs(name, queries, int(counts.sum()), gold, noise, floor, corrected, own, ends)
+    pairs = int(counts.sum())
+    return AnnotatorPairs(name, queries, pairs, gold, noise, floor, corrected, wrong_order, own, ends)
 
 
 def _noises(counts: IntArray, floors: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -236,7 +257,7 @@ def filter_annotators(
     Returns:
         Names of those who stay, in alphabetical order, and for the others the reason in words.
 
-    >>> pairs = AnnotatorPairs("bob", 9, 300, 0, 0.47, 0.0, 0.47, (0.43, 0.51), (0.43, 0.51))
+    >>> pairs = AnnotatorPairs("bob", 9, 300, 0, 0.47, 0.0, 0.47, 0.47, (0.43, 0.51), (0.43, 0.51))
     >>> filter_annotators([pairs], above=0.4).dropped
     {'bob': 'pNoise 0.47 [0.43, 0.51] is above 0.4'}
     """

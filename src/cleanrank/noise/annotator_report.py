@@ -96,6 +96,7 @@ class AnnotatorReport:
         pair_noise: every annotator's pNoise against true grades or the majority of the others, the worst
             first; empty where items have no queries.
         odd: annotators with constant or fast answers.
+        level: probability that an interval is meant to hold.
     """
 
     judged: JudgedItems
@@ -111,6 +112,7 @@ class AnnotatorReport:
     dependence: Dependence | None = None
     pair_noise: Sequence[AnnotatorPairs] = ()
     odd: Sequence[OddSequence] = ()
+    level: float = 0.95
 
     @property
     def certainty(self) -> FloatArray:
@@ -235,6 +237,7 @@ def annotator_report(
         dependence,
         annotator_pairs(judged, level=level, draws=draws, seed=seed) if judged.query is not None else (),
         odd,
+        level,
     )
 
 

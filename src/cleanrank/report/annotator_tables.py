@@ -31,10 +31,9 @@ PEOPLE = ("annotator", "judgements", "agrees with others", "kappa", "wrong grade
 
 def annotator_table(report: AnnotatorReport, caption: str = "", rows: int | None = None) -> Table:
     """A row per annotator, the least reliable first; the first ``rows`` of them."""
-    level = next((each.noise.level for each in report.annotators if each.noise), 0.95)
     notes = [
         "Agrees with others: with their majority. Wrong grades, wrong pairs (pNoise) and bias (grade given "
-        f"minus true; above 0 is lenient) are estimated, with {level:.0%} intervals."
+        f"minus true; above 0 is lenient) are estimated, with {report.level:.0%} intervals."
     ]
     lines = [_annotator_row(each) for each in report.annotators[:rows]]
     return Table(PEOPLE, lines, caption=caption, align="lrrrrrrl", notes=notes if report.is_modelled else ())
@@ -64,9 +63,8 @@ def _span(value: float, low: float, high: float, form: str) -> Cell:
 def pair_noise_table(
     report: AnnotatorReport, filtered: Filtered | None = None, rows: int | None = None
 ) -> Table:
-    """A row per annotator with their pNoise against true grades or the others, the worst sure one first."""
+    """A row per annotator with their pNoise against true grades or the others, in their order."""
     dropped = {} if filtered is None else filtered.dropped
-    level = next((each.noise.level for each in report.annotators if each.noise), 0.95)
     lines: list[list[str | Cell]] = [
         [
             each.name,
@@ -76,19 +74,29 @@ def pair_noise_table(
             _span(each.pnoise, *each.pnoise_interval, ".3f"),
             number(each.floor, ".3f"),
             _span(each.corrected, *each.corrected_interval, ".3f"),
+            number(each.wrong_order, ".3f"),
             *(["dropped" if each.name in dropped else "stays"] if filtered else []),
         ]
         for each in report.pair_noise[:rows]
     ]
-    head = ("annotator", "queries", "pairs", "items with true grades", "pNoise", "floor", "corrected pNoise")
+    head = (
+        "annotator",
+        "queries",
+        "pairs",
+        "items with true grades",
+        "pNoise",
+        "floor",
+        "corrected pNoise",
+        "wrong order",
+    )
     notes = [
         "Pairs of documents of a query that the annotator graded differently, against true grades or the "
-        f"majority of the others; {level:.0%} intervals over queries. Floor: a perfect annotator's on as "
-        "fine a scale. Corrected: 0 perfect, .5 guessing. With fewer than 5 queries there is no "
-        "interval; these come last."
+        f"majority of the others; {report.level:.0%} intervals over queries, if there are 5. Floor: a "
+        "perfect annotator's on as fine a scale. Corrected: 0 perfect, .5 guessing; in between a finer scale "
+        "looks better. Wrong order: of the pairs of different true grades, ties one half."
     ]
     return Table(
-        (*head, "") if filtered else head, lines, align="lrrrrrr" + "l" * bool(filtered), notes=notes
+        (*head, "") if filtered else head, lines, align="lrrrrrrr" + "l" * bool(filtered), notes=notes
     )
 
 
