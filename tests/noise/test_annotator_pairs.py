@@ -1,5 +1,6 @@
 """pNoise of annotators against a loop over all pairs, the floors of finer scales, and who is dropped."""
 
+import statistics
 from collections import Counter
 from itertools import combinations
 
@@ -118,7 +119,9 @@ def test_intervals_are_those_of_resampled_queries():
         own = np.array(list(counts[each.name].values()))
         drawn = own[rng.integers(0, len(own), (4000, len(own)))].sum(axis=1)
         values = (drawn[:, 1] + drawn[:, 2] / 2) / drawn.sum(axis=1)
-        assert each.pnoise_interval == pytest.approx(np.quantile(values, [0.05, 0.95]), abs=0.01)
+        # 1.699: Student's t of 29 degrees of freedom
+        ends = [statistics.NormalDist().cdf(side * 1.699 * (30 / 29) ** 0.5) for side in (-1, 1)]
+        assert each.pnoise_interval == pytest.approx(np.quantile(values, ends), abs=0.01)
     again, other = annotator_pairs(judged, seed=0), annotator_pairs(judged, seed=1)
     assert again == annotator_pairs(judged, seed=0)
     assert again != other

@@ -226,12 +226,27 @@ def _summary(
     if queries >= LEAST_QUERIES:
         times = rng.multinomial(queries, np.full(queries, 1 / queries), size=draws)
         drawn = _noises(times @ counts, times @ floors)
-        tails = ((1 - level) / 2, (1 + level) / 2)
+        tails = expanded_tails(level, queries)
         own, ends = (
             (float(low), float(high)) for low, high in (np.nanquantile(drawn[i], tails) for i in (0, 2))
         )
     pairs = int(counts.sum())
     return AnnotatorPairs(name, queries, pairs, gold, noise, floor, corrected, wrong_order, own, ends)
+
+
+def expanded_tails(level: float, n: int) -> tuple[float, float]:
+    """Where to cut a bootstrap over n units, wider than (1 -+ level) / 2 since n units spread too little.
+
+    tails = Phi(-+ t sqrt(n / (n - 1))), t the quantile of Student's t with n - 1 degrees of freedom (Hesterberg
+    2015, What Teachers Should Know About the Bootstrap).
+
+    >>> [round(tail, 4) for tail in expanded_tails(0.95, 20)]
+    [0.0159, 0.9841]
+    """
+    from scipy.stats import norm, t
+
+    z = t.ppf((1 + level) / 2, n - 1) * np.sqrt(n / (n - 1))
+    return float(norm.cdf(-z)), float(norm.cdf(z))
 
 
 def _noises(counts: IntArray, floors: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
