@@ -19,6 +19,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "nn": ("torch", "safetensors"),
     "web": ("fastapi", "uvicorn", "jinja2"),
     "dask": ("dask", "distributed"),
+    "ir-datasets": ("ir_datasets",),
 }
 
 

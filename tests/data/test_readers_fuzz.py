@@ -11,7 +11,8 @@ import cleanrank as cr
 from cleanrank.clicks.logs import clicks_from_log
 from cleanrank.data.scores import read_scores
 from cleanrank.data.spreadsheet import read_frame, read_records, write_frame
-from cleanrank.data.tables import read_data, write_csv
+from cleanrank.data.table_files import write_csv
+from cleanrank.data.tables import read_data
 from cleanrank.data.trec import read_qrels, read_run
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.table import LabelIssues, read_issues

@@ -8,15 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cleanrank as cr
-from cleanrank.data.tables import (
-    kind_of_file,
-    read_csv,
-    read_data,
-    read_parquet,
-    write_csv,
-    write_data,
-    write_parquet,
-)
+from cleanrank.data.table_files import read_csv, read_parquet, write_csv, write_parquet
+from cleanrank.data.tables import kind_of_file, read_data, write_data
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, UnknownNameError
 from tests.data.test_frames import full_data
 

@@ -213,12 +213,13 @@ def clicks_from_log(
     columns: Mapping[str, str] | None = None,
     unknown: str = "refuse",
 ) -> ClickLog:
-    """A log from a table (pandas, polars, Arrow) or a Parquet or CSV file.
+    """A log from a table (pandas, polars, Arrow), a Parquet or CSV file, or a UBI log.
 
     Args:
-        table: a row for every document shown. Needs ``position`` and ``click``, and ``row_id`` or both
-            ``query_id`` and ``doc_id`` to find the document. Without ``session`` every entry is a list of its
-            own, which does for position-based users.
+        table: a row for every document shown, or a log of User Behavior Insights (.ndjson, .jsonl). A table
+            needs ``position`` and ``click``, and ``row_id`` or both ``query_id`` and ``doc_id`` to find the
+            document. Without ``session`` every entry is a list of its own, which does for position-based
+            users.
         data: the documents.
         columns: what the columns are called, such as ``{"click": "clicked"}``.
         unknown: entries whose document is not in ``data`` raise an error ("refuse") or are skipped and
@@ -288,10 +289,14 @@ def _read(table: Any) -> Any:
     import pyarrow as pa
     import pyarrow.parquet
 
-    from cleanrank.data.tables import read_table
+    from cleanrank.data.table_files import read_table
 
     if isinstance(table, str | os.PathLike):
         file = existing_file(table)
+        if {".ndjson", ".jsonl"} & set(file.suffixes):
+            from cleanrank.clicks.ubi import ubi_table
+
+            return ubi_table(file)[0]
         try:
             return read_table(file)[0] if _is_csv(file) else pyarrow.parquet.read_table(file)
         except (pa.ArrowException, OSError) as error:

@@ -235,6 +235,33 @@ def read_unpacked(path: str | os.PathLike[str]) -> bytes:
         return file.read() if packing is None else b"".join(_unpacked(where, file, packing))
 
 
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    r"""(number, bytes) of every line that is not blank, of a plain or packed file, piece by piece.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     where = Path(folder) / "a.gz"
+    ...     _ = where.write_bytes(gzip.compress(b"{}\n\n[]"))
+    ...     list(read_lines(where))
+    [(1, b'{}'), (3, b'[]')]
+    """
+    where = existing_file(path)
+    with where.open("rb") as file:
+        packing = _packing_of(file)
+        lines = file if packing is None else _lines_of(_unpacked(where, file, packing))
+        for number, line in enumerate(lines, start=1):
+            text = line.removeprefix(MARK) if number == 1 else line
+            if text := text.strip():
+                yield number, text
+
+
+def _lines_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for block in blocks:
+        *whole, rest = (rest + block).split(b"\n")
+        yield from whole
+    yield rest
+
+
 def first_bytes(path: str | os.PathLike[str], size: int) -> bytes:
     """The first bytes of a file, unpacked; fewer, or none, where it is damaged: reading it will say so."""
     where = existing_file(path)

@@ -1,4 +1,4 @@
-"""Frames: tables of pandas, polars and pyarrow.
+"""Frames: tables of pandas, polars, pyarrow, DuckDB and whatever else narwhals knows, lazy ones among them.
 
 All of them go through an Arrow table, which pandas and polars hand over without copying numbers. A missing
 feature becomes NaN; a missing label or query id is an error that names its row. Rows count from 0.
@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cleanrank.data.ratings import check_distribution, gains_of_distribution, to_grades
 from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError, invalid
 from cleanrank.ragged import from_arrays
-from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
 BLOCK_ROWS = 1024
@@ -38,11 +40,13 @@ def from_frame(
     doc_id: str | None = None,
     weight: str | None = None,
     position: str | None = None,
+    grades: Any = None,
+    distribution: Sequence[str] | None = None,
 ) -> RankingData:
-    """Ranking data from a pandas, polars or pyarrow table (or whatever speaks the Arrow C stream).
+    """Ranking data from a table of pandas, polars, pyarrow, DuckDB or whatever else narwhals knows.
 
     Args:
-        df: one row per document, in any order.
+        df: one row per document, in any order. Lazy frames and relations are collected into Arrow.
         label: the column of grades.
         qid: the column of query ids, whole numbers or strings.
         features: the columns of features; when not given, all columns of numbers and of categories that are
@@ -51,6 +55,10 @@ def from_frame(
         doc_id: the column of document ids; ``doc_id`` if there is one and it is not named otherwise.
         weight: the column of row weights.
         position: the column of shown ranks (from 1).
+        grades: how the column of grades becomes grades where it holds ratings on another scale: a rule of
+            ``cleanrank.data.ratings`` such as "levels" or cuts. The ratings become gains.
+        distribution: columns with the share of every grade from 0, in order, instead of gains: the gain is
+            the expected 2^grade - 1. Without a column of grades the likeliest one stands.
 
     Columns that are no features (text, dates) are carried along in ``extra``. A category becomes its code in
     X, and ``categories`` has its values; text that is named in ``features`` is taken as categories.
@@ -64,12 +72,16 @@ def from_frame(
     >>> data.query_ids.tolist(), data.y.tolist(), data.X[:, 0].tolist(), data.feature_names
     (['a', 'b'], [1, 2, 0], [0.5, 2.0, nan], ('bm25',))
     """
-    if isinstance(features, str):
-        raise invalid("features", "must be a list of columns", repr(features), remedy=f"Give [{features!r}].")
+    for name, listed in (("features", features), ("distribution", distribution)):
+        if isinstance(listed, str):
+            raise invalid(name, "must be a list of columns", repr(listed), remedy=f"Give [{listed!r}].")
+    if gains is not None and (distribution is not None or grades is not None):
+        raise invalid("gains=", "must not be given with grades= or distribution=, which make gains")
     optional = {"gains": gains, "doc_id": doc_id, "weight": weight, "position": position}
     named = {"label": label, "qid": qid, **optional}
     roles = {role: str(name) for role, name in named.items() if name is not None}
-    table = arrow_table(df, [*roles.values(), *(features or ())])
+    table = arrow_table(df, [*roles.values(), *(features or ()), *(distribution or ())])
+    table, shares = _distribution(table, roles["label"], distribution)
     names = table.column_names
     if "doc_id" in names and "doc_id" not in roles and "doc_id" not in {*roles.values(), *(features or ())}:
         roles["doc_id"] = "doc_id"
@@ -83,15 +95,35 @@ def from_frame(
         return _numbers(table, roles[role]) if role in roles else None
 
     _refuse_null(table.column(roles["label"]), roles["label"], "labels")
+    y, gain = _numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."), numbers("gains")
+    if grades is not None:
+        graded = to_grades(y, grades)
+        y, gain = graded.grades, graded.gains
+    if shares is not None:
+        gain = gains_of_distribution(shares)
     return from_arrays(
-        y=_numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."),
+        y=y,
         qid=_ids(table, roles["qid"]),
-        gains=numbers("gains"),
+        gains=gain,
         doc_ids=_strings(table, roles["doc_id"]) if "doc_id" in roles else None,
         weights=numbers("weight"),
         positions=numbers("position"),
         **feature_columns(table.drop_columns(list(set(roles.values()))), features),
     )
+
+
+def _distribution(table: Any, label: str, names: Sequence[str] | None) -> tuple[Any, FloatArray | None]:
+    """The table without the columns of a distribution, and with a column of grades; the shares."""
+    if names is None:
+        return table, None
+    for name in names:
+        existing_column(table.column_names, name, "distribution=")
+    shares = np.column_stack([_numbers(table, name).astype(np.float64) for name in names])
+    shares = check_distribution(shares, names)
+    table = table.drop_columns(list(names))
+    if label not in table.column_names:
+        table = table.append_column(label, pa.array(np.argmax(shares, axis=1)))
+    return table, shares
 
 
 def feature_columns(df: Any, features: Sequence[str] | None = None) -> dict[str, Any]:
@@ -200,13 +232,30 @@ def arrow_table(df: Any, names: Sequence[str] = ()) -> Any:
         except (pa.ArrowException, TypeError) as error:
             rule, remedy = "must hold values of one kind", "Convert or drop it first."
             raise invalid("every column", rule, short_text(error), remedy=remedy) from error
+    frame = _hugging_face(df)
+    if frame is not None:
+        return frame
+    known = nw.from_native(df, pass_through=True)
+    if isinstance(known, nw.LazyFrame):
+        known = known.collect("pyarrow")
+    if isinstance(known, nw.DataFrame):
+        return known.to_arrow()
     if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
         # A stream may hold a single column, which is no table.
         with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
             return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
-    rule = "must be a pandas, polars or pyarrow table or have the Arrow C stream interface"
-    remedy = "Collect it first: df.collect()." if hasattr(df, "collect") else "Arrays go into from_arrays."
-    raise invalid("a frame", rule, type(df).__name__, remedy=remedy)
+    rule = "must be a table of pandas, polars, pyarrow or DuckDB or have the Arrow C stream interface"
+    raise invalid("a frame", rule, type(df).__name__, remedy="Arrays go into from_arrays.")
+
+
+def _hugging_face(df: Any) -> Any:
+    """The Arrow table of a data set of Hugging Face's datasets, with its selection and order; else None."""
+    if type(df).__module__.partition(".")[0] != "datasets" or not hasattr(df, "with_format"):
+        return None
+    if isinstance(df, Mapping):
+        rule = "must be one split of the data set"
+        raise invalid("a frame", rule, ", ".join(map(str, df)), remedy="As in dataset['train'].")
+    return df.with_format("arrow")[:]
 
 
 def existing_column(names: Sequence[str], name: str, argument: str) -> str:

@@ -1,6 +1,6 @@
 """Score files: one number per line in the order of the input rows, ``.npy``, or a TREC run."""
 
-import re
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,9 @@ from cleanrank.data.files import existing_file, first_bytes, written_whole
 from cleanrank.data.project_file import is_project
 from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.tables import kind_of_file, read_data
-from cleanrank.data.trec import JudgedRuns, join_runs, read_qrels, read_run, scores_from_run
+from cleanrank.data.trec import QRELS, JudgedRuns, join_runs, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import Array, FloatArray, RankingData
-
-NUMBER = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +60,9 @@ def read_judged_and_scores(
     return Judged(joined.data, list(joined.scores), "trec", _remarks(joined, scores, judged, topics))
 
 
-def read_judged(path: str | Path, columns: Mapping[str, Any] | None = None) -> RankingData:
+def read_judged(path: str | os.PathLike[str], columns: Mapping[str, Any] | None = None) -> RankingData:
     """TREC judgements (qrels), or else what ``read_data`` reads with the options ``columns``."""
-    return read_qrels(path) if is_qrels(path) else read_data(path, **(columns or {}))
+    return read_data(path, **({} if is_qrels(path) else columns or {}))
 
 
 def _remarks(
@@ -109,13 +107,12 @@ def is_run(path: str | Path) -> bool:
     return file.suffix != ".npy" and len(_first_line(file).split()) == 6
 
 
-def is_qrels(path: str | Path) -> bool:
+def is_qrels(path: str | os.PathLike[str]) -> bool:
     """Whether a file looks like TREC judgements: topic, iteration, document, grade."""
-    file = existing_file(path)
-    words = _first_line(file).split()
-    if len(words) != 4 or ":" in words[1] or words[0].startswith("#"):
+    file = Path(path)
+    if file.is_file() and len(_first_line(file).split()) != len(QRELS):
         return False
-    return kind_of_file(file) == "letor" and NUMBER.fullmatch(words[3]) is not None
+    return kind_of_file(file) == "qrels"
 
 
 def read_scores(path: str | Path, data: RankingData) -> FloatArray:

@@ -55,7 +55,7 @@ class Sheet:
 
     name: str
     values: Mapping[str, Sequence[Any]]
-    lines: Sequence[int]
+    lines: Sequence[Any]
     unit: str = "line"
     path: str = field(default="", repr=False)
 
@@ -154,7 +154,8 @@ def match_ids(texts: Sequence[str], ids: Array) -> IntArray:
 def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None, purpose: str = "") -> Sheet:
     """The cells of a CSV (in any common encoding and delimiter), .xlsx or .parquet file, with their lines.
 
-    A labelling project is read like a sheet of its judgements, for a purpose as in ``project_columns``.
+    JSON of a relevance tool is read like a sheet of its ratings: query_id, doc_id, annotator and grade. A
+    labelling project is read like a sheet of its judgements, for a purpose as in ``project_columns``.
     """
     file = existing_file(path)
     if is_project(file):
@@ -162,6 +163,11 @@ def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None, pur
         return Sheet(str(file), columns, range(len(next(iter(columns.values())))), "judgement", str(file))
     if file.suffix.lower() in (".parquet", ".pq"):
         return frame_sheet(read_frame(file), name=str(file))
+    if file.suffix.lower() == ".json":
+        from cleanrank.data.relevance_tools.tools import opinion_columns
+
+        columns, places = opinion_columns(file)
+        return Sheet(str(file), columns, places, "rating", str(file))
     names, rows = read_records(file, delimiter)
     if not names:
         message = error_text(f"{str(file)!r}", "must have a line of headings", "nothing")

@@ -1,66 +1,74 @@
-"""Tables in files: CSV, TSV, Parquet; any data file by its suffix or its content.
-
-All of them go through an Arrow table and ``from_frame``. A message about a value names the file.
-"""
+"""Any data file, by its suffix or its content: one way to read and one to write all formats (FORMATS)."""
 
 import codecs
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet
+import msgspec
 
-from cleanrank.data.files import (
-    DATA,
-    PACKED,
-    check_suffix,
-    existing_file,
-    first_bytes,
-    is_packed,
-    open_packed,
-    read_unpacked,
-    written_whole,
-)
-from cleanrank.data.frames import OPTIONAL, from_frame, short_text, to_frame
+from cleanrank.data.beir import is_beir, read_beir, write_beir
+from cleanrank.data.files import DATA, PACKED, check_suffix, existing_file, first_bytes, read_unpacked
+from cleanrank.data.hub import folder_splits, is_ir_dataset, read_folder_table, read_ir_dataset
 from cleanrank.data.inputs import check_data
-from cleanrank.data.spreadsheet import (
-    DELIMITERS,
-    checked_delimiter,
-    delimiter_of,
-    read_text,
-    split_separator_line,
+from cleanrank.data.relevance_tools.ltr_logs import write_ltr_log
+from cleanrank.data.relevance_tools.quepid import is_quepid_header
+from cleanrank.data.relevance_tools.tools import (
+    LTR_LOG,
+    TOOLS,
+    read_quepid_csv,
+    read_tool_file,
+    write_quepid_csv,
+    write_tool_file,
 )
+from cleanrank.data.spreadsheet import DELIMITERS, delimiter_of, split_separator_line
 from cleanrank.data.sqlite_file import MAGIC
-from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
+from cleanrank.data.table_files import (
+    PathLike,
+    of_table,
+    read_csv,
+    read_parquet,
+    write_csv,
+    write_parquet,
+)
+from cleanrank.data.trec import read_qrels, write_qrels
+from cleanrank.errors import BadFileError, MissingDataError, UnknownNameError, error_text, invalid
 from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of
 
-PathLike = str | os.PathLike[str]
-# Whole numbers in their one usual spelling; as a column of floats, pandas writes 7 as 7.0.
-WHOLE_IDS = (r"^(0|-?[1-9][0-9]{0,17})$", r"^(0|-?[1-9][0-9]{0,14})[.]0$")
 QRELS_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d+(\.\d*)?")
-START = 1 << 20
-# What these kinds of file have no use for.
-TABLE_OPTIONS = {
-    "csv": (),
-    "parquet": ("delimiter",),
-    "letor": ("label", "qid", "doc_id", "features", "delimiter"),
-}
+JSON_LINES = (".jsonl", ".ndjson")
+COLUMNS = ("label", "qid", "features", "gains", "doc_id", "weight", "position", "grades", "distribution")
+MAY_LACK_LABELS = ("csv", "parquet", "folder", LTR_LOG, "json", "json-lines")
+OF_JUDGEMENTS = ("grades", "combine")
+OF_LETOR = ("dense", "cache", "n_jobs", "n_features", "zero_based", "feature_names", "progress")
+OF_LTR_LOGS = ("qid", "label", "judgements", "grades")
 
 
-def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingData:
-    r"""Reads Parquet, CSV/TSV or LETOR, whichever the suffix or else the content says.
+class Format(NamedTuple):
+    """A format of data: its name for people, the options of reading it, how it is read and written."""
+
+    words: str
+    options: tuple[str, ...]
+    read: Callable[..., RankingData]
+    write: Callable[..., None] | None = None
+
+
+def read_data(path: PathLike | Sequence[PathLike], *, form: str | None = None, **options: Any) -> RankingData:
+    r"""Reads data in any of FORMATS, whichever the suffix or else the content says.
 
     Args:
-        path: a file; or several LETOR files, whose rows follow each other.
-        options: for LETOR those of ``read_letor``; else ``label``, ``qid`` (columns of these names by
-            default), ``features``, ``gains``, ``doc_id``, ``weight`` and ``position`` as in ``from_frame``.
+        path: a file; several LETOR files, whose rows follow each other; a folder of BEIR or of Parquet files;
+            or an id of ir_datasets.
+        form: one of FORMATS, where it should not be guessed.
+        options: those of the format. Of tables ``label`` and ``qid`` (columns of these names by default),
+            ``features``, ``gains``, ``doc_id``, ``weight``, ``position``, ``grades`` and ``distribution``, as
+            in ``from_frame``; of judgements ``grades``, a rule of ``cleanrank.data.ratings``, and
+            ``combine``; of feature logs ``label``, ``qid``, ``grades`` and ``judgements``, data or a file.
 
     Returns:
         The rows, grouped by query.
@@ -71,17 +79,37 @@ def read_data(path: PathLike | Sequence[PathLike], **options: Any) -> RankingDat
     ...     read_data(f"{folder}/a.csv")
     RankingData(1 queries, 2 documents, 1 features (dense), grades {0: 1, 2: 1})
     """
-    kind = kind_of_file(path) if isinstance(path, str | os.PathLike) else "letor"
-    of_tables = [name for name in options if name in TABLE_OPTIONS[kind]]
-    if of_tables:
-        others = "CSV" if kind == "parquet" else "CSV or Parquet"
-        value = f"{str(path)!r}, a {'Parquet' if kind == 'parquet' else 'LETOR'} file"
-        raise invalid(" and ".join(f"{name}=" for name in of_tables), f"must go with {others}", value)
-    if isinstance(path, str | os.PathLike) and kind != "letor":
-        return (read_parquet if kind == "parquet" else read_csv)(path, **options)
-    from cleanrank.data.letor import read_letor
+    if form is not None:
+        one_of("format", form, FORMATS)
+    if not isinstance(path, str | os.PathLike):
+        kind = form or "letor"
+    else:
+        kind = form or kind_of_file(path)
+        if kind == "csv" and form is None and "label" not in options and _is_quepid(path, options):
+            kind = "quepid-csv"
+    chosen = FORMATS[kind]
+    _check_options(path, chosen, options)
+    return chosen.read(path, **options)
 
-    return read_letor(path, **options)
+
+def _check_options(path: Any, chosen: Format, options: Mapping[str, Any]) -> None:
+    """Raises where an option is not one of the format; those of others are named with their formats."""
+    for name in options:
+        if name in chosen.options:
+            continue
+        others = [each.words for each in FORMATS.values() if name in each.options]
+        if not others:
+            known = ", ".join(chosen.options) or "none"
+            raise UnknownNameError(f"unknown argument {name!r} for {chosen.words}. Known: {known}.")
+        rule = f"must go with {' or '.join(others[:2])}"
+        raise invalid(f"{name}=", rule, f"{str(path)!r}, {chosen.words}")
+
+
+def _is_quepid(path: PathLike, options: Mapping[str, Any]) -> bool:
+    text = _text_of(first_bytes(path, 4096))
+    header = split_separator_line(text)[1].lstrip().split("\n", 1)[0].rstrip("\r")
+    delimiter = options.get("delimiter") or delimiter_of(header)
+    return is_quepid_header([name.strip().strip('"') for name in header.split(delimiter)])
 
 
 def read_rows(path: PathLike, **options: Any) -> RankingData:
@@ -100,8 +128,13 @@ def read_rows(path: PathLike, **options: Any) -> RankingData:
     ...     read_rows(f"{folder}/a.csv").X.tolist()
     [[0.5], [0.25]]
     """
-    if kind_of_file(path) != "letor":
-        return read_data(path, judged=False, **options)
+    kind = kind_of_file(path)
+    if kind in MAY_LACK_LABELS:
+        chosen = FORMATS[kind]
+        _check_options(path, chosen, options)
+        return chosen.read(path, judged=False, **options)
+    if kind != "letor":
+        return read_data(path, **options)
     lines = read_unpacked(path).splitlines() if _is_unlabelled(first_bytes(path, 4096)) else []
     if not lines:
         return read_data(path, **options)
@@ -122,15 +155,23 @@ def _is_unlabelled(text: bytes) -> bool:
 
 
 def write_data(
-    data: RankingData, path: PathLike, *, label: str = "label", qid: str = "qid", doc_id: str = "doc_id"
+    data: RankingData,
+    path: PathLike,
+    *,
+    form: str | None = None,
+    label: str = "label",
+    qid: str = "qid",
+    doc_id: str = "doc_id",
 ) -> None:
-    """Writes Parquet (.parquet, .pq), CSV (.csv, .tsv) or else LETOR, as the name ends.
+    """Writes data as the name ends: .parquet, .pq; .csv, .tsv; .qrels; .jsonl, .ndjson (LTR log); else LETOR.
 
-    .gz, .bz2, .xz and .zst after it pack the text; endings of other formats (.xlsx, .json, ...) are refused.
+    .gz, .bz2, .xz and .zst after it pack CSV and LETOR. A path that ends in a slash, or a folder, becomes a
+    BEIR folder. Endings of other formats (.xlsx, ...) are refused, and .json needs ``form``.
 
     Args:
         data: the rows.
-        path: the file.
+        path: the file or folder.
+        form: one of FORMATS, whatever the name is.
         label: in a table, what to call the column of grades.
         qid: in a table, what to call the column of query ids.
         doc_id: in a table, what to call the column of document ids.
@@ -146,16 +187,32 @@ def write_data(
     1,7,2
     """
     check_data(data)
-    check_suffix(check_path(path), DATA)
-    suffix = next((s.lower() for s in reversed(Path(path).suffixes) if s not in PACKED), "")
-    if suffix in (".parquet", ".pq"):
-        write_parquet(data, path, label=label, qid=qid, doc_id=doc_id)
-    elif suffix in (".csv", ".tsv"):
-        write_csv(data, path, label=label, qid=qid, doc_id=doc_id)
+    target = check_path(path)
+    kind = one_of("format", form, FORMATS) if form is not None else _form_of_name(path)
+    writer = FORMATS[kind].write
+    if writer is None:
+        known = ", ".join(name for name, each in FORMATS.items() if each.write is not None)
+        raise invalid("form=", f"must be one that is written ({known})", repr(kind))
+    if kind in ("csv", "parquet"):
+        writer(data, target, label=label, qid=qid, doc_id=doc_id)
     else:
-        from cleanrank.data.letor import write_letor
+        writer(data, target)
 
-        write_letor(data, path)
+
+def _form_of_name(path: PathLike) -> str:
+    """The format that a name promises; raises where it promises none that is written."""
+    target = Path(path)
+    suffix = next((s.lower() for s in reversed(target.suffixes) if s not in PACKED), "")
+    if suffix == ".json":
+        rule, remedy = (
+            f"must say which kind of JSON: form= one of {', '.join(TOOLS)}",
+            "Change its ending otherwise.",
+        )
+        raise invalid("output", rule, repr(str(target)), remedy=remedy)
+    if str(path).endswith(os.sep) or target.is_dir():
+        return "beir"
+    check_suffix(target, DATA)
+    return OF_SUFFIX.get(suffix, "letor")
 
 
 def names_of(columns: Mapping[str, Any]) -> dict[str, str]:
@@ -169,155 +226,30 @@ def column_options(columns: Mapping[str, Any]) -> list[str]:
     >>> column_options({"doc_id": "url", "features": ["bm25", "age"]})
     ['--doc-id', 'url', '--features', 'bm25,age']
     """
-    texts = {name: ",".join(value) if name == "features" else value for name, value in columns.items()}
+    texts = {
+        n: value if isinstance(value, str) else ",".join(map(str, value)) for n, value in columns.items()
+    }
     return [word for name, text in texts.items() for word in (f"--{name.replace('_', '-')}", text)]
 
 
-def read_parquet(path: PathLike, *, label: str = "label", qid: str = "qid", **columns: Any) -> RankingData:
-    """Ranking data from a Parquet file; ``columns`` are the other arguments of ``from_frame``.
-
-    The columns gain, doc_id, weight and position are read as such when they exist and are not named.
-    """
-    file = existing_file(path)
-    try:
-        table = pyarrow.parquet.read_table(file, partitioning=None)
-        table.validate(full=True)
-        _ = table.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise BadFileError(
-            f"{str(file)!r} cannot be read as Parquet: {short_text(error)}.", str(file)
-        ) from error
-    return _from_file(table, file, label, qid, columns)
-
-
-def read_csv(
-    path: PathLike, *, label: str = "label", qid: str = "qid", delimiter: str | None = None, **columns: Any
-) -> RankingData:
-    """Ranking data from a text table with a header (packed files are unpacked).
-
-    The text may be UTF-8, UTF-16 (with its mark) or Windows-1252. It is cut at ``delimiter``; else at what a
-    first line such as ``sep=;`` says, tabs in .tsv, or whichever of , ; | and tab the header holds most.
-    Query ids are whole numbers if all are written as such (7, not 007 or +7) and not in quotes, else
-    strings. ``columns`` as in ``read_parquet``.
-    """
-    file = existing_file(path)
-    table, quoted = read_table(file, delimiter, (qid, columns.get("doc_id") or "doc_id"))
-    if not table.num_rows:
-        words = "must hold at least one row below its header; it has none"
-        raise BadFileError(f"{str(file)!r} {words}.", str(file))
-    if qid in table.column_names and qid not in quoted:
-        place = table.column_names.index(qid)
-        table = table.set_column(place, qid, _plain_ids(table.column(qid)))
-    return _from_file(table, file, label, qid, columns)
-
-
-def read_table(file: Path, delimiter: str | None = None, texts: Sequence[str] = ()) -> tuple[Any, list[str]]:
-    """The Arrow table of a text table, as in ``read_csv``, and the columns that are quoted in its first row.
-
-    ``texts`` are columns to keep as texts, whatever they hold.
-    """
-    source, start = _utf8_source(file)
-    said, start = split_separator_line(start)
-    if delimiter is None:
-        guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
-        delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
-    header, first = _first_lines(file, start, checked_delimiter(delimiter))
-    quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
-    options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=checked_delimiter(delimiter)),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={name: pa.string() for name in texts if name in header},
-            decimal_point=_decimal_point(start, checked_delimiter(delimiter)),
-        ),
-    }
-    return _csv_table(file, source, 0 if said is None else 1, options), quoted
-
-
-def _decimal_point(start: str, delimiter: str) -> str:
-    """A comma where cells such as 0,5 occur and none such as 0.5, as in spreadsheets of many countries."""
-    cell = rf"(?:^|{re.escape(delimiter)})-?\d+{{}}\d+(?:{re.escape(delimiter)}|\r?$)"
-    if delimiter == "," or re.search(cell.format(r"\."), start, re.MULTILINE):
-        return "."
-    return "," if re.search(cell.format(","), start, re.MULTILINE) else "."
-
-
-def _plain_ids(column: Any) -> Any:
-    """Ids as whole numbers if that loses nothing of how they are written, else as they are."""
-    ids = column.combine_chunks().dictionary_encode().dictionary
-    for whole in WHOLE_IDS:
-        if pc.all(pc.match_substring_regex(ids, whole)).as_py():
-            return column.cast(pa.float64()).cast(pa.int64()) if "." in whole else column.cast(pa.int64())
-    return column
-
-
-def _utf8_source(file: Path) -> tuple[Path | bytes, str]:
-    """What Arrow reads as UTF-8: the file, or its bytes unpacked and decoded; and how its text begins."""
-    start = first_bytes(file, START)
-    try:
-        if not is_packed(file):
-            return file, codecs.getincrementaldecoder("utf-8-sig")().decode(start)
-    except UnicodeDecodeError:
-        pass
-    text = read_text(file)
-    return text.encode(), text[:START]
-
-
-def _csv_table(file: Path, source: Path | bytes, skipped: int, options: dict[str, Any]) -> Any:
-    """The table of a CSV file; texts beyond the beginning that are not UTF-8 are decoded after all."""
-
-    def read(whole: Path | bytes, threads: bool) -> Any:
-        settings = pyarrow.csv.ReadOptions(use_threads=threads, skip_rows=skipped)
-        stream = pa.BufferReader(whole) if isinstance(whole, bytes) else whole
-        table = pyarrow.csv.read_csv(stream, read_options=settings, **options)
-        if any(pa.types.is_binary(kind) for kind in table.schema.types):
-            raise pa.ArrowInvalid("text that is not UTF-8")
-        return table
-
-    try:
-        return read(source, True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        decoded = source if isinstance(source, bytes) else read_text(file).encode()
-    try:
-        # Only with one thread does an error know its line.
-        return read(decoded, False)
-    except (pa.ArrowException, OSError) as error:
-        row = re.search(r"[Rr]ow #?(\d+)", str(error))
-        line = int(row.group(1)) + skipped if row else None
-        where = f"{str(file)!r}" + (f", line {line}," if line else "")
-        raise BadFileError(f"{where} cannot be read as CSV: {short_text(error)}.", str(file), line) from error
-
-
-def write_parquet(data: RankingData, path: PathLike, **names: str) -> None:
-    """Writes what ``to_frame`` gives as Parquet; query id type, names and float32 values are kept."""
-    with written_whole(path) as part:
-        pyarrow.parquet.write_table(to_frame(data, "arrow", **names), part)
-
-
-def write_csv(data: RankingData, path: PathLike, **names: str) -> None:
-    """Writes what ``to_frame`` gives as CSV (.gz, .bz2, .xz, .zst after it pack it); strings are quoted.
-
-    A name with .tsv in it gets tabs.
-    """
-    target = Path(path)
-    options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in target.suffixes else ",")
-    table = to_frame(data, "arrow", **names)
-    nested = next((field.name for field in table.schema if pa.types.is_nested(field.type)), None)
-    if nested is not None:
-        rule, remedy = "must hold single values to be written as text", "Write Parquet, or drop it."
-        raise invalid(f"column {nested!r}", rule, table.schema.field(nested).type, remedy=remedy)
-    with written_whole(target) as part, open_packed(part, target.suffix) as stream:
-        pyarrow.csv.write_csv(table, stream, options)
-
-
 def kind_of_file(path: PathLike) -> str:
-    """What a file holds by its suffix or else its content: "parquet", "csv" or "letor"."""
+    """What a file or folder holds by its suffix or else its content: one of FORMATS."""
+    if is_ir_dataset(path):
+        return "ir-dataset"
+    folder = check_path(path)
+    if folder.is_dir():
+        return _kind_of_folder(folder)
     file = existing_file(path)
     suffixes = {suffix.lower() for suffix in file.suffixes[-2:]}
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
         return "csv"
+    if suffixes & set(JSON_LINES):
+        return "json-lines"
     start = first_bytes(file, 4096)
+    if suffixes & {".json"}:
+        return "json"
     if start.startswith(MAGIC):
         words = "is a labelling project or another SQLite file. Write its labels to a file first: "
         raise BadFileError(f"{str(file)!r} {words}cleanrank export {file.name} -o labels.csv.", str(file))
@@ -326,41 +258,86 @@ def kind_of_file(path: PathLike) -> str:
         raise BadFileError(f"{str(file)!r} {words}.", str(file))
     if start.startswith(b"PAR1"):
         return "parquet"
-    encoding = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
-    text = start.decode(encoding, errors="replace").lstrip()
+    text = _text_of(start)
+    if text.startswith(("{", "[")):
+        return "json-lines" if _is_whole_json(text.split("\n", 1)[0]) and "\n" in text.strip() else "json"
     line = text.split("\n", 1)[0].split("#", 1)[0].rstrip()
     if split_separator_line(text)[0] is not None:
         return "csv"
     is_table = any(delimiter in line for delimiter in DELIMITERS) and ":" not in line
-    return "csv" if is_table and not QRELS_LINE.fullmatch(line) else "letor"
+    if QRELS_LINE.fullmatch(line) and ":" not in line.split()[1]:
+        return "qrels"
+    return "csv" if is_table else "letor"
 
 
-def _from_file(table: Any, file: Path, label: str, qid: str, columns: dict[str, Any]) -> RankingData:
-    if not columns.pop("judged", True):
-        for name in (label, qid):
-            if name not in table.column_names:
-                table = table.append_column(name, pa.array([0] * table.num_rows))
-            elif name == label and table.column(name).null_count:
-                table = table.drop_columns([name]).append_column(name, pa.array([0] * table.num_rows))
-    for argument in columns:
-        one_of("argument", argument, ("features", *OPTIONAL))
-    used = {label, qid, *(str(c) for c in columns.values() if isinstance(c, str))}
-    used |= set(columns.get("features") or ())
-    for role, name in OPTIONAL.items():
-        if role not in columns and name in table.column_names and name not in used:
-            columns[role] = name
+def _kind_of_folder(folder: Path) -> str:
+    if is_beir(folder):
+        return "beir"
+    if folder_splits(folder):
+        return "folder"
+    holds = ", ".join(sorted(each.name for each in folder.iterdir())[:8]) or "nothing"
+    rule = "must be a folder of BEIR (corpus.jsonl, queries.jsonl, qrels/*.tsv) or of Parquet files"
+    raise MissingDataError(error_text(repr(str(folder)), rule, holds, remedy="Or name a file in it."))
+
+
+def _text_of(start: bytes) -> str:
+    encoding = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return start.decode(encoding, errors="replace").lstrip()
+
+
+def _is_whole_json(line: str) -> bool:
     try:
-        return from_frame(table, label=label, qid=qid, **columns)
-    except (InvalidInputError, UnknownNameError) as error:
-        raise BadFileError(f"{str(file)!r}: {error}", str(file)) from error
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
 
 
-def _first_lines(file: Path, start: str, delimiter: str) -> tuple[list[str], list[str]]:
-    """The header's names and the raw fields (quotes kept) of the first row."""
-    cut = re.compile(rf'(?:^|{re.escape(delimiter)})("(?:[^"]|"")*"|[^{re.escape(delimiter)}]*)')
-    lines = [line for line in start.splitlines() if line.strip()][:2]
-    if not lines:
-        raise BadFileError(f"{str(file)!r} must have a header line; it is empty.", str(file))
-    fields = [[match.group(1) for match in cut.finditer(line)] for line in lines]
-    header = [name.strip('"').replace('""', '"') for name in fields[0]]
-    return header, fields[1] if len(fields) > 1 else []
+def _read_letor(path: Any, **options: Any) -> RankingData:
+    from cleanrank.data.letor import read_letor
+
+    return read_letor(path, **options)
+
+
+def _write_letor(data: RankingData, path: PathLike) -> None:
+    from cleanrank.data.letor import write_letor
+
+    write_letor(data, path)
+
+
+def _read_folder(path: PathLike, *, split: str | None = None, **columns: Any) -> RankingData:
+    return of_table(read_folder_table(path, split), check_path(path), columns)
+
+
+def _read_log(path: PathLike, form: str = LTR_LOG, *, judgements: Any = None, **options: Any) -> RankingData:
+    if judgements is not None and not isinstance(judgements, RankingData):
+        judgements = read_data(judgements)
+    given = options if judgements is None else {**options, "judgements": judgements}
+    return read_tool_file(path, form, **given)
+
+
+OF_SUFFIX = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".qrels": "qrels",
+    **dict.fromkeys(JSON_LINES, LTR_LOG),
+}  # fmt: skip
+FORMATS: dict[str, Format] = {
+    "csv": Format("CSV", (*COLUMNS, "delimiter"), read_csv, write_csv),
+    "parquet": Format("Parquet", COLUMNS, read_parquet, write_parquet),
+    "letor": Format("LETOR", OF_LETOR, _read_letor, _write_letor),
+    "qrels": Format("TREC judgements", (), read_qrels, write_qrels),
+    "beir": Format("a BEIR folder", ("split", "texts"), read_beir, write_beir),
+    "folder": Format("a folder of Parquet files", (*COLUMNS, "split"), _read_folder),
+    "ir-dataset": Format("a data set of ir_datasets", ("texts",), read_ir_dataset),
+    "quepid-csv": Format(
+        "a CSV file of Quepid", (*OF_JUDGEMENTS, "delimiter"), read_quepid_csv, write_quepid_csv
+    ),
+    **{
+        name: Format(
+            tool.words, OF_JUDGEMENTS, partial(read_tool_file, form=name), partial(write_tool_file, form=name)
+        )
+        for name, tool in TOOLS.items()
+    },
+    LTR_LOG: Format("a feature log of the LTR plugin", OF_LTR_LOGS, _read_log, write_ltr_log),
+    "json": Format("JSON", (*OF_JUDGEMENTS, *OF_LTR_LOGS), partial(_read_log, form="json")),
+    "json-lines": Format("JSON lines", OF_LTR_LOGS, partial(_read_log, form="json-lines")),
+}

@@ -1,0 +1,284 @@
+"""Folders of BEIR and MTEB: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``.
+
+Judgements are rows; texts of their queries and documents are carried along (query, title, text). The corpus
+is read line by line and only what is judged is kept, so that its size does not matter. A part may also be
+a folder of Parquet files (``corpus/*.parquet``), as on the Hugging Face hub, and any file may be packed.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from cleanrank.data.files import PACKED, read_lines
+from cleanrank.data.frames import short_text
+from cleanrank.data.line_fields import LineFields, read_fields
+from cleanrank.data.trec import judgements_of
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
+from cleanrank.types import Array, RankingData
+from cleanrank.validation import check_path, one_of
+
+HEADER = ("query-id", "corpus-id", "score")
+FIELDS = ("title", "text")
+QRELS_FOLDERS = ("qrels", "data", "default")
+ENDINGS = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in ("", *PACKED))
+TABLES = tuple(f".tsv{packed}" for packed in ("", *PACKED))
+
+
+class _Text(msgspec.Struct):
+    id: str | int = msgspec.field(name="_id")
+    title: str | None = None
+    text: str | None = None
+
+
+def is_beir(folder: Path) -> bool:
+    """Whether a folder looks like one of BEIR: judgements, and a corpus or queries."""
+    return bool(_splits(folder)) and bool(_parts(folder, "corpus") or _parts(folder, "queries"))
+
+
+def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: bool = True) -> RankingData:
+    """Judgements of a BEIR folder with the texts of their queries and documents.
+
+    Args:
+        path: the folder.
+        split: the name of the judgements; "test" or the only one unless given.
+        texts: whether to read texts; a document that the corpus lacks has none.
+
+    Returns:
+        A row per judgement, without features; negative scores count as not judged.
+    """
+    folder = check_path(path)
+    splits = _splits(folder)
+    if not splits:
+        rule = "must hold qrels/SPLIT.tsv"
+        raise MissingDataError(error_text(f"the folder {str(folder)!r}", rule, "none"))
+    if split is None and "test" not in splits and len(splits) > 1:
+        remedy = f"Say split=, one of {', '.join(splits)}."
+        raise invalid(f"the folder {str(folder)!r}", "has several splits and no test", remedy=remedy)
+    name = one_of("split", split or ("test" if "test" in splits else next(iter(splits))), splits)
+    data = _judgements(splits[name])
+    if not texts:
+        return data
+    assert data.doc_ids is not None
+    extra: dict[str, Array] = {}
+    queries = _texts_of(_parts(folder, "queries"), set(data.query_ids.tolist()))
+    if queries:
+        extra["query"] = _column([queries.get(each, (None, None))[1] for each in data.qid.tolist()])
+    documents = _texts_of(_parts(folder, "corpus"), set(data.doc_ids.tolist()))
+    for place, field in enumerate(FIELDS if documents else ()):
+        extra[field] = _column([documents.get(each, (None, None))[place] for each in data.doc_ids.tolist()])
+    return replace(data, extra=extra or None)
+
+
+def _column(values: list[Any]) -> Array:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _splits(folder: Path) -> dict[str, list[Path]]:
+    """Name -> files of judgements."""
+    found: dict[str, list[Path]] = {}
+    for place in QRELS_FOLDERS:
+        if (folder / place).is_dir():
+            for file in sorted((folder / place).iterdir()):
+                if file.name.endswith((*TABLES, *ENDINGS, ".parquet")) and not file.name.startswith("."):
+                    found.setdefault(file.name.split(".")[0].split("-0")[0], []).append(file)
+        if found:
+            return found
+    return found
+
+
+def _parts(folder: Path, stem: str) -> list[Path]:
+    """The files of the corpus or the queries."""
+    single = [folder / f"{stem}{ending}" for ending in (*ENDINGS, ".parquet")]
+    files = [file for file in single if file.is_file()]
+    return files[:1] or sorted((folder / stem).glob("*.parquet")) or sorted((folder / stem).glob("*.jsonl"))
+
+
+def _judgements(files: list[Path]) -> RankingData:
+    if len(files) == 1 and files[0].name.endswith(TABLES):
+        return judgements_of(_without_header(read_fields(files[0], HEADER, (0, 1, 2), tabs=True)))
+    columns: list[list[Any]] = [[], [], []]
+    lines: list[int] = []
+    for file in files:
+        for line, record in _records(file):
+            if lacking := [name for name in HEADER if record.get(name) is None]:
+                words = error_text(
+                    "a judgement",
+                    f"must have {', '.join(HEADER)}",
+                    f"no {lacking[0]}",
+                    at=f"{file}, line {line}",
+                )
+                raise BadFileError(words, str(file), line)
+            for column, name in zip(columns, HEADER, strict=True):
+                column.append(_whole_text(record[name]))
+            lines.append(line)
+    fields = [pa.array(column, pa.large_string()) for column in columns]
+    return judgements_of(LineFields(files[0], fields, np.array(lines, dtype=np.int64)))
+
+
+def _whole_text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    if file.name.endswith(".parquet"):
+        yield from enumerate(_parquet(file, HEADER).to_pylist(), start=1)
+        return
+    for line, raw in read_lines(file):
+        yield line, _decoded(raw, file, line, dict[str, Any])
+
+
+def _without_header(fields: LineFields) -> LineFields:
+    first = [column[0].as_py() for column in fields.columns] if len(fields.lines) else []
+    if (
+        first
+        and not first[2].lstrip("+-").isdigit()
+        and not any(character.isdigit() for character in first[2])
+    ):
+        return LineFields(fields.file, [column[1:] for column in fields.columns], fields.lines[1:])
+    return fields
+
+
+def _texts_of(files: list[Path], wanted: set[str]) -> dict[str, tuple[str | None, str | None]]:
+    """Id -> (title, text) of those that are wanted."""
+    found: dict[str, tuple[str | None, str | None]] = {}
+    for file in files:
+        for line, each in _text_records(file, wanted):
+            name = str(each.id)
+            if name in wanted:
+                if name in found:
+                    words = error_text("an _id", "must come once only", repr(name), at=f"{file}, line {line}")
+                    raise BadFileError(words, str(file), line)
+                found[name] = each.title, each.text
+    return found
+
+
+def _text_records(file: Path, wanted: set[str]) -> Iterator[tuple[int, _Text]]:
+    if file.name.endswith(".parquet"):
+        table = _parquet(file, ("_id",))
+        ids = table.column("_id").cast(pa.string())
+        table = table.filter(pc.is_in(ids, pa.array(sorted(wanted), pa.string())))
+        for row, record in enumerate(table.to_pylist(), start=1):
+            yield row, _Text(str(record["_id"]), record.get("title"), record.get("text"))
+        return
+    decoder = msgspec.json.Decoder(_Text)
+    for line, raw in read_lines(file):
+        try:
+            yield line, decoder.decode(raw)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise _bad_line(file, line, error) from None
+
+
+def _decoded(raw: bytes, file: Path, line: int, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _bad_line(file, line, error) from None
+
+
+def _bad_line(file: Path, line: int, error: Exception) -> BadFileError:
+    rule = (
+        "must be a JSON object with _id and texts"
+        if "corpus" in file.name or "queries" in file.name
+        else "must be a JSON object"
+    )
+    words = error_text("a line", rule, str(error).rstrip("."), at=f"{file}, line {line}")
+    return BadFileError(words, str(file), line)
+
+
+def _parquet(file: Path, needed: tuple[str, ...]) -> Any:
+    try:
+        there = pyarrow.parquet.read_schema(file).names
+        if lacking := [
+            name for name in needed if name not in there and not (name == "_id" and "id" in there)
+        ]:
+            raise BadFileError(
+                error_text(repr(str(file)), f"must have a column {lacking[0]!r}", ", ".join(there)), str(file)
+            )
+        table = pyarrow.parquet.read_table(file, partitioning=None)
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        message = f"{str(file)!r} cannot be read as Parquet: {short_text(error)}."
+        raise BadFileError(message, str(file)) from error
+    return table.rename_columns(
+        ["_id" if name == "id" and "_id" in needed else name for name in table.column_names]
+    )
+
+
+def write_beir(data: RankingData, path: str | os.PathLike[str], *, split: str = "test") -> None:
+    """Writes judgements and the texts that came along (query, title, text) as a BEIR folder, whole or not.
+
+    Args:
+        data: judgements; rows that nobody judged get the score -1.
+        path: the folder, which must not exist yet or be empty.
+        split: the name of the judgements.
+    """
+    target = check_path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise invalid(
+            "output", "must be a new or empty folder", repr(str(target)), remedy="Name another one."
+        )
+    if not target.parent.is_dir():
+        raise MissingDataError(f"the folder {str(target.parent)!r} does not exist. Make it first.")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    try:
+        (part / "qrels").mkdir(parents=True)
+        _write_parts(data, part, split)
+        if target.exists():
+            target.rmdir()
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _write_parts(data: RankingData, folder: Path, split: str) -> None:
+    docs = (data.row_ids if data.doc_ids is None else data.doc_ids).astype(str)
+    queries = data.qid.astype(str)
+    grades = data.y if data.judged is None else np.where(data.judged, data.y, -1)
+    _check_ids("query ids", queries, data)
+    _check_ids("document ids", docs, data)
+    extra: Mapping[str, Array] = data.extra or {}
+    with (folder / "qrels" / f"{split}.tsv").open("w", encoding="utf-8", newline="") as file:
+        file.write("\t".join(HEADER) + "\n")
+        file.writelines(
+            f"{q}\t{d}\t{g}\n"
+            for q, d, g in zip(queries.tolist(), docs.tolist(), grades.tolist(), strict=True)
+        )
+    _write_texts(folder / "queries.jsonl", queries, {"text": extra.get("query")}, "query")
+    _write_texts(folder / "corpus.jsonl", docs, {name: extra.get(name) for name in FIELDS}, "document")
+
+
+def _check_ids(what: str, ids: Array, data: RankingData) -> None:
+    for row, each in enumerate(ids.tolist()):
+        if not each or each != each.strip() or any(mark in each for mark in "\t\r\n"):
+            rule = "must be texts without tabs, line ends and blanks at their ends to go into a BEIR folder"
+            raise invalid(what, rule, repr(each), at=data.place(row))
+
+
+def _write_texts(file: Path, ids: Array, columns: Mapping[str, Array | None], what: str) -> None:
+    """A line for every id; all rows of an id must agree on its texts."""
+    known = {name: column.tolist() for name, column in columns.items() if column is not None}
+    records: dict[str, dict[str, Any]] = {}
+    for row, name in enumerate(ids.tolist()):
+        record = {field: column[row] for field, column in known.items() if column[row] is not None}
+        if records.setdefault(name, record) != record:
+            raise invalid(
+                f"the texts of {what} {name!r}", "must be the same in all its rows", "others", at=f"row {row}"
+            )
+    with file.open("wb") as lines:
+        for name, record in records.items():
+            if record or not known:
+                lines.write(msgspec.json.encode({"_id": name, **record}) + b"\n")

@@ -1,0 +1,188 @@
+"""Feature logs of the learning-to-rank plugin of Elasticsearch and OpenSearch.
+
+A log is one or more search responses whose hits have logged features (``fields._ltrlog``): a document with
+a response, a list or ``responses`` of a multi-search, or JSON lines with a response each. A feature that did
+not match has no value there and is missing (NaN) here. Responses say neither their query nor grades, so these
+stand beside them: the query's id as a member of the response (query_id, qid or query; else the number of the
+response), the grade as a field of the hit, or in judgements that are joined by query and document.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from cleanrank.data.files import written_whole
+from cleanrank.data.json_files import Node
+from cleanrank.data.ratings import to_grades
+from cleanrank.data.relevance_tools.opinions import from_pairs, written_rows
+from cleanrank.errors import BadFileError, InvalidInputError, invalid
+from cleanrank.types import RankingData
+
+LOG = "_ltrlog"
+QUERY_NAMES = ("query_id", "qid", "query")
+GRADE_NAMES = ("grade", "label", "rating", "relevance")
+ENTRY = "log_entry1"
+
+
+def is_log(document: Node) -> bool:
+    """Whether a document looks like search responses with logged features."""
+    return any(LOG in hit.find("fields") for response in _responses(document) for hit in _hits(response))
+
+
+def _responses(document: Node) -> Iterator[Node]:
+    listed = document if isinstance(document.value, list) else document.find("responses")
+    if isinstance(listed.value, list):
+        yield from listed.entries()
+    else:
+        yield document
+
+
+def _hits(response: Node) -> Iterator[Node]:
+    hits = response.find("hits", "hits")
+    if isinstance(hits.value, list):
+        yield from hits.entries()
+
+
+def read_ltr_log(
+    documents: Iterable[Node],
+    *,
+    qid: str | None = None,
+    label: str | None = None,
+    judgements: RankingData | None = None,
+    grades: Any = None,
+    judged: bool = True,
+) -> RankingData:
+    """Rows of logged features, a query per response.
+
+    Args:
+        documents: responses, or lists of them.
+        qid: the member of a response, or field of its hits, that has the query's id.
+        label: the field of a hit that has its grade.
+        judgements: grades by query and document, instead.
+        grades: the rule from ratings to grades.
+        judged: whether there must be grades; without, they are 0.
+    """
+    rows: dict[tuple[str, str], dict[str, float]] = {}
+    ratings: dict[tuple[str, str], float] = {}
+    columns: dict[str, int] = {}
+    number, document = 0, None
+    for document in documents:
+        for response in _responses(document):
+            number += 1
+            for hit in _hits(response):
+                pair = _query(response, hit, number, qid), hit.child("_id").text()
+                if pair in rows:
+                    raise hit.child("_id").bad("must come once in a query", repr(pair[1]))
+                rows[pair] = _features(hit)
+                columns.update((name, len(columns)) for name in rows[pair] if name not in columns)
+                rating = _grade(hit, label)
+                if rating is not None:
+                    ratings[pair] = rating.number()
+    if document is None or not columns:
+        file = Path() if document is None else document.file
+        raise BadFileError(f"{str(file)!r} must hold hits with logged features ({LOG}); got none.", str(file))
+    if judgements is not None:
+        ratings = _joined(judgements)
+    y, gains, is_judged = _graded(list(rows), ratings, grades, document.file)
+    if judged and not is_judged.any():
+        usual = ", ".join(GRADE_NAMES)
+        remedy = f"Name their field with label= (usual ones: {usual}), or give them: judgements=."
+        raise BadFileError(
+            f"{str(document.file)!r} must have grades beside its features; got none. {remedy}",
+            str(document.file),
+        )
+    X = np.full((len(rows), len(columns)), np.nan, dtype=np.float32)
+    for row, features in enumerate(rows.values()):
+        X[row, [columns[name] for name in features]] = list(features.values())
+    return from_pairs(rows, y, is_judged if judged else None, X=X, feature_names=tuple(columns), gains=gains)
+
+
+def _query(response: Node, hit: Node, number: int, name: str | None) -> str:
+    names = QUERY_NAMES if name is None else (name,)
+    for holder in (response, hit.find("_source"), hit.find("fields")):
+        for each in names:
+            if each in holder and not isinstance(holder.find(each).value, dict):
+                return _single(holder.child(each)).text()
+    if name is not None:
+        raise response.bad(f"must have the query's id as {name!r}", "none")
+    return str(number)
+
+
+def _grade(hit: Node, name: str | None) -> Node | None:
+    names = GRADE_NAMES if name is None else (name,)
+    holders = (hit.find("fields"), hit.find("_source"), hit)
+    return next((_single(h.child(each)) for h in holders for each in names if each in h), None)
+
+
+def _single(node: Node) -> Node:
+    """The value of a field, which a response may hold as a list of one."""
+    if isinstance(node.value, list):
+        if len(node.value) != 1:
+            raise node.bad("must have one value", len(node.value))
+        return next(node.entries())
+    return node
+
+
+def _features(hit: Node) -> dict[str, float]:
+    features: dict[str, float] = {}
+    for logged in hit.child("fields").child(LOG).entries():
+        for _, entry in logged.members():
+            for each in entry.entries():
+                name = each.child("name").text()
+                if name in features:
+                    raise each.child("name").bad("must be logged once", repr(name))
+                value = each.child("value").number() if "value" in each else float("nan")
+                if abs(value) > float(np.finfo(np.float32).max):
+                    raise each.child("value").bad("must fit into float32", value)
+                features[name] = value
+    return features
+
+
+def _joined(judgements: RankingData) -> dict[tuple[str, str], float]:
+    if judgements.doc_ids is None:
+        raise invalid("judgements=", "must have document ids", "none")
+    values = judgements.y if judgements.gains is None else judgements.gains
+    known = np.ones(judgements.n_docs, dtype=np.bool_) if judgements.judged is None else judgements.judged
+    columns = (judgements.qid.astype(str), judgements.doc_ids.astype(str), values, known)
+    return {
+        (q, d): float(v) for q, d, v, is_known in zip(*(c.tolist() for c in columns), strict=True) if is_known
+    }
+
+
+def _graded(
+    pairs: list[tuple[str, str]], ratings: Mapping[tuple[str, str], float], rule: Any, file: Path
+) -> Any:
+    is_judged = np.array([pair in ratings for pair in pairs], dtype=np.bool_)
+    y, gains = np.zeros(len(pairs), dtype=np.int64), np.zeros(len(pairs))
+    try:
+        graded = to_grades([ratings[pair] for pair in pairs if pair in ratings], rule)
+    except InvalidInputError as error:
+        raise BadFileError(f"{str(file)!r}: {error}", str(file)) from error
+    y[is_judged] = graded.grades
+    if graded.gains is not None:
+        gains[is_judged] = graded.gains
+    return y, None if graded.gains is None else gains, is_judged
+
+
+def write_ltr_log(data: RankingData, path: Path) -> None:
+    """Writes a response per query as JSON lines, with the grade among the fields of each hit."""
+    names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
+    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    with written_whole(path) as part, part.open("wb") as file:
+        for query, rows in written_rows(data):
+            hits = [_hit(data, row, doc, dict(zip(names, X[row].tolist(), strict=True))) for row, doc in rows]
+            total = {"value": len(hits), "relation": "eq"}
+            file.write(
+                msgspec.json.encode({"query_id": query, "hits": {"total": total, "hits": hits}}) + b"\n"
+            )
+
+
+def _hit(data: RankingData, row: int, doc: str, features: Mapping[str, float]) -> dict[str, Any]:
+    logged = [{"name": n} if v != v else {"name": n, "value": v} for n, v in features.items()]
+    fields: dict[str, Any] = {LOG: [{ENTRY: logged}]}
+    if data.judged is None or data.judged[row]:
+        fields["grade"] = [int(data.y[row]) if data.gains is None else float(data.gains[row])]
+    return {"_id": doc, "fields": fields}
