@@ -237,8 +237,9 @@ def _summary(
 def expanded_tails(level: float, n: int) -> tuple[float, float]:
     """Where to cut a bootstrap over n units, wider than (1 -+ level) / 2 since n units spread too little.
 
-    tails = Phi(-+ t sqrt(n / (n - 1))), t the quantile of Student's t with n - 1 degrees of freedom (Hesterberg
-    2015, What Teachers Should Know About the Bootstrap).
+    tails = Phi(-+ t sqrt(n / (n - 1))), t the quantile of Student's t with n - 1 degrees of freedom.
+
+    Hesterberg (2015), What Teachers Should Know About the Bootstrap.
 
     >>> [round(tail, 4) for tail in expanded_tails(0.95, 20)]
     [0.0159, 0.9841]

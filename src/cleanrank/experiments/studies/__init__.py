@@ -294,8 +294,6 @@ STUDIES: dict[str, Method] = {
             "judgements": "answers that a query takes",
             "floor stated": "the floor that annotator_pairs states for these labels, with the truth as gold",
             "corrected stated": "the corrected pNoise it states",
-            "lower end stated": "of its 95 % interval",
-            "upper end stated": "of its 95 % interval",
         },
     ),
     # assumed: the share of wrong answers that the choice of pairs reckons with
