@@ -1,9 +1,11 @@
 """Who is let in: tokens, check values, host names, rates; and what every response carries."""
 
 import logging
+import socket
+from urllib.parse import quote, urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cleanrank.labeling.store import open_project
@@ -51,9 +53,9 @@ def test_the_memory_of_rates_is_bounded(monkeypatch):
     assert len(rate._left) <= 11
 
 
-@pytest.mark.parametrize("path", ["/", "/judge/1", "/nothing", "/static/judge.js", "/api/batches/1/question"])
-def test_every_response_carries_the_policy(local, path):
-    headers = local.get(path).headers
+def check_policy(response):
+    """Whatever a response is, a browser runs nothing in it that is not the app's own."""
+    headers = response.headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -61,6 +63,64 @@ def test_every_response_carries_the_policy(local, path):
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "same-origin"
     assert "server" not in headers
+
+
+RESPONSES = [
+    ("GET", "/", {}, 200),
+    ("GET", "/judge/1", {}, 200),
+    ("GET", "/review/1", {}, 303),
+    ("GET", "/progress", {}, 200),
+    ("GET", "/api/batches/1/question", {}, 200),
+    ("GET", "/static/judge.js", {}, 200),
+    ("HEAD", "/static/report.css", {}, 200),
+    ("GET", "/static/nothing.js", {}, 404),
+    ("GET", "/nothing", {}, 404),
+    ("GET", "/api/batches/99/question", {}, 404),
+    ("GET", "/judge/0", {}, 422),
+    ("GET", "/", {"host": "evil.example"}, 400),
+    ("DELETE", "/judge/1", {}, 411),
+    ("DELETE", "/judge/1", {"content-length": "0"}, 405),
+    ("OPTIONS", "/api/batches/1/answer", {"content-length": "0"}, 405),
+    ("TRACE", "/", {"content-length": "0"}, 405),
+    ("POST", "/static/judge.js", {"content-length": "0"}, 405),
+    ("POST", "/progress", {"content-length": "0", "sec-fetch-site": "cross-site"}, 403),
+    ("POST", "/progress", {"content-length": str(MOST_BYTES + 1)}, 413),
+    ("POST", "/progress", {"content-length": "-1"}, 411),
+    ("POST", "/progress", {"content-length": "5", "transfer-encoding": "chunked"}, 411),
+    ("POST", "/progress", {"content-length": "9" * 5000}, 413),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status"), RESPONSES)
+def test_every_response_carries_the_policy(local, method, path, headers, status):
+    response = local.http.request(method, path, headers=headers, follow_redirects=False)
+    assert response.status_code == status
+    check_policy(response)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["", "static/", "judge/", "review/", "runs/", "api/batches/", "progress/"]),
+    st.text(max_size=30)
+    | st.lists(st.sampled_from(["..", ".", "%2e%2e", "app.py", "etc", "1", ""])).map("/".join),
+    st.dictionaries(st.sampled_from(["token", "count", "x"]), st.text(max_size=20), max_size=2),
+)
+def test_whatever_is_asked_for_is_a_page_or_refused(local, project_file, start, path, query):
+    local.http.app.state.site.known._left.clear()  # the rate is not what is tested here
+    response = local.get(f"/{start}{quote(path, safe='/%')}", params=query)
+    assert response.status_code < 500
+    check_policy(response)
+    assert "create_app" not in response.text
+    assert n_events(project_file) == 0
+
+
+def test_what_a_client_chooses_cannot_write_lines_of_the_log(local, caplog):
+    forged = "x\nrefused 200: GET '/forged'"
+    with caplog.at_level(logging.WARNING, "cleanrank.web"):
+        local.post("/api/batches/1/undo", {"request": "abcdefgh", forged: 1})
+        local.get("/" + quote(forged))
+    assert len(caplog.messages) == 2
+    assert not any("\n" in text for text in caplog.messages)
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites(local, invited):
@@ -198,3 +258,42 @@ def test_other_names_of_this_machine_are_refused_without_tokens(local, host):
 @given(st.text())
 def test_any_host_header_has_a_name(text):
     assert isinstance(host_name(text), str)
+
+
+ANSWER = b'{"request": "abcdefgh", "unit": 0, "question": "0", "value": 1, "seconds": 1}'
+# What breaks HTTP: smuggled requests, lines in headers, lengths that lie, headers without end.
+BROKEN = [
+    b"POST /api/batches/1/answer HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nPOST /api/batches/1/answer HTTP/1.1\r\n\r\n",
+    b"POST /progress HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 77\r\n\r\n" + ANSWER,
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: a\rSet-Cookie: b\r\n\r\n",
+    b"GET /\x00\x01 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+    b"GET " + b"/x" * 100_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ANSWER + b"\r\n\r\n",
+]
+
+
+def raw(url, content):
+    """The first that a server says to some bytes; nothing if it closes the connection without a word."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+        try:
+            connection.sendall(content)
+            return connection.recv(65_536)
+        except ConnectionError:
+            return b""
+
+
+def test_broken_requests_are_refused_and_the_server_goes_on(live, project_file):
+    server = live()
+    for content in BROKEN:
+        said = raw(server.url, content)
+        assert said.startswith(b"HTTP/1.1 4"), (content[:80], said[:200])
+        assert b"evil.example" not in said
+    page = raw(server.url, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    assert page.startswith(b"HTTP/1.1 200")
+    assert n_events(project_file) == 0

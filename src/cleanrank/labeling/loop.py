@@ -133,18 +133,18 @@ class ProjectProgress:
             return []
         labels = self.last.labels if self.last is not None else None
         systems = self.last.systems if self.last is not None else None
+        open_rows = self.n_labels - (0 if labels is None else labels.judged)
         found = []
-        if labels is None or labels.noise is None:
+        if labels is None or (open_rows and labels.noise is None):
             why = "nothing tells yet how many labels are wrong; a random sample does"
             found.append(Proposal("gold", min(SAMPLE, self.n_labels), why))
-        elif not labels.noise_known:
+        elif open_rows and labels.noise is not None and not labels.noise_known:
             more = labels.noise.too_few(labels.width).more
             why = "the share of wrong pairs is not known well enough"
             found.append(Proposal("gold", _rows(more or SAMPLE, self.n_labels), why))
         if systems is not None and not systems.enough:
             why = f"the interval of {systems.measure} is wider than {systems.wanted:g}"
             found.append(Proposal("evaluation", _rows(systems.more or SAMPLE, systems.n_pool), why))
-        open_rows = self.n_labels - (0 if labels is None else labels.judged)
         if labels is not None and open_rows and (labels.next_wrong is None or not labels.repaired):
             share = "" if labels.next_wrong is None else f"about {labels.next_wrong.mean:.0f} of the next "
             why = (
@@ -268,8 +268,9 @@ def _labels(
         elif each.purpose == "repair":  # by the order of asking: doubts of two detectors do not compare
             doubt[at] = -np.arange(place, place + len(at), dtype=np.float64)
             place += len(at)
-        else:
-            apart[at] = new[at] != UNJUDGED
+        else:  # a batch of all documents holds the drawn ones too: only what was judged in it counts
+            at = _places(data, [row for _, _, row, _ in graded(project, batches=[each])])
+            apart[at[at >= 0]] = True
     return label_progress(
         data,
         new,

@@ -12,6 +12,8 @@ from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from joblib.externals.loky import ProcessPoolExecutor
+
 from cleanrank.errors import CleanrankError
 
 LOG = logging.getLogger(__name__)
@@ -37,8 +39,6 @@ class Work:
 
 def processes() -> Any:
     """Processes that step back behind the server and end when they are idle."""
-    from joblib.externals.loky import ProcessPoolExecutor
-
     return ProcessPoolExecutor(AT_ONCE, timeout=IDLE_SECONDS, initializer=_step_back)
 
 
@@ -99,7 +99,7 @@ class Background:
         """Ends what is under way: nobody will see it."""
         with self._lock:
             if self._executor is not None:
-                self._executor.shutdown(wait=False, kill_workers=True)
+                self._executor.shutdown(kill_workers=True)
 
     def _submit(self, make: Callable[[], Any]) -> Future[Any]:
         if self._executor is None:

@@ -200,7 +200,8 @@ def check_csrf(cookie: str, value: str) -> None:
 def log_refused(scope: Scope, status: int, reason: str) -> None:
     """Notes a refused request; whatever the client chose is quoted."""
     address = scope["client"][0] if scope.get("client") else ""
-    LOG.warning("refused %d: %s %.200r from %s: %s", status, scope["method"], scope["path"], address, reason)
+    told = (scope["method"], scope["path"], address, reason)
+    LOG.warning("refused %d: %s %.200r from %s: %.500r", status, *told)
 
 
 class Guard:
@@ -255,7 +256,8 @@ class Guard:
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return 403, "Requests from other sites are refused."
         length = headers.get("content-length", "")
-        if not length.isascii() or not length.isdigit():
+        # Where a request says both, the server reads it in chunks, whatever length it claims.
+        if "transfer-encoding" in headers or not length.isascii() or not length.isdigit():
             return 411, "A request that changes something must say its length."
         if int(length[:20]) > MOST_BYTES:
             return 413, f"A request must be at most {MOST_BYTES:,} bytes long."

@@ -25,10 +25,10 @@ from cleanrank.web.security import (
 
 router = APIRouter()
 PURPOSES = {
-    "label": "New labels",
+    "label": "New labels for the documents",
     "gold": "A random sample, to measure how many labels are wrong",
     "evaluation": "A sample, to measure systems",
-    "repair": "The most doubtful labels",
+    "repair": "A review, to mend labels",
 }
 
 
