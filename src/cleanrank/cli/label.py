@@ -304,7 +304,7 @@ def _new_project(
     from cleanrank.labeling.texts import read_texts
     from cleanrank.types import RankingData
 
-    check_outputs(path, inputs=[source, texts], suffixes=("",))
+    check_outputs(path, inputs=[source, texts], suffixes=(".sqlite", ".db"))
     read = read_source(source, columns=columns, judge=judge)
     more: dict[str, Any] = {}
     if texts is not None:

@@ -40,8 +40,7 @@ def judge_in_terminal(project: Project, batch_id: int, annotator: str) -> None:
     if asked is not None:
         screen.note("The same command goes on from here.")
     else:
-        screen.note("Nothing is left to judge.")
-        screen.show(None, False, *filter(None, [progress_text(project)]))
+        screen.note("\n".join(filter(None, ["Nothing is left to judge.", progress_text(project)])))
 
 
 def _ask(session: Session, asked: Asked) -> bool:
