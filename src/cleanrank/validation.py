@@ -61,6 +61,12 @@ def is_frame(value: Any) -> bool:
     return any(hasattr(kind, name) for name in ("columns", "column_names")) and not hasattr(kind, "collect")
 
 
+def is_lazy_frame(value: Any) -> bool:
+    """Whether a value is a table of named columns that must be collected first, as polars' LazyFrame."""
+    kind = type(value)
+    return hasattr(kind, "columns") and hasattr(kind, "collect")
+
+
 def check_integer(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:
     """Returns ``value`` if it is an integer in [least, most]; else raises.
 

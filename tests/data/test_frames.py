@@ -1,6 +1,8 @@
 import datetime
 import decimal
 
+import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -278,3 +280,36 @@ def test_values_beyond_float32_are_named():
     frame = pd.DataFrame({"label": [0, 1], "qid": [1, 1], "x": [np.inf, -1e300]})
     with pytest.raises(InvalidInputError, match=r"column 'x' must fit into float32; got -1e\+300 at row 1"):
         from_frame(frame, label="label", qid="qid")
+
+
+def lazy_frames():
+    frame = pl.DataFrame(COLUMNS)
+    relation = duckdb.from_arrow(frame.to_arrow())
+    return {
+        "polars, lazy": frame.lazy(),
+        "DuckDB": relation,
+        "DuckDB, filtered": relation.filter("true"),
+        "narwhals": nw.from_native(frame),
+        "narwhals, lazy": nw.from_native(frame.lazy()),
+        "pyarrow": frame.to_arrow(),
+    }
+
+
+@pytest.mark.parametrize("kind", lazy_frames())
+def test_frames_of_every_kind_give_the_same_data(kind):
+    expected = from_frame(pd.DataFrame(COLUMNS), label="grade", qid="q")
+    data = from_frame(lazy_frames()[kind], label="grade", qid="q")
+    for name in ("X", "y", "query_ids", "indptr", "row_ids"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(expected, name))
+    assert data.feature_names == expected.feature_names
+    assert sorted(data.extra or {}) == sorted(expected.extra or {})
+
+
+def test_functions_take_lazy_frames_and_relations():
+    made = cr.make_ranking(20, 3, docs_per_query=10, seed=1)
+    frame = to_frame(made, "arrow")
+    expected = cr.diagnose(frame, label="label", qid="qid").to_dict()
+    for kind in (duckdb.from_arrow(frame), pl.from_arrow(frame).lazy()):
+        assert cr.diagnose(kind, label="label", qid="qid").to_dict() == expected
+    issues = cr.find_label_issues(duckdb.from_arrow(frame), label="label", qid="qid", noise="uniform:0.1")
+    assert len(issues) == made.n_docs

@@ -138,7 +138,7 @@ def test_a_kept_selection_takes_scores_in_the_order_of_its_input():
         ({"data": np.zeros((2, 2)), "y": [0, 1]}, "queries must be given either as qid"),
         ({"data": pd.DataFrame({"x": [1.0]}), "y": [0], "label": "x"}, "a frame must name its columns"),
         ({"data": pd.DataFrame({"x": [1.0]})}, "there is no column 'label' (label=)"),
-        ({"data": pl.LazyFrame({"x": [1.0]})}, "Collect it first"),
+        ({"data": pl.LazyFrame({"x": [1.0]})}, "there is no column 'label' (label=)"),
     ],
 )
 def test_what_is_no_data_is_refused_with_the_right_call(arguments, complaint):

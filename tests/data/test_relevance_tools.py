@@ -175,17 +175,19 @@ def response(query, hits):
     }  # fmt: skip
 
 
-def hit(doc, features, **source):
+def hit(doc, features, grade=None, **source):
     logged = [{"name": n} if v is None else {"name": n, "value": v} for n, v in features.items()]
     return {
         "_index": "tmdb", "_id": doc, "_score": 0.0, "_source": source,
-        "fields": {"_ltrlog": [{"log_entry1": logged}]}, "matched_queries": ["logged_featureset"],
+        "fields": {"_ltrlog": [{"log_entry1": logged}], "grade": grade}, "matched_queries": ["log"],
     }  # fmt: skip
 
 
 def test_feature_logs_with_grades_of_their_own_and_of_judgements(tmp_path):
-    first = response("rambo", [hit("7555", {"title_query": 9.5, "body_query": None}, grade=3)])
-    second = response("rocky", [hit("7555", {"body_query": 1.25, "popularity": 2}, grade=[1]), hit("8", {})])
+    first = response("rambo", [hit("7555", {"title_query": 9.5, "body_query": None}, 3)])
+    second = response(
+        "rocky", [hit("7555", {"body_query": 1.25, "popularity": 2}, [1]), hit("8", {}, rating=5)]
+    )
     lines = saved(tmp_path / "a.ndjson", f"{json.dumps(first)}\n\n{json.dumps(second)}\n")
     data = cr.read_data(lines)
     assert rows(data) == [("rambo", "7555", 3), ("rocky", "7555", 1), ("rocky", "8", -1)]
@@ -201,7 +203,7 @@ def test_feature_logs_with_grades_of_their_own_and_of_judgements(tmp_path):
         ]
     }
     path = saved(tmp_path / "a.json", bare)
-    with pytest.raises(BadFileError, match=r"must have grades .* grade, label, rating, relevance"):
+    with pytest.raises(BadFileError, match=r"must have grades .*\(unless grade or label\)"):
         cr.read_data(path)
     (tmp_path / "judged.qrels").write_text("1 0 7555 2\n2 0 8 0\n2 0 9 1\n")
     joined = cr.read_data(path, judgements=tmp_path / "judged.qrels")
@@ -212,6 +214,17 @@ def test_feature_logs_with_grades_of_their_own_and_of_judgements(tmp_path):
     ]  # fmt: skip
     with pytest.raises(BadFileError, match="must have the query's id as 'q'"):
         cr.read_data(path, qid="q")
+    mixed = {"responses": [first, *bare["responses"]]}
+    with pytest.raises(BadFileError, match=r"responses\[1\] must have the query's id .* like the others"):
+        cr.read_data(saved(tmp_path / "a.json", mixed))
+
+
+def test_a_field_of_the_document_is_its_grade_only_where_it_is_named(tmp_path):
+    hits = [hit("1", {"x": 1.0}, rating=2, topic="q"), hit("2", {"x": 0.0}, rating=0, topic="q")]
+    path = saved(tmp_path / "a.json", response("a", hits))
+    assert rows(cr.read_data(path, label="rating", qid="topic")) == [("q", "1", 2), ("q", "2", 0)]
+    with pytest.raises(BadFileError, match="must have grades"):
+        cr.read_data(path)
 
 
 def changed(document, change):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, RankingData
-from cleanrank.validation import is_frame, one_of
+from cleanrank.validation import is_frame, is_lazy_frame, one_of
 
 RULE = "must be a RankingData, a frame with the columns label= and qid=, or X with y= and qid= or group="
 ORDERS = ("input", "data")
@@ -80,8 +80,8 @@ def as_data(
     """Ranking data from whatever a caller has.
 
     Args:
-        data: a RankingData; or a frame (pandas, polars, pyarrow) with a column of grades and one of query
-            ids; or the features X of every row.
+        data: a RankingData; or a frame (pandas, polars, pyarrow, DuckDB, also a lazy one) with a column of
+            grades and one of query ids; or the features X of every row.
         y: with X, the grades.
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given); with X, the query of every row.
@@ -101,7 +101,7 @@ def as_data(
             words = "go with a frame or X; a RankingData has its own"
             raise invalid(" and ".join(f"{name}=" for name in named), words)
         return data
-    if is_frame(data):
+    if is_frame(data) or is_lazy_frame(data):
         from cleanrank.data.frames import feature_columns, from_frame
 
         if y is None and group is None and (qid is None or isinstance(qid, str)):

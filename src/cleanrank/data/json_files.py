@@ -13,7 +13,7 @@ from cleanrank.data.files import existing_file, read_lines, read_unpacked
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.validation import is_number
 
-KINDS = {"object": dict, "list": list, "text": str}
+KINDS: dict[str, Any] = {"object": dict, "list": list, "text": str}
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,9 @@ def read_fields(
         rule = f"must have {len(names)} fields ({' '.join(names)})"
         remedy = "Fields are parted by tabs." if tabs else "Fields are parted by blanks or tabs."
         raise bad_line(file, int(lines[n]), "a line", rule, f"{bad_fields} fields", remedy)
+    if (text == 0).any():  # NumPy's strings cannot end in a NUL
+        line = 1 + int(np.count_nonzero(text[: int(np.argmin(text != 0))] == NEW_LINE))
+        raise bad_line(file, line, "a line", "must be text", "a NUL character")
     fields = []
     for j in range(len(columns)):
         offsets = indptr_of(ends[j, :n] - starts[j, :n])

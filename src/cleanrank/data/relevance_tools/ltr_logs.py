@@ -8,6 +8,7 @@ response), the grade as a field of the hit, or in judgements that are joined by 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from cleanrank.types import RankingData
 
 LOG = "_ltrlog"
 QUERY_NAMES = ("query_id", "qid", "query")
-GRADE_NAMES = ("grade", "label", "rating", "relevance")
+GRADE_NAMES = ("grade", "label")
 ENTRY = "log_entry1"
 
 
@@ -65,55 +66,74 @@ def read_ltr_log(
         grades: the rule from ratings to grades.
         judged: whether there must be grades; without, they are 0.
     """
-    rows: dict[tuple[str, str], dict[str, float]] = {}
-    ratings: dict[tuple[str, str], float] = {}
-    columns: dict[str, int] = {}
-    number, document = 0, None
-    for document in documents:
-        for response in _responses(document):
-            number += 1
-            for hit in _hits(response):
-                pair = _query(response, hit, number, qid), hit.child("_id").text()
-                if pair in rows:
-                    raise hit.child("_id").bad("must come once in a query", repr(pair[1]))
-                rows[pair] = _features(hit)
-                columns.update((name, len(columns)) for name in rows[pair] if name not in columns)
-                rating = _grade(hit, label)
-                if rating is not None:
-                    ratings[pair] = rating.number()
-    if document is None or not columns:
-        file = Path() if document is None else document.file
-        raise BadFileError(f"{str(file)!r} must hold hits with logged features ({LOG}); got none.", str(file))
-    if judgements is not None:
-        ratings = _joined(judgements)
-    y, gains, is_judged = _graded(list(rows), ratings, grades, document.file)
+    log = _Log()
+    source = Node(None, Path())
+    for source in documents:
+        for response in _responses(source):
+            log.add(response, qid, label)
+    file = str(source.file)
+    if not log.features:
+        raise BadFileError(f"{file!r} must hold hits with logged features ({LOG}); got none.", file)
+    ratings = log.ratings if judgements is None else _joined(judgements)
+    y, gains, is_judged = _graded(list(log.rows), ratings, grades, source.file)
     if judged and not is_judged.any():
-        usual = ", ".join(GRADE_NAMES)
-        remedy = f"Name their field with label= (usual ones: {usual}), or give them: judgements=."
-        raise BadFileError(
-            f"{str(document.file)!r} must have grades beside its features; got none. {remedy}",
-            str(document.file),
-        )
-    X = np.full((len(rows), len(columns)), np.nan, dtype=np.float32)
-    for row, features in enumerate(rows.values()):
-        X[row, [columns[name] for name in features]] = list(features.values())
-    return from_pairs(rows, y, is_judged if judged else None, X=X, feature_names=tuple(columns), gains=gains)
+        usual = " or ".join(GRADE_NAMES)
+        remedy = f"Name their field with label= (unless {usual}), or give them: judgements=."
+        raise BadFileError(f"{file!r} must have grades beside its features; got none. {remedy}", file)
+    X = np.full((len(log.rows), len(log.features)), np.nan, dtype=np.float32)
+    for row, features in enumerate(log.rows.values()):
+        X[row, [log.features[name] for name in features]] = list(features.values())
+    names = tuple(log.features)
+    return from_pairs(log.rows, y, is_judged if judged else None, X=X, feature_names=names, gains=gains)
 
 
-def _query(response: Node, hit: Node, number: int, name: str | None) -> str:
-    names = QUERY_NAMES if name is None else (name,)
-    for holder in (response, hit.find("_source"), hit.find("fields")):
-        for each in names:
-            if each in holder and not isinstance(holder.find(each).value, dict):
-                return _single(holder.child(each)).text()
-    if name is not None:
-        raise response.bad(f"must have the query's id as {name!r}", "none")
-    return str(number)
+@dataclass
+class _Log:
+    """What the responses so far say: (query, document) -> features and rating, feature -> column."""
+
+    rows: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    ratings: dict[tuple[str, str], float] = field(default_factory=dict)
+    features: dict[str, int] = field(default_factory=dict)
+    responses: int = 0
+    has_ids: bool | None = None
+
+    def add(self, response: Node, qid: str | None, label: str | None) -> None:
+        self.responses += 1
+        for hit in response.child("hits").child("hits").entries():
+            pair = self._query(response, hit, qid), hit.child("_id").text()
+            if pair in self.rows:
+                raise hit.child("_id").bad("must come once in a query", repr(pair[1]))
+            self.rows[pair] = _features(hit)
+            for name in self.rows[pair]:
+                self.features.setdefault(name, len(self.features))
+            rating = _grade(hit, label)
+            if rating is not None:
+                self.ratings[pair] = rating.number()
+
+    def _query(self, response: Node, hit: Node, name: str | None) -> str:
+        holders = (response, hit.find("_source"), hit.find("fields")) if name else (response,)
+        names = (name,) if name else QUERY_NAMES
+        found = next((h.child(each) for h in holders for each in names if _is_single(h, each)), None)
+        if found is None and name is not None:
+            raise response.bad(f"must have the query's id as {name!r}", "none")
+        self.has_ids = found is not None if self.has_ids is None else self.has_ids
+        if self.has_ids != (found is not None):
+            rule = f"must have the query's id ({', '.join(QUERY_NAMES)}) like the others, or none like them"
+            raise response.bad(rule, "none" if found is None else repr(found.value))
+        return str(self.responses) if found is None else _single(found).text()
+
+
+def _is_single(holder: Node, name: str) -> bool:
+    return name in holder and not isinstance(holder.find(name).value, dict)
 
 
 def _grade(hit: Node, name: str | None) -> Node | None:
-    names = GRADE_NAMES if name is None else (name,)
-    holders = (hit.find("fields"), hit.find("_source"), hit)
+    """The grade of a hit: a field that is named, else one of GRADE_NAMES beside the features.
+
+    A field of the document itself (``_source``) is none unless it is named: films have a rating of their own.
+    """
+    holders = (hit.find("fields"), hit.find("_source"), hit) if name else (hit.find("fields"), hit)
+    names = (name,) if name else GRADE_NAMES
     return next((_single(h.child(each)) for h in holders for each in names if each in h), None)
 
 

@@ -27,6 +27,8 @@ def judgment_opinions(document: Node) -> Opinions:
     """The ratings of a judgment list; the text of a query is its id."""
     if RATINGS not in document:
         lists = [each for each in _hits(document) if RATINGS in each.find("_source")]
+        if not lists:
+            document.child(RATINGS)
         if len(lists) > 1:
             remedy = "Ask for one of them by its id."
             raise document.find("hits", "hits").bad("must hold one judgment list", f"{len(lists)}", remedy)

@@ -1,0 +1,125 @@
+"""Folders in the layout of BEIR and MTEB."""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.data.beir import read_beir
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
+
+CORPUS = [
+    {"_id": "d1", "title": "Moon", "text": "The moon.", "metadata": {"url": "x"}},
+    {"_id": "d2", "title": "", "text": "Ünder"},
+    {"_id": "d3", "text": "never judged"},
+    {"_id": "4", "text": "four"},
+]
+TOPICS = [{"_id": "q1", "text": "moon?", "metadata": {}}, {"_id": "q2", "text": "sun?"}]
+QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\t4\t0\nq2\td1\t-1\nq2\td9\t1\n"
+
+
+def jsonl(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text(jsonl(CORPUS))
+    (tmp_path / "queries.jsonl").write_text(jsonl(TOPICS))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "qrels/test.tsv").write_text(QRELS)
+    return tmp_path
+
+
+def check(data):
+    assert data.qid.tolist() == ["q1", "q1", "q2", "q2"]
+    assert data.doc_ids.tolist() == ["d1", "4", "d1", "d9"]
+    assert data.y.tolist() == [2, 0, 0, 1]
+    assert data.judged.tolist() == [True, True, False, True]
+    assert data.extra["query"].tolist() == ["moon?", "moon?", "sun?", "sun?"]
+    assert data.extra["text"].tolist() == ["The moon.", "four", "The moon.", None]
+    assert data.extra["title"].tolist() == ["Moon", None, "Moon", None]
+
+
+def test_a_folder_is_read_with_the_texts_of_what_is_judged(folder):
+    check(cr.read_data(folder))
+    assert read_beir(folder, texts=False).extra is None
+
+
+def test_parts_may_be_packed_or_without_a_header(folder):
+    (folder / "corpus.jsonl.gz").write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
+    (folder / "corpus.jsonl").unlink()
+    (folder / "qrels/test.tsv").write_text(QRELS.split("\n", 1)[1])
+    check(cr.read_data(folder))
+
+
+def test_parts_may_be_parquet_or_judgements_json_lines(folder):
+    for name, records in (("corpus", CORPUS), ("queries", TOPICS)):
+        (folder / f"{name}.jsonl").unlink()
+        (folder / name).mkdir()
+        frame = pd.DataFrame(records).drop(columns="metadata")
+        frame = frame.rename(columns={"_id": "id"}) if name == "queries" else frame
+        frame.to_parquet(folder / name / "train-00000-of-00001.parquet")
+    judged = pd.read_csv(folder / "qrels/test.tsv", sep="\t")
+    (folder / "qrels/test.tsv").rename(folder / "test.tsv")
+    (folder / "qrels/test.jsonl").write_text(judged.to_json(orient="records", lines=True))
+    check(cr.read_data(folder))
+    (folder / "qrels/test.jsonl").unlink()
+    judged.assign(score=judged.score.astype(float)).to_parquet(folder / "qrels/test-00000-of-00001.parquet")
+    check(cr.read_data(folder))
+
+
+def test_splits_are_chosen_by_name(folder):
+    (folder / "qrels/train.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td2\t1\n")
+    check(cr.read_data(folder))
+    assert cr.read_data(folder, split="train").doc_ids.tolist() == ["d2"]
+    with pytest.raises(cr.CleanrankError, match="unknown split 'dev'"):
+        cr.read_data(folder, split="dev")
+    (folder / "qrels/test.tsv").rename(folder / "qrels/dev.tsv")
+    with pytest.raises(
+        InvalidInputError, match=r"has several splits and no test\. Say split=, one of dev, train"
+    ):
+        cr.read_data(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "qrels/test.tsv",
+            QRELS + "q3\td1\n",
+            r"a line must have 3 fields .*; got 2 fields at .*line 6",
+        ),
+        ("qrels/test.tsv", QRELS + "q3\td1\tx\n", "a grade must be a whole number; got 'x' at .*line 6"),
+        (
+            "qrels/test.tsv",
+            QRELS + "q1\td1\t0\n",
+            "must come once only; got 'q1 d1' of line 2 again at .*line 6",
+        ),
+        ("corpus.jsonl", jsonl(CORPUS) + "{\n", "a line must be a JSON object .* at .*corpus.jsonl, line 5"),
+        ("corpus.jsonl", jsonl(CORPUS) + '{"_id": 3.5}\n', "line 5"),
+        ("corpus.jsonl", jsonl(CORPUS) + '{"text": "x"}\n', "missing required field `_id`.* at .*line 5"),
+        ("corpus.jsonl", jsonl([*CORPUS, CORPUS[0]]), "an _id must come once only; got 'd1' at .*line 5"),
+        ("queries.jsonl", "[]\n", "line 1"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_line(folder, name, text, said):
+    (folder / name).write_text(text)
+    with pytest.raises(BadFileError, match=said):
+        cr.read_data(folder)
+
+
+def test_what_a_folder_cannot_hold_is_refused_and_nothing_is_left(tmp_path):
+    for ids, said in ((["a\tb", "c"], "without tabs"), ([" a", "c"], "blanks at their ends")):
+        data = cr.from_arrays(np.zeros((2, 0)), [0, 1], qid=[1, 1], doc_ids=ids)
+        with pytest.raises(InvalidInputError, match=said):
+            cr.write_data(data, f"{tmp_path}/out/")
+    data = cr.from_arrays(np.zeros((2, 0)), [0, 1], qid=[1, 1], extra={"query": ["a", "b"]})
+    with pytest.raises(InvalidInputError, match="the texts of query '1' must be the same in all its rows"):
+        cr.write_data(data, f"{tmp_path}/out/")
+    with pytest.raises(MissingDataError, match="does not exist"):
+        cr.write_data(data, f"{tmp_path}/no/out/")
+    assert list(tmp_path.iterdir()) == []
