@@ -124,3 +124,13 @@ def test_files_that_are_no_tasks_are_refused(project, tmp_path, text, words):
     with pytest.raises((BadFileError, InvalidInputError), match=words):
         import_judgements(project, tmp_path / "a.json")
     assert project.batches() == ()
+
+
+def test_a_book_of_quepid_is_everybodys_judgements(project, tmp_path):
+    said = [{"rating": 1.0, "user_email": "ann"}, {"rating": 2.0, "user_email": "bob"}]
+    pairs = [{"query_text": "1", "doc_id": "b", "judgements": said}]
+    (tmp_path / "book.json").write_text(json.dumps({"query_doc_pairs": pairs}))
+    import_judgements(project, tmp_path / "book.json")
+    assert {
+        row: {o.annotator: o.value for o in each.values()} for row, each in opinions_by_row(project).items()
+    } == {1: {"ann": 1, "bob": 2}}

@@ -1,21 +1,20 @@
 """Judgements that exist already, as answers of named people in a project: all of them or none."""
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from cleanrank.data.files import existing_file
+from cleanrank.data.json_files import Node, read_json
+from cleanrank.data.relevance_tools.label_studio import annotations, person_of, task_sheet, value_of
+from cleanrank.data.relevance_tools.tools import TOOLS
 from cleanrank.data.scores import is_qrels
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file, whole_numbers
-from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.trec import read_qrels
-from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.errors import error_text, invalid
 from cleanrank.labeling.decisions import check_grade
-from cleanrank.labeling.export import GRADE
 from cleanrank.labeling.records import Batch, Document, check_annotator
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.work import DROP, UNSURE
@@ -53,7 +52,7 @@ def import_judgements(
         project: an open project.
         source: TREC qrels (file or what ``read_qrels`` gives); a sheet (.csv, .tsv, .xlsx, .parquet, frame or
             another project) with row_id, or query_id and doc_id, and grade, and where known annotator,
-            seconds and at; or tasks of Label Studio with annotations (.json).
+            seconds and at; or JSON of Label Studio (tasks with annotations), OpenSearch, Quepid or RRE.
         annotator: whose they are, where the source does not say.
         name: of the batch, for people.
         purpose: "label"; "gold" for a random sample among the rows of each given label.
@@ -129,7 +128,10 @@ def _read(source: Any, annotator: str | None, scale: Sequence[str]) -> Iterator[
         return _of_sheet(frame_sheet(source, "judgements"), annotator)
     file = existing_file(source)
     if file.suffix.lower() == ".json":
-        return _of_tasks(file, annotator, scale)
+        document = read_json(file)
+        if any(tool.matches(document) for name, tool in TOOLS.items() if name != "label-studio"):
+            return _of_sheet(read_sheet_file(file), annotator)
+        return _of_tasks(document, annotator, scale)
     if is_qrels(file):
         return _of_qrels(read_qrels(file), annotator)
     return _of_sheet(read_sheet_file(file), annotator)
@@ -176,28 +178,31 @@ def _of_sheet(sheet: Sheet, annotator: str | None) -> Iterator[Said]:
             yield replace(said, at=_moment(at, place), seconds=_seconds(seconds, place))
 
 
-def _of_tasks(file: Path, annotator: str | None, scale: Sequence[str]) -> Iterator[Said]:
-    try:
-        tasks = json.loads(read_text(file))
-    except ValueError as error:
-        raise BadFileError(error_text(repr(str(file)), "must be JSON", error), str(file)) from error
-    if not isinstance(tasks, list) or not all(isinstance(each, dict) for each in tasks):
+def _of_tasks(document: Node, annotator: str | None, scale: Sequence[str]) -> Iterator[Said]:
+    if not isinstance(document.value, list) or not all(isinstance(each, dict) for each in document.value):
         rule = "must be a list of tasks, as Label Studio exports them (JSON)"
-        raise BadFileError(error_text(repr(str(file)), rule, type(tasks).__name__), str(file))
-    for number, task in enumerate(tasks, start=1):
-        place = f"task {task.get('id', number)}"
-        data = task.get("data") if isinstance(task.get("data"), dict) else task
-        sheet = frame_sheet({str(name): [value] for name, value in (data or {}).items()}, "task")
+        raise document.bad(rule, type(document.value).__name__)
+    for number, task in enumerate(document.entries(), start=1):
+        place = f"task {task.value.get('id', number)}"
+        sheet = task_sheet(task)
         headings = sheet.headings(("row", "query", "doc"))
         row, query, doc = (
             sheet.texts(headings[role])[0] if role in headings else "" for role in ("row", "query", "doc")
         )
-        for each in _annotations(task):
-            value = _value(each.get("result"), scale)
+        for each in annotations(task):
+            value = value_of(each)
             if value is not None:
-                who = _person(each.get("completed_by")) or _named(annotator)
-                at, seconds = _moment(each.get("created_at"), place), _seconds(each.get("lead_time"), place)
-                yield Said(place, row, query, doc, who, value, at, seconds)
+                said = each.value
+                who = person_of(each) or _named(annotator)
+                at, seconds = _moment(said.get("created_at"), place), _seconds(said.get("lead_time"), place)
+                yield Said(place, row, query, doc, who, _grade(value, scale), at, seconds)
+
+
+def _grade(node: Node, scale: Sequence[str]) -> int | str:
+    """What an annotation says as a grade: its number, or the place of its description; else the word."""
+    text = str(node.value).strip()
+    number = whole_numbers([text])[0]
+    return number if number is not None else scale.index(text) if text in scale else text
 
 
 def _moment(text: Any, place: str) -> str | None:
@@ -223,32 +228,3 @@ def _seconds(value: Any, place: str) -> float | None:
     if not 0 <= seconds < float("inf"):
         raise invalid("the seconds of a judgement", "must be a number from 0", repr(value), at=place)
     return seconds
-
-
-def _annotations(task: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    given = task.get("annotations") or task.get("completions") or ()
-    return [each for each in given if isinstance(each, dict) and not each.get("was_cancelled")]
-
-
-def _person(completed_by: Any) -> str:
-    if isinstance(completed_by, dict):
-        names = (completed_by.get(name) for name in ("email", "username", "first_name", "id"))
-        return str(next((name for name in names if name), ""))
-    return "" if completed_by is None else str(completed_by)
-
-
-def _value(result: Any, scale: Sequence[str]) -> int | str | None:
-    """The grade that a result says: a choice (its number, or its description), a rating or a number."""
-    parts = [each for each in result or () if isinstance(each, dict) and isinstance(each.get("value"), dict)]
-    named = [each for each in parts if each.get("from_name") == GRADE] or parts
-    for each in named:
-        value = each["value"]
-        choice = next(iter(value.get("choices") or ()), value.get("rating", value.get("number")))
-        if choice is None:
-            continue
-        text = str(choice).strip()
-        number = whole_numbers([text.partition(":")[0].strip()])[0]
-        if number is not None:
-            return number
-        return scale.index(text) if text in scale else text
-    return None

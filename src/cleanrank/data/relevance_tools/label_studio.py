@@ -29,8 +29,7 @@ def task_opinions(document: Node) -> Opinions:
     """The grades of all annotations; who skipped a task has no say."""
     opinions = Opinions()
     for task in document.entries():
-        holder = task.child("data")
-        sheet = frame_sheet({name: [each.value] for name, each in holder.members()}, "task")
+        sheet, holder = task_sheet(task), _holder(task)
         headings = sheet.headings(("query", "doc"))
         if len(headings) < 2:
             listed = ", ".join(sheet.values) or "none"
@@ -42,6 +41,16 @@ def task_opinions(document: Node) -> Opinions:
             if rating is not None:
                 opinions.add(query, doc, rating, person_of(each))
     return opinions
+
+
+def task_sheet(task: Node) -> Sheet:
+    """What a task is about, as a sheet of one row; its members where it has no ``data``."""
+    return frame_sheet({name: [each.value] for name, each in _holder(task).members()}, "task")
+
+
+def _holder(task: Node) -> Node:
+    data = task.find("data")
+    return data if isinstance(data.value, dict) else task
 
 
 def _texts(sheet: Sheet, headings: dict[str, str]) -> dict[str, Any]:
