@@ -7,7 +7,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.labeling.loop import project_progress, share
-from cleanrank.labeling.projects import add_evaluation_batch, add_gold_batch, make_project
+from cleanrank.labeling.projects import add_evaluation_batch, add_gold_batch, add_label_batch, make_project
 from cleanrank.labeling.store import open_project
 from cleanrank.web import progress
 from cleanrank.web.app import create_app
@@ -101,6 +101,30 @@ def test_after_a_batch_its_figures_are_shown_with_intervals_and_what_to_do_next(
         assert sentence in page.text
     first = found.proposals()[0]
     assert page.checked() == (first.purpose, first.n)
+
+
+def test_a_sample_tells_though_a_batch_of_everything_was_begun(tmp_path):
+    with make_project(tmp_path / "p.sqlite", GIVEN, name="Demo") as project:
+        first = add_label_batch(project)
+        project.append(
+            annotator="ann", batch=first.id, unit=0, kind="answer", question="0", value=1, request="a"
+        )
+        sample = add_gold_batch(project, 60)
+    answer_all(tmp_path / "p.sqlite", sample.id)
+    with open_project(tmp_path / "p.sqlite") as project:
+        labels = project_progress(project).last.labels
+    assert labels.before is not None
+    assert labels.before.low < (GIVEN.y != TRUTH.y).mean() < labels.before.high
+
+
+def test_once_all_labels_are_judged_nothing_is_proposed(tmp_path):
+    with make_project(tmp_path / "p.sqlite", GIVEN, name="Demo") as project:
+        add_gold_batch(project, GIVEN.n_docs)
+    answer_all(tmp_path / "p.sqlite", 1)
+    with open_project(tmp_path / "p.sqlite") as project:
+        found = project_progress(project)
+    assert found.last.labels.judged == GIVEN.n_docs
+    assert found.proposals() == []
 
 
 def test_the_page_is_there_and_answers_are_taken_while_figures_are_counted(owner, path, monkeypatch):

@@ -100,7 +100,7 @@ def test_every_response_carries_the_policy(local, method, path, headers, status)
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.sampled_from(["", "static/", "judge/", "review/", "runs/", "api/batches/", "progress/"]),
+    st.sampled_from(["", "static/", "judge/", "review/", "runs/", "export/", "api/batches/"]),
     st.text(max_size=30)
     | st.lists(st.sampled_from(["..", ".", "%2e%2e", "app.py", "etc", "1", ""])).map("/".join),
     st.dictionaries(st.sampled_from(["token", "count", "x"]), st.text(max_size=20), max_size=2),

@@ -83,6 +83,22 @@ def test_documents_without_texts_show_their_features(tmp_path):
     assert "<b>" not in page
 
 
+def test_features_of_a_pair_stand_side_by_side_those_that_differ_first(tmp_path):
+    documents = [Document(0, "q", "d0", features=[0.25, 7.0]), Document(1, "q", "d1", features=[0.5, 7.0])]
+    path = tmp_path / "features.sqlite"
+    names = ("bm25", "<b>")
+    with create_project(path, documents, {}, name="p", scale=SCALE, feature_names=names) as project:
+        project.add_batch([[0, 1]], name="all", kind="pairs")
+    client = Client(create_app(path, tokens=False, owner="ann"))
+    page = client.get("/judge/1").text
+    values = ("0.25", "0.5") if client.state(1)["question"] == "0,1" else ("0.5", "0.25")
+    cells = "".join(rf'<td class="num">{value}</td>' for value in values)
+    assert "1 feature in which they differ" in page
+    assert f'<th scope="row">bm25</th>{cells}' in page
+    assert page.index("1 feature in which they are equal") < page.index("<dt>&lt;b&gt;</dt><dd>7</dd>")
+    assert "<b>" not in page
+
+
 def test_after_the_last_question_a_page_says_so_and_offers_undo(local):
     batch = BATCHES["grade"]
     while not local.state(batch)["done"]:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from cleanrank.errors import BadFileError, CleanrankError
 from cleanrank.experiments.store import Store
 from cleanrank.labeling.store import open_project
-from cleanrank.web import api, progress, reports, reviews, views
+from cleanrank.web import api, downloads, progress, reports, reviews, views
 from cleanrank.web.rendering import render
 from cleanrank.web.security import LOG, Guard, Refused, Site, log_refused
 from cleanrank.web.server import login_name
@@ -56,7 +56,14 @@ def create_app(
     app = FastAPI(title="cleanrank", docs_url=None, redoc_url=None, openapi_url=None, lifespan=closing)
     app.state.site = site
     app.add_middleware(Guard, tokens=tokens)
-    for router in (views.router, reviews.router, progress.router, reports.router, api.router):
+    for router in (
+        views.router,
+        reviews.router,
+        progress.router,
+        downloads.router,
+        reports.router,
+        api.router,
+    ):
         app.include_router(router)
     static = Path(__file__).parent / "static"
     app.mount("/static", StaticFiles(directory=static, packages=[("cleanrank.report", "assets")]))

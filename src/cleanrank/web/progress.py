@@ -13,6 +13,7 @@ from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import open_project
 from cleanrank.report.pages import Page
 from cleanrank.report.progress_tables import progress_page
+from cleanrank.web.downloads import FILES
 from cleanrank.web.rendering import render
 from cleanrank.web.security import Owner, OwnerByForm, Refused, new_key, site_of
 
@@ -50,6 +51,7 @@ def progress(request: Request, person: Owner, count: bool = True) -> Response:
         refused=refused,
         made=batch if batch is not None and not project.events(batch.id) else None,
         remarks=remarks,
+        files={name: what for name, (_, what) in FILES.items()},
     )
 
 
