@@ -14,6 +14,7 @@ from cleanrank.types import Array, FloatArray, IntArray
 
 SHIFTS = np.linspace(-3.0, 3.0, 25)
 SPREADS = np.array([0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5])
+STRENGTHS = np.linspace(-2.0, 2.0, 9)  # a judge who misread a query errs up to e^2 times as often
 STEPS = 300
 CLOSE = 1e-7
 TINY = 1e-300
@@ -141,6 +142,39 @@ def bayes_by_query(
         shifted += weight * q
         posterior += weight * bayes(q, likelihood)
     return posterior, shifted
+
+
+def bayes_by_error_rate(
+    prior: FloatArray, y: Array, matrix: FloatArray, indptr: IntArray, known: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Bayes' rule where queries differ in how often their labels are wrong.
+
+    In query k every error is e^v_k times as frequent as the matrix says (rows scaled to sum to 1); v_k ~ N(0,
+    s^2), s by marginal likelihood. All given grades of the query tell about v_k, so that a query whose grades
+    do not go with what is known of its documents is doubted as a whole: its judge may have misread it.
+    Integrals over v_k are sums over STRENGTHS.
+
+    >>> prior = np.tile([0.95, 0.05], (8, 1))
+    >>> y = np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    >>> W = bayes_by_error_rate(prior, y, np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0, 4, 8]))
+    >>> bool(W[4, 0] > W[3, 0])
+    True
+    """
+    likelihood = [known_rows(likelihoods(y, _stronger(matrix, v)), known) for v in STRENGTHS]
+    sums = [np.log(np.maximum((prior * each).sum(axis=1), TINY)) for each in likelihood]
+    fits = np.stack([segment_sum(each, indptr) for each in sums], axis=1)
+    chances = log_softmax(-(STRENGTHS**2) / (2 * SPREADS[:, None] ** 2), axis=1)
+    evidence = [logsumexp(fits + chance, axis=1).sum() for chance in chances]
+    weight = softmax(fits + chances[int(np.argmax(evidence))], axis=1)[query_of_row(indptr)]
+    every = [weight[:, place, None] * bayes(prior, each) for place, each in enumerate(likelihood)]
+    return np.asarray(sum(every))
+
+
+def _stronger(matrix: FloatArray, strength: float) -> FloatArray:
+    """A noise matrix whose errors are exp(strength) times as frequent, beside what is right."""
+    right = np.eye(len(matrix), dtype=np.bool_)
+    scaled = np.where(right, matrix, matrix * np.exp(strength))
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
 
 def settled(probabilities: FloatArray, known: npt.ArrayLike | None) -> FloatArray:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.issues.evidence import evidence_words
 from cleanrank.issues.table import EXPECTED, PROBABILITY, BoolArray, LabelIssues
 from cleanrank.ragged import match_rows
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
@@ -77,6 +78,8 @@ def explain(
         raise invalid("neighbours", "must not be negative", neighbours)
     ranking = _ranking(table, data, scores)
     words = [{"rank": _rank_words(data, int(row), ranking)} for row in places]
+    for known, further in zip(words, evidence_words(data, places), strict=True):
+        known |= further
     k = min(neighbours, data.n_docs - 1)
     blank = blank_rows(data.X[places])
     if k > 0 and not blank.all():

@@ -36,6 +36,7 @@ from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
 JUDGEMENTS = "the judgements"
+MOST_SYSTEMS = 10  # whose own columns are features; of more of them most are alike, and take the time
 MOST_PLACED = 16  # columns of scores; more of them are an embedding
 URL = "url"
 
@@ -62,7 +63,8 @@ def pair_features(
         n_jobs: threads.
 
     Returns:
-        The pairs; ``extra`` holds their texts, the query's as ``query``.
+        The pairs; ``extra`` holds their texts, the query's as ``query``, and the columns of single systems
+        where there are more than MOST_SYSTEMS.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((2, 0)), [1, 0], qid=["q", "q"], doc_ids=["a", "b"])
@@ -93,7 +95,9 @@ def pair_features(
         remedy = "Give runs, texts, scores or labels of other judges."
         raise invalid("evidence", "must be there to doubt a label", "grades alone", remedy=remedy)
     _refuse_grades(columns, data)
-    return _joined(data, columns, fields, known.queries)
+    own = [name for name in columns if name.startswith("run:")]
+    beside = {name: columns.pop(name) for name in own} if len(own) > 2 * MOST_SYSTEMS else {}
+    return _joined(data, columns, fields, known.queries, beside)
 
 
 def judgements_of(source: Any) -> RankingData:
@@ -298,10 +302,11 @@ def _joined(
     columns: Mapping[str, FloatArray],
     fields: Mapping[str, Sequence[str]],
     queries: Mapping[str, str],
+    beside: Mapping[str, FloatArray],
 ) -> RankingData:
     own = data.feature_names or tuple(f"feature {j}" for j in range(data.n_features))
     known: Array = data.X.toarray() if hasattr(data.X, "toarray") else data.X
-    extra: dict[str, Any] = dict(data.extra or {})
+    extra: dict[str, Any] = {**(data.extra or {}), **beside}
     if queries:
         extra["query"] = np.array([queries.get(str(query), "") for query in data.qid.tolist()], dtype=object)
     extra |= {name: np.array(list(cells), dtype=object) for name, cells in fields.items() if name != "query"}

@@ -16,6 +16,7 @@ from cleanrank.issues.confident import find_confident
 from cleanrank.issues.contradictions import find_contradictions
 from cleanrank.issues.dynamics import find_by_loss, find_forgotten
 from cleanrank.issues.feature_signal import feature_signal
+from cleanrank.issues.features import judgements_of, pair_features
 from cleanrank.issues.isolation import find_isolated
 from cleanrank.issues.posterior import find_auto, find_posterior, places
 from cleanrank.issues.sour import find_last_sour, find_sour
@@ -23,16 +24,22 @@ from cleanrank.issues.table import PROBABILITY, BoolArray, LabelIssues
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
 from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import match_rows
-from cleanrank.types import Array, FloatArray
+from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_seed, one_of
 
 HALF = 0.5 - 1e-12
+AUDIT_REPEATS = 10
 
 
 def find_label_issues(
-    data: Any,
+    data: Any = None,
     y: Any = None,
     *,
+    qrels: Any = None,
+    runs: Any = None,
+    texts: Any = None,
+    scores: Any = None,
+    judges: Any = None,
     method: str | Sequence[str] = "auto",
     label: str | None = None,
     qid: Any = None,
@@ -48,10 +55,21 @@ def find_label_issues(
     The default learns the posterior of the true grade: under ``noise`` where it is known, else under the
     least that can be assumed (``issues/posterior.py``).
 
+    Where there are judgements but no features, give ``qrels`` and what else is known about its pairs; any of
+    runs, texts, scores and judges may be missing. An audit of judgements looks for queries that were misread
+    as a whole, so the default detector then takes queries to differ in their errors, and its predictions
+    are means over AUDIT_REPEATS cuts of the queries.
+
     Args:
         data: judged rows: a RankingData, a frame with the columns ``label`` and ``qid``, or features with
             ``y``.
         y: with features as ``data``, the grades. (Or the method: ``find_label_issues(data, "sour")``.)
+        qrels: instead of ``data``, judged pairs of query and document: TREC qrels, a table or a mapping
+            {query: {document: grade}}, as ``issues.features.judgements_of`` takes them.
+        runs: with ``qrels``, systems: TREC runs (a file may hold several), tables, a folder or a mapping.
+        texts: with ``qrels``, tables with the texts of queries and documents.
+        scores: with ``qrels``, tables of numbers by query and document: reranker scores, embeddings.
+        judges: with ``qrels``, labels of other judges by name, on any scale.
         method: the detector; several are combined, see ``combine``.
         label: with a frame, its column of grades; "label" when not given.
         qid: with a frame, its column of query ids ("qid" when not given), else the query of every row.
@@ -79,8 +97,17 @@ def find_label_issues(
         method, y = y, None
     if not isinstance(method, str | list | tuple):
         raise invalid("method", "must name a detector or several", type(method).__name__)
+    evidence = {"runs": runs, "texts": texts, "scores": scores, "judges": judges}
+    if qrels is not None:
+        if data is not None:
+            raise invalid("find_label_issues", "takes either `data` or `qrels`, not both")
+        data = pair_features(judgements_of(qrels), **evidence, n_jobs=options.get("n_jobs", 1))
+        if "auto" in ([method] if isinstance(method, str) else method):
+            options = {"queries_differ": "errors", "repeats": AUDIT_REPEATS, **options}
+    elif given := [name for name, value in evidence.items() if value is not None]:
+        raise invalid(" and ".join(f"{name}=" for name in given), "must go with qrels=", "none")
     source = Source.of(data, y, label=label, qid=qid, group=group, features=features)
-    data = source.data
+    data = source.data if qrels is None else _judged(source.data)
     check_few_grades(data)
     methods = [method] if isinstance(method, str) else list(method)
     if not methods:
@@ -119,7 +146,37 @@ def find_label_issues(
         if unmeasured:
             signal = feature_signal(data, seed=seed, n_jobs=options.get("n_jobs", 1))
             tables |= {name: tables[name].with_signal(signal) for name in unmeasured}
-    return replace(tables[methods[0]] if isinstance(method, str) else combine(tables), source=source)
+    table = tables[methods[0]] if isinstance(method, str) else combine(tables)
+    return replace(table if data is source.data else _with_unjudged(table, source.data), source=source)
+
+
+def _judged(data: RankingData) -> RankingData:
+    if data.judged is None:
+        return data
+    if not data.judged.any():
+        raise invalid("the judgements", "must hold at least one grade >= 0", "none")
+    return data.select(data.judged)
+
+
+def _with_unjudged(table: LabelIssues, data: RankingData) -> LabelIssues:
+    """A table of the judged rows, with all others as rows that nobody doubts."""
+    place = match_rows(table.row_id, data.row_ids)
+
+    def every(values: Array, unjudged: Array | float) -> Array:
+        return np.where(place >= 0, values[place], unjudged)
+
+    return replace(
+        table,
+        row_id=data.row_ids,
+        query_id=data.qid,
+        given_label=data.y,
+        doubt=every(table.doubt, 0.0),
+        is_label_issue=every(table.is_label_issue, 0.0).astype(np.bool_),
+        suggested_label=every(table.suggested_label, data.y),
+        reasons={
+            name: every(values, float(name == f"{PROBABILITY}0")) for name, values in table.reasons.items()
+        },
+    )
 
 
 def options_of(method: str) -> list[str]:

@@ -28,7 +28,15 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from cleanrank.errors import invalid
-from cleanrank.issues.bayes import bayes, bayes_by_query, invert_noise, known_rows, likelihoods, settled
+from cleanrank.issues.bayes import (
+    bayes,
+    bayes_by_error_rate,
+    bayes_by_query,
+    invert_noise,
+    known_rows,
+    likelihoods,
+    settled,
+)
 from cleanrank.issues.confident import out_of_fold, self_confidence
 from cleanrank.issues.document_noise import LEARNING, DocumentNoise, document_noise
 from cleanrank.issues.feature_signal import feature_signal
@@ -41,9 +49,11 @@ from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import segment_sum
 from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades, fit_soft_grades, fit_true_grades
 from cleanrank.types import Array, FloatArray, Progress, RankingData
-from cleanrank.validation import check_n_jobs, check_seed
+from cleanrank.validation import check_integer, check_n_jobs, check_seed, one_of
 
 EQUAL = 1e-9
+DIFFERENCES = ("relevance", "errors")
+CUT = 1009  # between the seeds of one cut of the queries and the next
 PRIOR_ROWS = 100.0  # the order of doubts without gold rows counts as much as so many of them
 MOST_ISSUES = 0.2  # of a grade, while the noise is assumed: its labels are presumed right for the most part
 
@@ -55,6 +65,8 @@ def find_auto(
     known: npt.ArrayLike | None = None,
     probabilities: npt.ArrayLike | None = None,
     folds: int = 5,
+    repeats: int = 1,
+    queries_differ: str = "relevance",
     params: Mapping[str, Any] | None = None,
     seed: int = 0,
     n_jobs: int = 1,
@@ -84,6 +96,10 @@ def find_auto(
         probabilities: (N, C) out-of-fold probabilities of the given grades, when they are there already; not
             used where the noise is given.
         folds: parts that the queries are cut into.
+        repeats: how often they are cut anew; predictions are means over the cuts.
+        queries_differ: in how relevant their documents are, beyond what the features say ("relevance",
+            ``bayes_by_query``), or in how often their labels are wrong ("errors", ``bayes_by_error_rate``):
+            the same grades make a rich query of one and a misread query of the other.
         params: LightGBM parameters of the grade models.
         seed: for the folds and the models.
         n_jobs: threads.
@@ -96,6 +112,9 @@ def find_auto(
     """
     check_seed(seed)
     check_n_jobs(n_jobs)
+    check_integer("repeats", repeats, least=1)
+    by_errors = one_of("difference of queries", queries_differ, DIFFERENCES) == "errors"
+    cuts = [seed + CUT * number for number in range(repeats)]
     options: dict[str, Any] = {"params": params, "seed": seed, "n_jobs": n_jobs}
     is_known = noise is not None and getattr(noise, "profile", noise) is not None
     if is_known and not isinstance(noise, GoldAnswers):
@@ -103,7 +122,8 @@ def find_auto(
         first = posterior_of(data, noise, known=known, folds=folds, **options)
         T, L, taught = first.noise.matrix, first.likelihood, first.probabilities
     else:
-        p = out_of_fold(data, probabilities, folds=folds, **options)
+        every = [out_of_fold(data, probabilities, folds=folds, **{**options, "seed": cut}) for cut in cuts]
+        p = np.mean(every, axis=0)
         signal = feature_signal(data, probabilities, seed=seed, n_jobs=n_jobs)
         if is_known:
             known = known_grades(data, noise)
@@ -116,11 +136,17 @@ def find_auto(
             T, least = assumed.suspected, assumed.least
         L = known_rows(likelihoods(data.y, T), known)
         taught = bayes(invert_noise(p, T, n_jobs), L)
-    q, _ = cross_fit(
-        data, partial(fit_soft_grades, **options), folds, targets=taught, seed=seed,
-        calibrate=L if is_known else None, progress=progress,
-    )  # fmt: skip
-    W, of_query = bayes_by_query(q, likelihoods(data.y, T), data.indptr)
+    learnt = [
+        cross_fit(
+            data, partial(fit_soft_grades, **{**options, "seed": cut}), folds, targets=taught, seed=cut,
+            calibrate=L if is_known else None, progress=progress,
+        )[0] for cut in cuts
+    ]  # fmt: skip
+    q = np.mean(learnt, axis=0)
+    if by_errors:
+        W, of_query = bayes_by_error_rate(q, data.y, T, data.indptr), q
+    else:
+        W, of_query = bayes_by_query(q, likelihoods(data.y, T), data.indptr)
     if known is not None:
         documents = document_noise(data, W, of_query, T, known, seed=seed)
         W = settled(documents.posterior(data, W, of_query, T), known)
@@ -128,7 +154,11 @@ def find_auto(
     reasons = {**table.reasons, EXPECTED: q @ np.arange(W.shape[1])}
     if not is_known:
         order = _far_wrong(W, data.y)
-        W = bayes(invert_noise(p, least, n_jobs), known_rows(likelihoods(data.y, least), known))
+        prior = invert_noise(p, least, n_jobs)
+        if by_errors:
+            W = bayes_by_error_rate(prior, data.y, least, data.indptr, known)
+        else:
+            W = bayes(prior, known_rows(likelihoods(data.y, least), known))
         is_wrong = table.is_label_issue & posterior_table(data, W).is_label_issue
         table = replace(
             table,
@@ -139,7 +169,8 @@ def find_auto(
         table = _most_doubted(table, known, assumed.surplus)
         reasons["confident"] = np.clip(1 - self_confidence(p, data.y), 0.0, 1.0)
     elif isinstance(noise, GoldAnswers):
-        alone = find_auto(data, probabilities=p[:, : data.n_grades], folds=folds, **options)
+        settings: dict[str, Any] = {"folds": folds, "repeats": repeats, "queries_differ": queries_differ}
+        alone = find_auto(data, probabilities=p[:, : data.n_grades], **settings, **options)
         table = replace(table, doubt=_in_both_orders(table.doubt, alone.doubt, np.asarray(known)))
     table = replace(table, reasons=reasons)
     return table.with_signal(signal, known=known)
