@@ -31,6 +31,7 @@ from cleanrank.noise.pair_noise import pnoise
 from cleanrank.report.table import Table
 
 THRESHOLDS = (0.4, 0.3)
+REFERENCES = {"gold": "true grades", "majority": "the others", "both": "true grades, elsewhere the others"}
 DRAWS = 10  # of people dropped at random
 QUERIES = (5, 10, 20, 40)
 RATES = (0.1, 0.3, 0.6)
@@ -146,7 +147,7 @@ def dropping(judged: JudgedItems) -> list[dict[str, Any]]:
 def counts(judged: JudgedItems) -> list[dict[str, Any]]:
     """By reference: how many people have a pNoise, an interval, and are above a threshold beyond doubt."""
     lines = []
-    for against in ("gold", "majority", "both"):
+    for against in REFERENCES:
         people = annotator_pairs(judged, against=against)
         some = [each for each in people if each.pairs]
         sure = [each for each in people if each.corrected_interval[0] == each.corrected_interval[0]]
@@ -226,17 +227,27 @@ def stored() -> dict[str, Any]:
 def text() -> str:
     """The tables of docs/annotators.md."""
     found = stored()
-    people = Table.of(
-        found["RF10"]["counts"],
+    people = Table(
+        (
+            "reference",
+            "annotators",
+            "with pairs",
+            "with an interval",
+            "median pNoise of these",
+            "above .4",
+            "above .3",
+        ),
         [
-            ("reference", "against"),
-            ("annotators", "annotators", ","),
-            ("with pairs", "with pairs", ","),
-            ("with an interval", "with interval", ","),
-            ("median pNoise of these", "median", ".3f"),
-            *((f"above {above:g}", f"above {above:g}", ",") for above in THRESHOLDS),
+            [
+                REFERENCES[each["against"]],
+                *(f"{each[name]:,}" for name in ("annotators", "with pairs", "with interval")),
+                f"{each['median']:.3f}",
+                *(str(each[f"above {above:g}"]) for above in THRESHOLDS),
+            ]
+            for each in found["RF10"]["counts"]
         ],
         caption="RF10: whose pNoise can be told",
+        align="lrrrrrr",
     )
     labels = Table.of(
         found["RF10"]["dropping"],
@@ -269,7 +280,7 @@ def text() -> str:
         caption="Share of 95 % intervals that hold the pNoise of very many queries",
         align="r" + "r" * len(RATES),
     )
-    return "\n".join(table.markdown() for table in (people, labels, odd, held))
+    return "\n".join(f"*{table.caption}*\n\n{table.markdown()}" for table in (people, labels, odd, held))
 
 
 TEXTS: dict[str, Callable[[], str]] = {"filtering": text}

@@ -36,6 +36,9 @@ WRITERS = {
     "estimation": ("results/estimation.md",),
     "recovery": ("results/recovery.md", "how-much-can-be-won-back.md", "label-issues.md"),
     "baselines": ("results/baselines.md", "results/noise-quick.md"),
+    "labeling": ("results/labeling.md",),
+    "annotators": ("annotators.md",),
+    "labeling_load": ("benchmarks.md",),
     "mutation": ("benchmarks.md",),
 }
 # A page that is written whole, by the command on the left.
