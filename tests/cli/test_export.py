@@ -67,7 +67,7 @@ def test_formats_rules_and_people(cli, project):
         ("nowhere -o a.csv", "there is no file 'nowhere'"),
         ("notes.txt -o a.csv", "project must be a labelling project; got another kind of file"),
         ("p.sqlite -o p.sqlite", "output must differ from every input"),
-        ("p.sqlite -o a.csv --format letor", "output must be a text file; got 'a.csv'"),
+        ("p.sqlite -o a.csv --format letor", "or a text file; got 'a.csv'"),
         ("p.sqlite -o a.csv --format guess", "unknown format 'guess'"),
         ("p.sqlite -o a.csv --combine mean", "combine goes with one grade per document"),
         ("p.sqlite -o a.txt --combine mean", "unknown way to combine answers 'mean'"),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import cleanrank as cr
-from cleanrank.labeling.answers import graded
+from cleanrank.labeling.answers import given_data, graded
 from cleanrank.labeling.projects import kept_systems
 from cleanrank.labeling.store import open_project
 from cleanrank.web import server
@@ -299,7 +299,7 @@ def test_another_data_set_does_not_go_on_with_a_project(judge, tmp_path):
         ("label shop.csv --scale ''", "scale must be descriptions of at least two grades"),
         ("label shop.csv --answers notes.txt", "must have the columns grade, and row_id or query_id"),
         ("label shop.csv --gold notes.txt", "notes.txt"),
-        ("label shop.csv --judge gpt", "judge goes with dl19 and dl20"),
+        ("label shop.csv --judge gpt", "--judge goes with dl19 and dl20"),
         ("label texts.csv --texts shop.csv", "--texts goes with data; a table of texts has its own"),
         ("label texts.csv --purpose gold", "documents must have labels to be judged again; got none"),
         ("review shop.csv nowhere.csv", "there is no file 'nowhere.csv'"),
@@ -366,11 +366,12 @@ def test_blind_reviews_and_second_opinions(judge, issues):
 
 
 def test_labels_are_doubted_by_the_usual_detector_unless_a_table_is_given(judge):
-    data = cr.make_ranking(30, 4, docs_per_query=10, seed=0)
+    data = cr.make_ranking(30, 4, docs_per_query=10, signal=0.95, seed=0)
     cr.write_letor(cr.corrupt(data, rate=0.2, seed=1).data, "noisy.txt")
     done = judge("q", "review", "noisy.txt", "--n", "7", "--seed", "3")
     assert done.code == 0, done.err
-    found = cr.find_label_issues(cr.read_data("noisy.txt"), seed=3)
+    with open_project("noisy.sqlite") as project:
+        found = cr.find_label_issues(given_data(project), seed=3)
     order = found.row_id[np.lexsort((found.row_id, -found.doubt))][:7]
     assert [rows for _, rows in batches("noisy.sqlite")] == [[(row,) for row in order.tolist()]]
     assert "Doubted because: graded" in done.out

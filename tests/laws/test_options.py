@@ -5,6 +5,7 @@ for each command, CASES what is added to it: the option with a value, or, where 
 (company, option with a value). A new option without a case fails.
 """
 
+import io
 import json
 import re
 import shlex
@@ -20,6 +21,8 @@ from cleanrank.cli.main import app
 from cleanrank.experiments.driver import reproduce
 from cleanrank.experiments.store import Store
 from cleanrank.judges.sampling import sample_for_evaluation
+from cleanrank.labeling.imports import import_judgements
+from cleanrank.labeling.projects import make_project as label_project
 from cleanrank.web import server
 from cleanrank.web.server import DEFAULT_PORT, invite
 from tests.cli.conftest import cli as cli
@@ -34,10 +37,16 @@ EVALUATION = f"gold sample --for evaluation {RUNS} --judge judge.csv --budget 8 
 JUDGED = "--judge judge.csv --gold gold.csv"
 KEY = "KEY"  # of a stored cell
 EXPORT = "BASE=runs export --store runs.sqlite"
+HERE = "--annotator ann --terminal"
+PAGE, PAGE_OF_REVIEW = (
+    f"BASE={words} --annotator ann" for words in ("label shop.csv", "review shop.csv issues.csv")
+)
+SYSTEMS = f"BASE=label judge.csv --label grade --doc-id docid {HERE} --purpose evaluation --n 5 --runs runs"
 BASES = {
     "diagnose": "diagnose shop.csv",
     "plan": "plan --budget 500 --top-k 3",
     "find-issues": "find-issues shop.csv -o out.csv",
+    "convert": "convert shop.csv out.csv",
     "clean": "clean shop.csv issues.csv -o out.csv",
     "train": "train shop.csv -o out.txt",
     "predict": "predict model.txt shop.csv -o out.txt",
@@ -60,6 +69,9 @@ BASES = {
     "datasets show": "datasets show ml-100k",
     "datasets verify": "datasets verify ml-100k",
     "datasets path": "datasets path ml-100k",
+    "label": f"label shop.csv {HERE}",
+    "review": f"review shop.csv issues.csv {HERE}",
+    "export": "export reviewed.sqlite -o out.csv",
     "serve": "serve project.sqlite --annotator ann",
 }
 CASES = {
@@ -83,8 +95,30 @@ CASES = {
         ("--option folds=2 --noise uniform:.3 --judge-cost 1", "--budget 5"),
         (f"{SOUR} --model model.txt", "--picture out.svg"), (CONFIDENT, "--seed 3"), "--judge-cost 1",
     ],
+    "convert": [
+        "--from parquet", "--to letor", "--combine median", "--split test", "--judgements gold.csv",
+    ],
     "clean": [
         "--mode relabel", "--min-doubt .1", ("--mode reweight", "--weight .3"), "--n-grades 9", "--by ada",
+        "--combine median", "--review reviewed.sqlite",
+        ("BASE=clean shop.csv -o out.csv --review reviewed.sqlite", "--combine median"),
+    ],
+    "label": [
+        "--task pairs", ("--task top-k", "--k 2"), "--k 2", ("--task pairs", "--no-ties"),
+        ("--task pairs", "--transitive"), "--scale 5", "--purpose gold", ("--purpose gold", "--n 30"),
+        "--runs runs",  (SYSTEMS, "--measure dcg@5"),
+        (SYSTEMS, "--compare bm25,new"), "--texts texts.csv", "--judge x", "--annotators 2",
+        "--gold answers.csv", "--answers answers.csv", "--annotator eve", (PAGE, "--terminal"),
+        (PAGE, "--prepare"), (PAGE, "--port 9999"), (PAGE, "--no-open"),
+    ],
+    "review": [
+        "--n 5", "--blind", "--second-opinions 2", "--texts texts.csv", "--judge x", "--scale 5",
+        "--annotator eve", (PAGE_OF_REVIEW, "--terminal"), (PAGE_OF_REVIEW, "--prepare"),
+        (PAGE_OF_REVIEW, "--port 9999"), (PAGE_OF_REVIEW, "--no-open"),
+    ],
+    "export": [
+        "--format labels", "--annotator ann",
+        ("BASE=export reviewed.sqlite -o out.txt", "--combine median"),
     ],
     "train": [
         "--task ctr", "--data ml-100k", (f"{TREES} --learning-rate .5", "--valid valid.csv"),
@@ -178,7 +212,9 @@ CASES = {
         "--runs runs.sqlite", "--no-open",
     ],
 }  # fmt: skip
-COLUMNS = ["--label other", "--qid query", "--doc-id number", "--features a,b", "--delimiter ;"]
+COLUMNS = [
+    "--label other", "--qid query", "--doc-id number", "--features a,b", "--delimiter ;", "--ratings 2",
+]  # fmt: skip
 # Where tables are read only with another option.
 COMPANY = {"plan": "--like shop.csv"}
 # Where some columns are read and change no figure, a column that is not there is refused.
@@ -293,9 +329,19 @@ def inputs(tmp_path_factory):
         ]
         (folder / name / "ml-100k" / "u.data").write_text("".join(lines))
     (folder / "elsewhere").mkdir()
+    pd.DataFrame({"row_id": [0], "text": ["A red apple."]}).to_csv(folder / "texts.csv", index=False)
+    _make_review(folder, data)
     make_project(folder / "project.sqlite")
     invite(folder / "project.sqlite", ["cy"])
     return folder
+
+
+def _make_review(folder, data):
+    """A project whose rows 0 to 4 three people have judged; of grades 0, 1 and 2 the median is 1."""
+    with label_project(folder / "reviewed.sqlite", data, name="shop") as project:
+        for grade, annotator in enumerate(("ann", "bob", "cy")):
+            sheet = {"row_id": list(range(5)), "grade": [grade] * 5}
+            import_judgements(project, sheet, annotator=annotator)
 
 
 def _make_runs(folder):
@@ -344,6 +390,7 @@ def _without_server(monkeypatch):
         def __init__(self, host=None, port=None):
             self.getsockname = lambda: (host or "127.0.0.1", port or DEFAULT_PORT)
 
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr(server, "listen", Listening)
     monkeypatch.setattr(server, "serve", lambda path, listening, **options: print(path, options))
 

@@ -34,7 +34,11 @@ def read_inputs(
 def is_scores(runs: Any) -> bool:
     """Whether systems are given as scores of the rows of data, or as a mapping from names to scores."""
     scores = runs.values() if isinstance(runs, Mapping) else [runs]
-    return all(np.ndim(each) == 1 and not is_frame(each) for each in scores)
+    return all(not is_frame(each) and np.ndim(each) == 1 and _are_numbers(each) for each in scores)
+
+
+def _are_numbers(values: Any) -> bool:
+    return np.asarray(values).dtype.kind in "biuf"
 
 
 def as_systems(runs: Any, data: RankingData) -> dict[str, Run]:

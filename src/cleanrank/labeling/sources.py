@@ -37,7 +37,7 @@ def read_source(
         return _of_catalogue(file, columns, judge)
     file = existing_file(source)
     if judge is not None:
-        raise invalid("judge", "goes with dl19 and dl20, which have labels of judges", repr(str(source)))
+        raise invalid("judge=", "goes with dl19 and dl20, which have labels of judges", repr(str(source)))
     if file.suffix.lower() in LINES:
         kind = "lines"
     elif file.suffix.lower() == ".xlsx":
@@ -66,5 +66,5 @@ def _of_catalogue(name: Path, columns: Mapping[str, Any] | None, judge: str | No
         labels, features = part_files(find(entry.name), "all")
         return read_with_texts(labels, features, judge or "")
     if judge is not None:
-        raise invalid("judge", "goes with dl19 and dl20, which have labels of judges", repr(entry.name))
+        raise invalid("judge=", "goes with dl19 and dl20, which have labels of judges", repr(entry.name))
     return load_dataset(entry.name, part="train")
