@@ -147,5 +147,5 @@ def answer_words(value: int | str | None, scale: Scale, given: int | None = None
     if isinstance(value, str):
         return WORDS.get(value, value)
     described = scale.descriptions[value] if 0 <= value < scale.n_grades else ""
-    words = f"{value} ({described})" if described else f"{value}"
+    words = f"{value} ({described})" if described not in ("", str(value)) else f"{value}"
     return f"keep {words}" if value == given else words
