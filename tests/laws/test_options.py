@@ -220,8 +220,10 @@ COMPANY = {"plan": "--like shop.csv"}
 # Where some columns are read and change no figure, a column that is not there is refused.
 NOT_THERE = {"plan": ("--doc-id", "--features"), "gold read": ("--doc-id", "--features")}
 NOT_THERE |= {"explain-ndcg": NOT_THERE["plan"], "cutoff": NOT_THERE["plan"], "clean": ("--features",)}
+NOT_THERE["predict"] = ("--ratings",)  # which has no use for labels
 # Refused by what they lead to, in words that do not name them.
 OTHER_WORDS = ("--label other", "--data ml-100k", "--scheduler tcp://a:1", "--values")
+OTHER_WORDS += ("--ratings 2", "--from parquet")
 # What the seed, the name of the output and the number of threads do is tested beside each command; these must
 # not change a figure, or belong to every command alike.
 ALIKE = ("--json", "--force", "--jobs", "--html", "--out", "--yes", "--seed")

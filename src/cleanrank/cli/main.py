@@ -15,6 +15,8 @@ import typer
 import cleanrank
 from cleanrank.cli import (
     annotators,
+    audit,
+    convert,
     cutoff,
     datasets,
     diagnose,
@@ -24,6 +26,7 @@ from cleanrank.cli import (
     issues,
     judges,
     label,
+    missing,
     noise,
     screen,
     serve,
@@ -109,11 +112,14 @@ def demo(
 MODULES = (
     diagnose,
     issues,
+    audit,
+    missing,
     train,
     noise,
     annotators,
     label,
     serve,
+    convert,
     export,
     judges,
     evaluate,

@@ -84,7 +84,7 @@ def in_option(metavar: str, description: str) -> Any:
     return typer.Option(metavar=metavar, help=description, callback=piped)
 
 
-DATA_FORMATS = "LETOR/SVMlight, CSV or Parquet; - reads stdin"
+DATA_FORMATS = "LETOR/SVMlight, CSV, Parquet, others (see convert); - reads stdin"
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.", callback=piped)]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
@@ -117,6 +117,10 @@ COLUMN_OPTIONS = {
     ],
     "delimiter": Annotated[
         str | None, typer.Option(help="Of a text table; else the one that its header holds most.")
+    ],
+    "ratings": Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="Ratings as grades: whole, levels, even:N or cuts such as .2,.5."),
     ],
 }
 

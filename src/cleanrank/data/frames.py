@@ -40,7 +40,7 @@ def from_frame(
     doc_id: str | None = None,
     weight: str | None = None,
     position: str | None = None,
-    grades: Any = None,
+    ratings: Any = None,
     distribution: Sequence[str] | None = None,
 ) -> RankingData:
     """Ranking data from a table of pandas, polars, pyarrow, DuckDB or whatever else narwhals knows.
@@ -55,7 +55,7 @@ def from_frame(
         doc_id: the column of document ids; ``doc_id`` if there is one and it is not named otherwise.
         weight: the column of row weights.
         position: the column of shown ranks (from 1).
-        grades: how the column of grades becomes grades where it holds ratings on another scale: a rule of
+        ratings: how the column of grades becomes grades where it holds ratings on another scale: a rule of
             ``cleanrank.data.ratings`` such as "levels" or cuts. The ratings become gains.
         distribution: columns with the share of every grade from 0, in order, instead of gains: the gain is
             the expected 2^grade - 1. Without a column of grades the likeliest one stands.
@@ -75,8 +75,8 @@ def from_frame(
     for name, listed in (("features", features), ("distribution", distribution)):
         if isinstance(listed, str):
             raise invalid(name, "must be a list of columns", repr(listed), remedy=f"Give [{listed!r}].")
-    if gains is not None and (distribution is not None or grades is not None):
-        raise invalid("gains=", "must not be given with grades= or distribution=, which make gains")
+    if gains is not None and (distribution is not None or ratings is not None):
+        raise invalid("gains=", "must not be given with ratings= or distribution=, which make gains")
     optional = {"gains": gains, "doc_id": doc_id, "weight": weight, "position": position}
     named = {"label": label, "qid": qid, **optional}
     roles = {role: str(name) for role, name in named.items() if name is not None}
@@ -96,8 +96,8 @@ def from_frame(
 
     _refuse_null(table.column(roles["label"]), roles["label"], "labels")
     y, gain = _numbers(table, roles["label"], "Map the grades to 0, 1, 2, ... first."), numbers("gains")
-    if grades is not None:
-        graded = to_grades(y, grades)
+    if ratings is not None:
+        graded = to_grades(y, ratings)
         y, gain = graded.grades, graded.gains
     if shares is not None:
         gain = gains_of_distribution(shares)

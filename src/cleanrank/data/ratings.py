@@ -1,6 +1,6 @@
 """Ratings on any scale as grades 0, 1, 2, ..., and opinions of several people as one grade or as gains.
 
-Rules from ratings to grades (``grades=``):
+Rules from ratings to grades (``ratings=``):
 
 * ``"whole"``: ratings are grades already, whole numbers from 0;
 * ``"levels"``: the different ratings in order: 0, 1, 10 and 100 become 0, 1, 2 and 3;
@@ -67,7 +67,7 @@ def to_grades(ratings: npt.ArrayLike, rule: Any = None) -> Graded:
         if not is_whole:
             part = float(levels[levels != np.floor(levels)][0])
             raise invalid(
-                "ratings", "must be whole numbers to be grades", part, remedy="Give another grades=."
+                "ratings", "must be whole numbers to be grades", part, remedy="Give another rule: ratings=."
             )
         return Graded(values.astype(np.int64), None, "ratings are grades")
     if isinstance(rule, str) and rule == "levels":
@@ -81,7 +81,7 @@ def _by_default(values: FloatArray, levels: FloatArray, is_whole: bool) -> Grade
     if is_whole and (not len(levels) or levels[-1] <= MOST_WHOLE):
         return Graded(values.astype(np.int64), None, "ratings are grades")
     graded = _by_levels(values, levels) if len(levels) <= MOST_LEVELS else _by_even(values, levels, EVEN)
-    words = f"{graded.rule}; gains keep the ratings. grades= (--grades) sets another rule"
+    words = f"{graded.rule}; gains keep the ratings. ratings= (--ratings) sets another rule"
     warnings.warn(f"{words}, {REMEDY.lower()}", stacklevel=2)
     return graded
 
@@ -112,9 +112,9 @@ def _cuts(rule: Any) -> FloatArray:
         cuts = np.asarray([float(cut) for cut in listed])
     except (TypeError, ValueError):
         rule_text = "must be whole, levels, even:N or cuts"
-        raise invalid("grades=", rule_text, repr(rule), remedy=REMEDY) from None
+        raise invalid("ratings=", rule_text, repr(rule), remedy=REMEDY) from None
     if not len(cuts) or not np.isfinite(cuts).all() or (np.diff(cuts) <= 0).any():
-        raise invalid("cuts in grades=", "must be rising numbers", repr(rule), remedy=REMEDY)
+        raise invalid("cuts in ratings=", "must be rising numbers", repr(rule), remedy=REMEDY)
     return cuts
 
 

@@ -180,7 +180,7 @@ def of_table(table: Any, file: Path, columns: Mapping[str, Any]) -> RankingData:
             elif name == given["label"] and table.column(name).null_count:
                 table = table.drop_columns([name]).append_column(name, pa.array([0] * table.num_rows))
     for argument in given:
-        one_of("argument", argument, ("label", "qid", "features", "grades", "distribution", *OPTIONAL))
+        one_of("argument", argument, ("label", "qid", "features", "ratings", "distribution", *OPTIONAL))
     listed = (*(given.get("features") or ()), *(given.get("distribution") or ()))
     used = {*(str(name) for name in given.values() if isinstance(name, str)), *listed}
     for role, name in OPTIONAL.items():

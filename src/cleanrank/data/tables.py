@@ -42,11 +42,11 @@ from cleanrank.validation import check_path, one_of
 
 QRELS_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d+(\.\d*)?")
 JSON_LINES = (".jsonl", ".ndjson")
-COLUMNS = ("label", "qid", "features", "gains", "doc_id", "weight", "position", "grades", "distribution")
+COLUMNS = ("label", "qid", "features", "gains", "doc_id", "weight", "position", "ratings", "distribution")
 MAY_LACK_LABELS = ("csv", "parquet", "folder", LTR_LOG, "json", "json-lines")
-OF_JUDGEMENTS = ("grades", "combine")
+OF_JUDGEMENTS = ("ratings", "combine")
 OF_LETOR = ("dense", "cache", "n_jobs", "n_features", "zero_based", "feature_names", "progress")
-OF_LTR_LOGS = ("qid", "label", "judgements", "grades")
+OF_LTR_LOGS = ("qid", "label", "judgements", "ratings")
 
 
 class Format(NamedTuple):
@@ -66,9 +66,9 @@ def read_data(path: PathLike | Sequence[PathLike], *, form: str | None = None, *
             or an id of ir_datasets.
         form: one of FORMATS, where it should not be guessed.
         options: those of the format. Of tables ``label`` and ``qid`` (columns of these names by default),
-            ``features``, ``gains``, ``doc_id``, ``weight``, ``position``, ``grades`` and ``distribution``, as
-            in ``from_frame``; of judgements ``grades``, a rule of ``cleanrank.data.ratings``, and
-            ``combine``; of feature logs ``label``, ``qid``, ``grades`` and ``judgements``, data or a file.
+            ``features``, ``gains``, ``doc_id``, ``weight``, ``position``, ``ratings``, ``distribution``, as
+            in ``from_frame``; of judgements ``ratings``, a rule of ``cleanrank.data.ratings``, and
+            ``combine``; of feature logs ``label``, ``qid``, ``ratings`` and ``judgements``, data or a file.
 
     Returns:
         The rows, grouped by query.
@@ -188,7 +188,7 @@ def write_data(
     """
     check_data(data)
     target = check_path(path)
-    kind = one_of("format", form, FORMATS) if form is not None else _form_of_name(path)
+    kind = one_of("format", form, FORMATS) if form is not None else form_of_name(path)
     writer = FORMATS[kind].write
     if writer is None:
         known = ", ".join(name for name, each in FORMATS.items() if each.write is not None)
@@ -199,7 +199,7 @@ def write_data(
         writer(data, target)
 
 
-def _form_of_name(path: PathLike) -> str:
+def form_of_name(path: PathLike) -> str:
     """The format that a name promises; raises where it promises none that is written."""
     target = Path(path)
     suffix = next((s.lower() for s in reversed(target.suffixes) if s not in PACKED), "")

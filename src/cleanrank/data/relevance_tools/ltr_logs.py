@@ -53,7 +53,7 @@ def read_ltr_log(
     qid: str | None = None,
     label: str | None = None,
     judgements: RankingData | None = None,
-    grades: Any = None,
+    ratings: Any = None,
     judged: bool = True,
 ) -> RankingData:
     """Rows of logged features, a query per response.
@@ -63,7 +63,7 @@ def read_ltr_log(
         qid: the member of a response, or field of its hits, that has the query's id.
         label: the field of a hit that has its grade.
         judgements: grades by query and document, instead.
-        grades: the rule from ratings to grades.
+        ratings: the rule from ratings to grades.
         judged: whether there must be grades; without, they are 0.
     """
     log = _Log()
@@ -74,8 +74,8 @@ def read_ltr_log(
     file = str(source.file)
     if not log.features:
         raise BadFileError(f"{file!r} must hold hits with logged features ({LOG}); got none.", file)
-    ratings = log.ratings if judgements is None else _joined(judgements)
-    y, gains, is_judged = _graded(list(log.rows), ratings, grades, source.file)
+    known = log.ratings if judgements is None else _joined(judgements)
+    y, gains, is_judged = _graded(list(log.rows), known, ratings, source.file)
     if judged and not is_judged.any():
         usual = " or ".join(GRADE_NAMES)
         remedy = f"Name their field with label= (unless {usual}), or give them: judgements=."

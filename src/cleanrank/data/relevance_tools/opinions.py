@@ -57,12 +57,12 @@ class Opinions:
             raise doc.bad(f"of its query {rule}", pair, f"The first is at {said[annotator][1].place}.")
         said[annotator] = value, rating
 
-    def data(self, source: Node, grades: Any = None, combine: str = "majority") -> RankingData:
+    def data(self, source: Node, ratings: Any = None, combine: str = "majority") -> RankingData:
         """One row per pair; pairs without a rating count as not judged.
 
         Args:
             source: the document, for messages.
-            grades: the rule from ratings to grades.
+            ratings: the rule from ratings to grades.
             combine: how the ratings of several people become one.
         """
         if not any(self.ratings.values()):
@@ -73,7 +73,7 @@ class Opinions:
         place = np.array([place for place, said in self.ratings.items() for _ in said])
         values = [value for said in self.ratings.values() for value, _ in said.values()]
         try:
-            graded = to_grades(values, grades)
+            graded = to_grades(values, ratings)
         except InvalidInputError as error:
             raise BadFileError(f"{str(source.file)!r}: {error}", str(source.file)) from error
         n = len(self.pairs)

@@ -76,7 +76,7 @@ def read_tool_file(path: Any, form: str, **options: Any) -> RankingData:
     Args:
         path: the file.
         form: the name of a tool, "ltr-log", "json" or "json-lines".
-        options: ``grades`` and ``combine``, or those of ``read_ltr_log``.
+        options: ``ratings`` and ``combine``, or those of ``read_ltr_log``.
     """
     documents: Iterator[Node]
     if form == "json-lines" or (form == LTR_LOG and _has_lines(path)):
@@ -111,9 +111,9 @@ def _has_lines(path: Any) -> bool:
 
 
 def _of_opinions(
-    opinions: Opinions, source: Node, *, grades: Any = None, combine: str = "majority"
+    opinions: Opinions, source: Node, *, ratings: Any = None, combine: str = "majority"
 ) -> RankingData:
-    return opinions.data(source, grades, combine)
+    return opinions.data(source, ratings, combine)
 
 
 def read_quepid_csv(path: Any, *, delimiter: str | None = None, **options: Any) -> RankingData:

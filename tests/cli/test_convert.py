@@ -1,0 +1,87 @@
+"""The command convert, and formats of other tools in the commands that take data."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cleanrank as cr
+from tests.data.test_formats import CASES, assert_same, features, judgements, plain, words
+from tests.data.test_relevance_tools import BOOK
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", CASES)
+def test_every_format_becomes_every_other_that_holds_as_much(cli, folder, form):
+    name, make = CASES[form]
+    data = make()
+    cr.write_data(data, f"{folder}/{name}", form=form)
+    done = cli("convert", name.rstrip("/"), "out.parquet", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert (record["rows"], record["queries"]) == (data.n_docs, data.n_queries)
+    known = np.ones(data.n_docs, dtype=bool) if data.judged is None else data.judged
+    assert cr.read_data("out.parquet").y.tolist() == np.where(known, data.y, 0).tolist()
+    assert cli("convert", name.rstrip("/"), f"back-{name}", "--to", form).code == 0
+    assert_same(cr.read_data(f"{folder}/back-{name}"), data)
+
+
+def test_opinions_are_combined_and_logs_get_grades(cli, folder):
+    (folder / "book.json").write_text(json.dumps(BOOK))
+    assert cli("convert", "book.json", "out.csv", "--combine", "expected").code == 0
+    np.testing.assert_allclose(cr.read_data("out.csv").gains, [3, 0, 0])
+    bare = features()
+    cr.write_data(bare.with_labels(np.zeros(8, dtype=int)), "log.ndjson")
+    text = (folder / "log.ndjson").read_text().replace('"grade":[0]', '"seen":[0]')
+    (folder / "log.ndjson").write_text(text)
+    done = cli("convert", "log.ndjson", "out.txt")
+    assert done.code == 2
+    assert "must have grades beside its features" in done.err
+    cr.write_data(judgements(), "judged.json", form="opensearch")
+    assert cli("convert", "log.ndjson", "joined.csv", "--judgements", "judged.json").code == 0
+    assert_same(cr.read_data("joined.csv"), features())
+
+
+def test_what_cannot_be_converted_is_refused(cli, folder):
+    cr.write_data(words(plain()), "a.qrels")
+    for line, said in (
+        ("convert a.qrels out.json", "form= one of opensearch"),
+        ("convert a.qrels a.qrels --force", "must differ from every input"),
+        ("convert a.qrels out --to beir --force", "does not go with a folder of BEIR"),
+        ("convert a.qrels out.csv --from csv", "a.qrels"),
+        ("convert a.qrels out.csv --split test", "--split must go with a BEIR folder"),
+        ("convert a.qrels out.csv --to csw", "Did you mean 'csv'"),
+    ):
+        done = cli(*line.split())
+        assert done.code == 2, line
+        assert said in done.err, done.err
+    assert sorted(path.name for path in folder.iterdir()) == ["a.qrels"]
+
+
+def test_commands_take_the_formats_of_other_tools(cli, folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)).astype(np.float32)
+    y = np.digitize(X[:, 0], [-0.5, 0.8])
+    docs = [f"d{i}" for i in range(300)]
+    data = cr.from_arrays(X, y, qid=np.repeat([f"q {i}" for i in range(15)], 20), doc_ids=docs)
+    cr.write_data(data, "log.ndjson")
+    cr.write_data(data, "judged.json", form="opensearch")
+    cr.write_data(data, "beir/")
+    assert cli("find-issues", "log.ndjson", "-o", "issues.csv", "--noise", "uniform:0.1").code == 0
+    assert cli("train", "log.ndjson", "-o", "model.txt", "--trees", "5").code == 0
+    assert cli("predict", "model.txt", "log.ndjson", "-o", "scores.txt").code == 0
+    assert len((folder / "scores.txt").read_text().split()) == 300
+    for name in ("judged.json", "beir", "log.ndjson"):
+        done = cli("diagnose", name, "--json")
+        assert done.code == 0, done.err
+        assert cli("evaluate", name, "scores.txt").code == 0
+    done = cli("diagnose", "judged.json", "--ratings", "1", "--json")
+    assert done.code == 0, done.err
+    done = cli("diagnose", "judged.json", "--features", "x")
+    assert done.code == 2
+    assert "must go with CSV or Parquet" in done.err
