@@ -245,8 +245,10 @@ def _of_labels(labels: Labels, data: RankingData) -> FloatArray:
 
 
 def _from_table(source: Any) -> RankingData:
-    if isinstance(source, Mapping) and is_nested(source):
+    if isinstance(source, Mapping) and (not source or is_nested(source)):
         pairs = [(q, d, grade) for q, each in source.items() for d, grade in each.items()]
+        if not pairs:
+            raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
         source = dict(zip(("qid", "docid", "grade"), map(list, zip(*pairs, strict=True)), strict=True))
     sheet, headings = table_of(source, JUDGEMENTS)
     qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
@@ -293,7 +295,7 @@ def _refuse_grades(columns: Mapping[str, FloatArray], data: RankingData) -> None
     judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
     for name, column in columns.items():
         same = np.array_equal(column[judged], data.y[judged])
-        if same and len(np.unique(data.y[judged])) > 1 and not name.startswith("run"):
+        if same and len(np.unique(data.y[judged])) > 1 and name.startswith(("judge:", "score:")):
             raise invalid(f"column {name!r}", "must not be the judgements themselves", "the same grades")
 
 

@@ -1,0 +1,143 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import cleanrank as cr
+from cleanrank.errors import CleanrankError
+from cleanrank.issues.features import (
+    MOST_SYSTEMS,
+    judgements_of,
+    judges_of,
+    pair_features,
+    score_columns,
+    systems_of,
+)
+from cleanrank.issues.run_features import rank_table
+
+QRELS = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"a": 0, "d": 1}}
+RUNS = {
+    "one": {"q1": {"a": 9.0, "b": 5.0, "x": 5.0}, "q2": {"d": 1.0}, "other": {"a": 1.0}},
+    "two": {"q1": {"c": 3.0, "a": 1.0}},
+}
+
+
+@pytest.fixture
+def data():
+    return judgements_of(QRELS)
+
+
+def column(data, name):
+    return data.X[:, data.feature_names.index(name)].tolist()
+
+
+def test_ranks_break_ties_by_falling_id_and_scores_are_scaled(data):
+    ranks, scores = rank_table(systems_of(RUNS), data)
+    # Of the tie in q1 the higher id, x, comes before b.
+    np.testing.assert_array_equal(ranks[0], [1, 3, np.nan, np.nan, 1])
+    np.testing.assert_array_equal(scores[0], [1.0, 0.0, np.nan, np.nan, 1.0])
+    np.testing.assert_array_equal(ranks[1], [2, np.nan, 1, np.nan, np.nan])
+
+
+def test_features_of_runs_by_system_and_together(data):
+    found = pair_features(data, runs=RUNS)
+    assert column(found, "run:one:rr") == pytest.approx([1, 1 / 3, 0, 0, 1])
+    assert column(found, "runs:retrieved") == pytest.approx([1, 1 / 2, 1 / 2, 0, 1 / 2])
+    assert column(found, "runs:best") == pytest.approx([1, 1 / 3, 1, 0, 1])
+    assert column(found, "runs:fusion")[0] == pytest.approx((1 + 61 / 62) / 2)
+    spread = column(found, "runs:spread")
+    assert spread[0] == pytest.approx(np.std([0, np.log(2)], ddof=1))
+    assert np.isnan(spread[1:]).all()
+
+
+def test_many_systems_are_features_together_only(data):
+    found = pair_features(data, runs={f"s{n}": RUNS["one"] for n in range(MOST_SYSTEMS + 1)})
+    assert not any(name.startswith("run:") for name in found.feature_names)
+    assert found.extra["run:s3:rr"].tolist() == pytest.approx([1, 1 / 3, 0, 0, 1])
+
+
+def test_a_run_file_holds_several_runs_told_apart_by_their_tags(tmp_path):
+    several, single = tmp_path / "several.txt", tmp_path / "single.txt"
+    several.write_text("q1 Q0 a 1 2 A\nq1 Q0 a 1 3 B\nq1 Q0 b 2 1 B\n")
+    single.write_text("q1 Q0 a 1 2 A\n")
+    found = systems_of([several, single])
+    assert {name: len(run.scores) for name, run in found.items()} == {"A": 1, "B": 2, "single": 1}
+    (tmp_path / "again.txt").write_text("q1 Q0 a 1 2 A\nq1 Q0 a 1 3 C\n")
+    assert list(systems_of([several, tmp_path / "again.txt"])) == ["A", "B", "again:A", "C"]
+    assert list(systems_of(tmp_path)) == ["A", "C", "several:A", "B", "single"]
+
+
+def test_texts_come_from_one_table_or_from_two(data):
+    documents = {"doc_id": ["a", "b", "c", "z"], "title": ["Apple", "Pear", "Apple pie", "Zebra"]}
+    documents |= {"url": ["u"] * 4, "year": ["1999"] * 4}
+    queries = {"query_id": ["q1", "q2"], "query": ["apple pie", "zebra"]}
+    found = pair_features(data, texts=[documents, queries])
+    assert column(found, "text:coverage")[:3] == pytest.approx([0.5, 0, 1])
+    assert np.isnan(column(found, "text:coverage")[4])  # no text of document d
+    assert found.extra["title"].tolist() == ["Apple", "Pear", "Apple pie", "Apple", ""]
+    assert {*found.extra} == {"title", "query"}  # neither addresses nor numbers
+
+
+def test_scores_and_judges_beside_each_other(data):
+    scores = pd.DataFrame({"qid": ["q1", "q1", "q9"], "docid": ["a", "c", "a"], "bert": [0.1, 0.9, 7.0]})
+    found = pair_features(data, scores=scores, judges={"llm": {"q1": {"b": 1}, "q2": {"a": 0.5}}})
+    np.testing.assert_allclose(column(found, "score:bert"), [0.1, np.nan, 0.9, np.nan, np.nan])
+    np.testing.assert_array_equal(column(found, "place:bert"), [0.0, np.nan, 1.0, np.nan, np.nan])
+    np.testing.assert_array_equal(column(found, "judge:llm"), [np.nan, 1, np.nan, 0.5, np.nan])
+
+
+def test_an_embedding_has_no_places(data):
+    wide = {"qid": ["q1"], "docid": ["a"]} | {f"e{n}": [float(n)] for n in range(20)}
+    assert {name.partition(":")[0] for name in score_columns(wide, data)} == {"score"}
+
+
+def test_judgements_of_files_and_tables_agree(tmp_path, data):
+    (tmp_path / "a.qrels").write_text("q1 0 a 2\nq1 0 b 0\nq1 0 c 1\nq2 0 a 0\nq2 0 d 1\nq2 0 e -1\n")
+    (tmp_path / "a.csv").write_text(
+        "query_id,doc_id,relevance\nq1,a,2\nq1,b,0\nq1,c,1\nq2,a,0\nq2,d,1\nq2,e,\n"
+    )
+    for name in ("a.qrels", "a.csv"):
+        read = judgements_of(tmp_path / name)
+        assert read.judged.tolist() == [True] * 5 + [False]
+        assert (read.y[:5].tolist(), read.doc_ids[:5].tolist()) == (data.y.tolist(), data.doc_ids.tolist())
+
+
+def test_features_and_texts_that_the_data_have_are_kept():
+    own = cr.from_arrays(
+        [[3.0], [4.0]], [0, 1], qid=["q1", "q1"], doc_ids=["a", "b"], feature_names=("price",),
+        extra={"query": ["red", "red"], "title": ["Red one", "Blue"]},
+    )  # fmt: skip
+    found = pair_features(own)
+    assert (column(found, "price"), column(found, "text:coverage")) == ([3.0, 4.0], [1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("qrels", "evidence", "words"),
+    [
+        (QRELS, {}, "evidence must be there to doubt a label; got grades alone"),
+        (QRELS, {"runs": {"far": {"q9": {"a": 1}}}}, "a run must share topics and documents with the data"),
+        (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
+        (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
+        (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),
+        (QRELS, {"texts": {"qid": ["q1"], "query": ["t"]}}, "texts must hold texts of documents"),
+        (QRELS, {"scores": {"qid": ["q1"], "docid": ["a"], "s": ["x"]}}, "and columns of numbers"),
+        (QRELS, {"scores": {"qid": ["q9"], "docid": ["a"], "s": [1]}}, "must hold pairs that were judged"),
+        (QRELS, {"runs": []}, "runs must hold at least one system"),
+        ({}, {"runs": RUNS}, "must hold at least one pair"),
+        ({"q1": {"a": 0.5}}, {"runs": RUNS}, "grades of the judgements must be whole numbers"),
+        (
+            pd.DataFrame({"qid": ["q1", "q1"], "docid": ["a", "a"], "grade": [0, 1]}),
+            {"runs": RUNS},
+            "the judgements must hold a pair of query and document once only",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(qrels, evidence, words):
+    with pytest.raises(CleanrankError, match=words):
+        pair_features(judgements_of(qrels), **evidence)
+
+
+def test_judges_need_names_of_their_own(tmp_path):
+    (tmp_path / "llm.qrels").write_text("q1 0 a 1\n")
+    assert list(judges_of([tmp_path / "llm.qrels"])) == ["llm"]
+    with pytest.raises(CleanrankError, match="judges must have names of their own; got 'llm' twice"):
+        judges_of([tmp_path / "llm.qrels"] * 2)
