@@ -49,7 +49,10 @@ CASES = {
     "explain_ndcg": ({}, {"k": ({}, 2), "doc_ids": ({}, ["d", "a", "b", "c"])}),
     "find_label_issues": ({"method": "confident", **TWO}, {
         "method": ({}, "isolation"), "noise": ({}, PROFILE), "gold": ({}, "ANSWERS"), "seed": ({}, 3),
-        "options": ({}, {"folds": 3}),
+        "options": ({}, {"folds": 3}), "qrels": ({"data": None, "runs": "RUNS"}, "TRUTH"),
+        **{name: ({"data": None, "qrels": "TRUTH", **beside}, name.upper()) for name, beside in (
+            ("runs", {"judges": "JUDGES"}), ("texts", {"runs": "RUNS"}), ("judges", {"runs": "RUNS"}),
+        )},
     }),
     "fisher_test": ({"permutations": 200}, {
         "permutations": ({}, 300), "alternative": ({}, "greater"), "seed": ({}, 3), "smoothing": ({}, False),
@@ -133,6 +136,8 @@ def given(toy):
     words = {
         "GOLD": truth, "JUDGED": judged, "RUNS": runs, "HELD": held, "DOUBT": rng.random(toy.n_docs),
         "ANSWERS": (sheet.row_ids, noisy.true_labels[sheet.rows]),
+        "TRUTH": truth, "JUDGES": {"llm": judge},
+        "TEXTS": pairs.assign(query=pairs.qid, text=[f"{q} {d}" for d, q in enumerate(pairs.qid[::-1])]),
         "CONSTANT": lambda learn, rows: np.full((rows.n_docs, 3), 1 / 3),
     }  # fmt: skip
     arguments = {

@@ -47,6 +47,7 @@ BASES = {
     "plan": "plan --budget 500 --top-k 3",
     "find-issues": "find-issues shop.csv -o out.csv",
     "convert": "convert shop.csv out.csv",
+    "audit": "audit gold.csv --judge judge.csv -o out.csv --method confident --option folds=2",
     "clean": "clean shop.csv issues.csv -o out.csv",
     "train": "train shop.csv -o out.txt",
     "predict": "predict model.txt shop.csv -o out.txt",
@@ -97,6 +98,12 @@ CASES = {
     ],
     "convert": [
         "--from parquet", "--to letor", "--combine median", "--split test", "--judgements gold.csv",
+    ],
+    "audit": [
+        "--runs runs/bm25.txt", "--texts texts.csv", "--judge binary.csv", "--scores features.csv",
+        "--method isolation", ("BASE=audit gold.csv --judge judge.csv -o out.csv --method confident",
+        "--option folds=3"), "--sheet sheet.csv", ("--sheet sheet.csv", "--n 8"), "--n 8", "--top 3",
+        "--seed 3",
     ],
     "clean": [
         "--mode relabel", "--min-doubt .1", ("--mode reweight", "--weight .3"), "--n-grades 9", "--by ada",
@@ -309,6 +316,8 @@ def inputs(tmp_path_factory):
     pairs.assign(grade=np.minimum(said, 1)).to_csv(folder / "binary.csv", index=False)
     pairs.assign(grade=gold)[:60].to_csv(folder / "gold.csv", index=False)
     pairs.assign(x=rng.normal(size=len(pairs))).to_csv(folder / "features.csv", index=False)
+    texts = pairs.assign(query="red pie", text=np.resize(["a red one", "some pie", "green"], len(pairs)))
+    texts.to_csv(folder / "texts.csv", index=False)
     (folder / "runs").mkdir()
     for name in ("bm25", "new", "third"):
         scores = rng.permutation(len(pairs))
