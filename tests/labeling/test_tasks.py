@@ -287,3 +287,33 @@ def test_wrong_calls_say_what_is_wrong():
             make_task("top-k", **bad)
     with pytest.raises(InvalidInputError, match="one grade >= 0 for every document"):
         label_judge([-1, 2])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    kind=st.sampled_from(PAIRED),
+    grades=st.integers(1, 9).flatmap(lambda n: st.permutations(range(n))),
+    k=st.integers(1, 9),
+    transitive=st.booleans(),
+    ties=st.booleans(),
+)
+def test_an_exact_judge_sorts_with_undo_and_resume_at_every_step(kind, grades, k, transitive, ties):
+    n = len(grades)
+    options = {"transitive": transitive, "ties": ties} | ({} if kind == "pairs" else {"k": k})
+    if kind == "active":
+        options |= {"budget": n * n, "error": 0.01}
+    judge = label_judge(grades, ties=ties)
+    task = make_task(kind, n, **options)
+    while not task.is_done:
+        for unsaid in (task.answer(task.values[0]), task.skip()):  # a slip, taken back
+            assert unsaid.undo() == task
+        task = make_task(kind, n, answers=task.answers, **options)  # the process died here
+        task = task.answer(judge(task.question))
+    asked = pairs_asked(task)
+    assert len(set(asked)) == len(asked)
+    best = sorted(range(n), key=lambda document: -grades[document])
+    if kind == "pairs":
+        assert set_of(task.preferences()) == truly_better(grades)
+    else:
+        assert list(task.best) == best[:k]
+        assert set_of(task.preferences()) >= truly_better(grades, best[:k])

@@ -44,7 +44,7 @@ def read_source(
         kind = "sheet"
     else:
         kind = kind_of_file(file)
-    if kind == "letor" or columns:
+    if kind not in ("lines", "sheet", "csv", "parquet") or columns:
         return read_judged(file, columns)
     sheet = as_sheet(file, str(file))
     is_data = {"label", "qid"} <= set(sheet.values) and all(sheet.texts("label")) and kind != "lines"
