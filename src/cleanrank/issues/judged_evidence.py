@@ -1,7 +1,7 @@
 """What the judged pairs of a query say about its other pairs: how many are relevant, and what they are like.
 
 * judged:share, judged:relevant: the share of the query's judged pairs that are relevant, drawn to that of all
-  queries, and log(1 + their number);
+  other queries, and log(1 + their number);
 * judged:runs, judged:scores: the mean over systems of reciprocal rank and scaled score, each system weighted
   by the share of its own mass on judged pairs of the query that lies on relevant ones;
 * judged:nearest, judged:nearest_other: the largest tf-idf cosine to a relevant text, and to one that is not;
@@ -21,7 +21,7 @@ from cleanrank.issues.text_features import words_of
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 
 PARTS = 5
-PRIOR = 5.0  # judged pairs that the share of all queries counts for
+PRIOR = 5.0  # judged pairs that the share of all other queries counts for
 PREFIX = "judged:"
 
 
@@ -53,7 +53,6 @@ def judged_evidence(
     """
     part = np.random.default_rng(seed).integers(PARTS, size=data.n_docs)
     y, known = np.where(known, relevant, 0).astype(np.float64), np.asarray(known, dtype=np.bool_)
-    prior = float(y.sum() / max(known.sum(), 1))
     masses = [np.nan_to_num(table).T for table in rank_masses(systems, data)] if systems else []
     vectors = None if texts is None else _vectors(texts)
     names = ["share", "relevant", *(("runs", "scores") if masses else ())]
@@ -61,6 +60,7 @@ def judged_evidence(
     columns = {f"{PREFIX}{name}": np.zeros(data.n_docs) for name in names}
     for start, end in zip(data.indptr[:-1].tolist(), data.indptr[1:].tolist(), strict=True):
         rows = slice(start, end)
+        prior = (y.sum() - y[rows].sum()) / max(known.sum() - known[rows].sum(), 1)
         values = [*_shares(y[rows], known[rows], part[rows], [mass[rows] for mass in masses], prior)]
         if vectors is not None:
             values += _likeness(vectors[rows], y[rows] > 0, known[rows], part[rows])

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.data.sheets import Sheet
-from cleanrank.data.texts import as_sheet, query_heading, texts_of
+from cleanrank.data.texts import as_sheet, columns_of_text, query_heading, texts_of
 from cleanrank.errors import invalid
 from cleanrank.issues.features import is_prose, judgements_of, judges_of, pair_features, systems_of
 from cleanrank.issues.judged_evidence import judged_evidence
@@ -81,16 +81,17 @@ class MissingJudgements:
     """How probably each pair is relevant; what matters are those that nobody judged.
 
     Attributes:
-        data: judged and unjudged pairs, with features and texts; ``data.judged`` tells them apart.
+        pool: all judged and unjudged pairs, numbered by row id; ``judged`` tells them apart.
+        data: those that have all of the evidence, with features and texts.
         probability: P(relevant | evidence) of every pair, its own grade not looked at.
         score: what orders pairs.
         is_open: pairs that have no grade, and whose true grade is not known either.
         relevant: the lowest grade that counts as relevant.
         calibrated_on: "gold", "judgements" or "nothing".
         n_calibration: on how many rows.
-        left_out: pairs without some of the evidence, which are not among ``data``.
     """
 
+    pool: RankingData
     data: RankingData
     probability: FloatArray
     score: FloatArray
@@ -98,7 +99,6 @@ class MissingJudgements:
     relevant: int
     calibrated_on: str
     n_calibration: int
-    left_out: int = 0
 
     def __len__(self) -> int:
         return int(self.is_open.sum())
@@ -110,6 +110,11 @@ class MissingJudgements:
     def expected(self) -> float:
         """Relevant pairs expected among the unjudged ones."""
         return float(self.probability[self.is_open].sum())
+
+    @property
+    def left_out(self) -> int:
+        """Pairs that lack some of the evidence, about which nothing is said."""
+        return self.pool.n_docs - self.data.n_docs
 
     @property
     def statement(self) -> str:
@@ -126,15 +131,25 @@ class MissingJudgements:
         """What it takes to find shares of the relevant pairs expected, and what a threshold finds."""
         p = self.probability[self.places()]
         sums = np.cumsum(p)
-        total = float(sums[-1]) if len(p) else 0.0
-        wanted = [check_number("share to find", share, above=0, most=1) for share in shares]
-        sizes = {int(np.searchsorted(sums, share * total - 1e-9)) + 1 for share in wanted} if total else set()
-        sizes |= {int((p >= check_number("threshold", threshold, least=0, most=1)).sum())} - {0}
+        likely = int((p >= check_number("threshold", threshold, least=0, most=1)).sum())
+        sizes = {*(self.effort(share) for share in shares), likely} - {0}
         return [
-            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / total),
+            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / sums[-1]),
                     float(sums[n - 1] / n))
-            for n in sorted(min(size, len(p)) for size in sizes)
+            for n in sorted({min(size, len(p)) for size in sizes})
         ]  # fmt: skip
+
+    def effort(self, share: float = 0.8) -> int:
+        """How many of the likeliest pairs to judge to find such a share of the relevant ones expected."""
+        check_number("share to find", share, above=0, most=1)
+        sums = np.cumsum(self.probability[self.places()])
+        return int(np.searchsorted(sums, share * sums[-1] - 1e-9)) + 1 if len(sums) else 0
+
+    def by_text(self, column: str = "text") -> dict[tuple[str, str], float]:
+        """P(relevant) by the texts of query and document; that of a pair that is known to be relevant too."""
+        extra = self.data.extra or {}
+        pairs = zip(extra["query"].tolist(), extra[column].tolist(), strict=True)
+        return dict(zip(pairs, self.probability.tolist(), strict=True))
 
     def to_frame(self, n: int | None = None) -> Any:
         """A pandas frame of the unjudged pairs, the likeliest first, with their texts."""
@@ -144,15 +159,21 @@ class MissingJudgements:
         columns: dict[str, Any] = {"rank": np.arange(1, len(rows) + 1), "row_id": self.data.row_ids[rows]}
         columns |= {"query_id": self.data.qid[rows], "doc_id": _documents(self.data)[rows]}
         columns |= {"probability": self.probability[rows], "score": self.score[rows]}
-        texts = {name: c[rows] for name, c in (self.data.extra or {}).items() if c.dtype.kind in "UO"}
-        return pd.DataFrame(columns | {name: c for name, c in texts.items() if name not in columns})
+        texts = {name: c[rows] for name, c in columns_of_text(self.data).items() if name not in columns}
+        return pd.DataFrame(columns | texts)
 
     def sheet(self, n: int | None = None) -> GoldSheet:
         """A sheet to judge the likeliest pairs, for ``write_sheet``; it does not show how likely they are."""
         rows = self.places(n)
         data, ones = self.data, np.ones(len(rows))
         return GoldSheet(
-            data.row_ids[rows], data.qid[rows], _documents(data)[rows], data.y[rows], ones, "likeliest", rows
+            data.row_ids[rows],
+            data.qid[rows],
+            _documents(data)[rows],
+            data.y[rows].astype(np.int64),
+            ones,
+            "likeliest",
+            rows,
         )
 
 
@@ -205,12 +226,11 @@ def find_missing(
     one_of("unjudged", unjudged, UNJUDGED)
     given = judgements_of(judgements)
     systems = {} if runs is None else systems_of(runs)
-    data = with_candidates(given, systems, depth, texts=texts, scores=scores, judges=judges)
+    pool = with_candidates(given, systems, depth, texts=texts, scores=scores, judges=judges)
     features = pair_features(
-        data, runs=systems or None, texts=texts, scores=scores, judges=judges, n_jobs=n_jobs
+        pool, runs=systems or None, texts=texts, scores=scores, judges=judges, n_jobs=n_jobs
     )
-    kept = _has_evidence(features)
-    data = replace(features.select(kept), row_ids=np.arange(int(kept.sum())))
+    data = replace(features, extra=columns_of_text(features)).select(_has_evidence(features))
     known = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else np.asarray(data.judged)
     positive = known & (data.y >= relevant)
     _check_rows(known, positive, relevant, unjudged)
@@ -219,7 +239,7 @@ def find_missing(
     near = judged_evidence(data, positive, known, systems=systems, texts=joined, seed=seed)
     rows = replace(
         data,
-        X=np.column_stack([data.X, *near.values()]).astype(np.float32),
+        X=np.column_stack([np.asarray(data.X), *near.values()]).astype(np.float32),
         feature_names=(*(data.feature_names or ()), *near),
         y=positive.astype(np.int32),
     )
@@ -230,9 +250,7 @@ def find_missing(
     is_gold = np.zeros(data.n_docs, dtype=np.bool_) if true is None else ~known & (true >= 0)
     curve, source, used = _calibration(score, positive, known, is_gold, true, relevant)
     probability = score if curve is None else curve.apply(score)
-    return MissingJudgements(
-        data, probability, score, ~known & ~is_gold, relevant, source, used, int((~kept).sum())
-    )
+    return MissingJudgements(pool, data, probability, score, ~known & ~is_gold, relevant, source, used)
 
 
 def with_candidates(
@@ -252,7 +270,7 @@ def with_candidates(
     """
     if judgements.doc_ids is None:
         raise invalid("the judgements", "must have document ids to be matched with evidence", "none")
-    pairs = [_retrieved(run, depth) for run in systems.values()]
+    pairs: list[tuple[Any, Any]] = [_retrieved(run, depth) for run in systems.values()]
     tables = [as_sheet(each, "evidence") for source in (texts, scores) for each in _several(source)]
     pairs += [pair for pair in map(_named, tables) if pair is not None]
     pairs += [(labels.qid, labels.docid) for labels in judges_of(judges).values()]
@@ -269,7 +287,7 @@ def with_candidates(
     extra = {name: np.concatenate((column.astype(object), blank))
              for name, column in (judgements.extra or {}).items() if column.dtype.kind in "UO"}  # fmt: skip
     judged = np.ones(n, dtype=np.bool_) if judgements.judged is None else judgements.judged
-    X: Array = judgements.X.toarray() if hasattr(judgements.X, "toarray") else np.asarray(judgements.X)
+    X: Any = judgements.X.toarray() if hasattr(judgements.X, "toarray") else judgements.X
     data = from_arrays(
         np.concatenate((X, np.full((len(added), X.shape[1]), np.nan, dtype=np.float32))),
         np.concatenate((judgements.y, np.zeros(len(added), dtype=np.int32))),
