@@ -257,6 +257,23 @@ def test_gold_questions_are_mixed_in_and_left_out_of_the_rest(table_project):
     assert sorted(e.unit for e in said) == [0, 0, 1, 2, 2, 3, 3]
 
 
+def test_gold_questions_of_data_with_features(project):
+    batch = add_label_batch(project, gold={0: 2})
+    assert [unit.rows for unit in project.units(batch.id)] == [(2, 4), (1, 3, 5), (0,)]
+
+
+def test_documents_that_were_judged_may_be_left_out(table_project):
+    answer_all(table_project, add_label_batch(table_project, queries=["1"]), lambda row: 1)
+    rest = add_label_batch(table_project, again=False)
+    assert [unit.rows for unit in table_project.units(rest.id)] == [(3, 4)]
+    two = add_label_batch(table_project, again=False, annotators_per_unit=2)
+    assert [unit.rows for unit in table_project.units(two.id)] == [(0, 1, 2), (3, 4)]
+    pairs = add_label_batch(table_project, kind="pairs", again=False)
+    assert [unit.rows for unit in table_project.units(pairs.id)] == [(0, 1, 2), (3, 4)]
+    with pytest.raises(InvalidInputError, match="documents must be left to judge; got all were judged"):
+        add_label_batch(table_project, queries=["1"], again=False)
+
+
 def test_a_gold_sample_is_blind_and_goes_on_with_other_rows(toy_project, toy):
     batch = add_gold_batch(toy_project, 60, seed=3)
     assert (batch.kind, batch.purpose, batch.blind) == ("grade", "gold", True)
@@ -269,6 +286,9 @@ def test_a_gold_sample_is_blind_and_goes_on_with_other_rows(toy_project, toy):
     assert not {unit.rows[0] for unit in toy_project.units(again.id)} & set(rows)
     with pytest.raises(InvalidInputError, match="n must lie between"):
         add_gold_batch(toy_project, 480)
+    add_gold_batch(toy_project, 390)
+    with pytest.raises(InvalidInputError, match="rows must be left to draw; got all were drawn"):
+        add_gold_batch(toy_project, 3)
 
 
 def test_rows_that_were_judged_are_drawn_but_not_asked_again(project):
