@@ -173,3 +173,28 @@ def test_a_label_is_an_issue_only_under_the_least_noise_too(noisy, found, monkey
 
     monkeypatch.setattr(posterior, "assume_noise", without_least)
     assert not find_auto(noisy.data, folds=2).is_label_issue.any()
+
+
+def test_a_misread_query_is_doubted_as_a_whole_where_queries_differ_in_their_errors(clean):
+    rng, y = np.random.default_rng(3), clean.y.copy()
+    misread = np.repeat(np.arange(clean.n_queries) < 8, clean.lengths)
+    y[misread & (y == 0) & (rng.random(len(y)) < 0.5)] = y.max()
+    data = clean.with_labels(y)
+    wrong = y != clean.y
+    found = {how: find_auto(data, queries_differ=how, folds=3) for how in ("relevance", "errors")}
+    precision = {how: table.average_precision(wrong) for how, table in found.items()}
+    assert precision["errors"] > precision["relevance"] + 0.05, precision
+
+
+def test_predictions_are_means_over_cuts_of_the_queries(noisy):
+    small = noisy.data.select_queries(np.arange(40))
+    one, two = (find_auto(small, folds=2, repeats=n, seed=5) for n in (1, 2))
+    other = find_auto(small, folds=2, seed=5 + posterior.CUT)
+    p = [1 - each.reasons["confident"] for each in (one, two, other)]
+    np.testing.assert_allclose(p[1], (p[0] + p[2]) / 2)
+
+
+@pytest.mark.parametrize("options", [{"repeats": 0}, {"queries_differ": "judges"}])
+def test_wrong_settings_of_queries_are_refused(noisy, options):
+    with pytest.raises(CleanrankError):
+        find_auto(noisy.data, **options)
