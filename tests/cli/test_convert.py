@@ -82,6 +82,12 @@ def test_commands_take_the_formats_of_other_tools(cli, folder):
         assert cli("evaluate", name, "scores.txt").code == 0
     done = cli("diagnose", "judged.json", "--ratings", "1", "--json")
     assert done.code == 0, done.err
+    done = cli("find-issues", "judged.json", "-o", "more.csv", "--noise", "uniform:0.1")
+    assert done.code == 2
+    assert "must have features to learn from; got none. Judgements without features go into" in done.err
+    assert cli("corrupt", "beir", "--rate", ".3", "-o", "noisy.csv").code == 0
+    assert cli("label", "beir", "-o", "p.sqlite", "--prepare", "--annotator", "ann").code == 0
+    assert cli("label", "log.ndjson", "-o", "log.sqlite", "--prepare", "--annotator", "ann").code == 0
     done = cli("diagnose", "judged.json", "--features", "x")
     assert done.code == 2
     assert "must go with CSV or Parquet" in done.err

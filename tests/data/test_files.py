@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from cleanrank.data.files import DATA, FRAMES, PAGES, SCORES, check_outputs, existing_file, written_whole
+from cleanrank.data.files import (
+    DATA,
+    FRAMES,
+    PAGES,
+    SCORES,
+    check_outputs,
+    existing_file,
+    file_sha256,
+    written_whole,
+)
 from cleanrank.errors import InvalidInputError, MissingDataError
 
 
@@ -109,3 +118,17 @@ def test_side_files_of_an_input_are_not_overwritten(tmp_path, side):
     (tmp_path / f"a.txt{side}").write_text("1\n")
     with pytest.raises(InvalidInputError, match="must differ from every input"):
         check_outputs(tmp_path / f"a.txt{side}", inputs=[tmp_path / "a.txt"], force=True)
+
+
+def test_the_checksum_of_a_folder_follows_names_and_contents(tmp_path):
+    def sums(**files):
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        found = file_sha256(tmp_path)
+        for name in files:
+            (tmp_path / name).unlink()
+        return found
+
+    first = sums(a="1", b="2")
+    assert sums(b="2", a="1") == first
+    assert len({first, sums(a="2", b="1"), sums(a="1"), sums(a="1", c="2")}) == 4

@@ -156,7 +156,12 @@ def _same_file(out: Path, source: Path) -> bool:
 
 
 def file_sha256(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes."""
+    """SHA-256 of a file's bytes; of a folder, of the names and checksums of its files."""
+    if os.path.isdir(path):
+        folder = Path(path)
+        files = sorted(each for each in folder.rglob("*") if each.is_file())
+        lines = [f"{file_sha256(each)} {each.relative_to(folder).as_posix()}\n" for each in files]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -156,6 +156,9 @@ def dataset(
 
     ``label`` takes the place of the grades.
     """
+    if not data.n_features:
+        remedy = "Judgements without features go into cleanrank audit, with runs or texts."
+        raise invalid("data", "must have features to learn from", "none", remedy=remedy)
     columns = Columns.of(data)
     names = columns.names or ()
     rows = lightgbm.Dataset(

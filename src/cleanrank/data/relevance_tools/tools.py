@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,6 +104,11 @@ def opinion_columns(file: Path) -> tuple[dict[str, list[Any]], list[str]]:
                 column.append(value)
             places.append(node.place)
     return columns, places
+
+
+def is_ltr_log(file: Path) -> bool:
+    """Whether the first line of a file of JSON lines is a response with logged features."""
+    return any(is_log(first) for first in islice(read_json_lines(file), 1))
 
 
 def _has_lines(path: Any) -> bool:
