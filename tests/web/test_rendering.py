@@ -19,7 +19,7 @@ def request_of(local):
 
 @pytest.mark.parametrize("is_owner", [True, False])
 def test_a_template_of_reports_becomes_a_page_of_the_app(request_of, is_owner, monkeypatch):
-    monkeypatch.setattr("cleanrank.web.reports.NAVIGATION", (("/report", "A report"),))
+    monkeypatch.setattr("cleanrank.web.rendering.NAVIGATION", (("/", "Work"), ("/report", "A report")))
     named = [
         ("section-1", {"heading": "<Figures>", "parts": ["Words & more.", Table(("a", "n"), [("x", "1")])]})
     ]

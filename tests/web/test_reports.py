@@ -10,11 +10,11 @@ from cleanrank.labeling.store import open_project
 from cleanrank.report.pages import Page
 from cleanrank.web import report_pages
 from cleanrank.web.app import create_app
-from cleanrank.web.reports import NAVIGATION
+from cleanrank.web.rendering import NAVIGATION
 
 from .conftest import Client, make_judged, make_runs
 
-PATHS = [path for path, _ in NAVIGATION] + ["/runs/demo/two"]
+PATHS = [path for path, _ in NAVIGATION[2:]] + ["/runs/demo/two"]
 EMPTY = Page("sections.html", "Empty", {"lede": "", "figures": (), "named": []})
 
 

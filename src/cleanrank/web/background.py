@@ -3,15 +3,18 @@
 A thread would not do: it would hold the interpreter, and answers of a busy server would wait for seconds.
 """
 
+import asyncio
 import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from fastapi.concurrency import run_in_threadpool
 from joblib.externals.loky import ProcessPoolExecutor
 
 from cleanrank.errors import CleanrankError
@@ -39,13 +42,21 @@ class Work:
 
 def processes() -> Any:
     """Processes that step back behind the server and end when they are idle."""
-    return ProcessPoolExecutor(AT_ONCE, timeout=IDLE_SECONDS, initializer=_step_back)
+    return ProcessPoolExecutor(AT_ONCE, timeout=IDLE_SECONDS, initializer=_begin, initargs=(os.getpid(),))
 
 
-def _step_back() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
+def _begin(server: int) -> None:
+    """Runs first in a process: Ctrl-C is for the server, which goes before it and with which it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(server,), daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(10)
+
+
+def _end_with(server: int) -> None:
+    while os.getppid() == server:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 class Background:
@@ -83,6 +94,11 @@ class Background:
             work = self._last[name] = Work(version, self._submit(make))
         work.future.add_done_callback(lambda future: _log(name, future))
         return work
+
+    async def value(self, name: str, version: Hashable, make: Callable[[], Any]) -> Any:
+        """What comes of the work; who asks while it is under way waits for it."""
+        work = await run_in_threadpool(self.start, name, version, make)
+        return await asyncio.shield(asyncio.wrap_future(work.future))  # others may wait for it too
 
     def is_under_way(self, name: str) -> bool:
         """Whether work of this name goes on."""

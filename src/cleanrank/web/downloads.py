@@ -1,6 +1,5 @@
 """What was judged, as files, for the owner of the project."""
 
-import asyncio
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -29,9 +28,8 @@ async def export(request: Request, name: str, person: Owner) -> Response:
     if name not in FILES:
         raise Refused(404, "There is no such file.")
     site = site_of(request)
-    project = site.project
-    work = site.background.start(f"export {name}", project.version, partial(_file, project.path, name))
-    content = await asyncio.shield(asyncio.wrap_future(work.future))
+    make = partial(_file, site.project.path, name)
+    content = await site.background.value(f"export {name}", site.project.version, make)
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 

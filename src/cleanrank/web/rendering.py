@@ -16,6 +16,15 @@ from cleanrank.report.table import templates
 from cleanrank.web.security import Person, csrf_of, new_key, site_of
 
 COOKIE_SECONDS = 90 * 86_400
+# (path, title) of the pages; all but the first are for the owner of the project.
+NAVIGATION = (
+    ("/", "Work"),
+    ("/progress", "Progress"),
+    ("/annotators", "Annotators"),
+    ("/data-set", "Data set"),
+    ("/judge-report", "Judge report"),
+    ("/runs", "Runs"),
+)
 
 
 @cache
@@ -55,13 +64,10 @@ def render(
         status: of the answer.
         values: what the template shows.
     """
-    from cleanrank.web.reports import NAVIGATION
-
     site = site_of(request)
     cookie = request.cookies.get(site.cookie, "")
     key = cookie or ("" if site.tokens else new_key())
-    of_owner = (("/progress", "Progress"), *NAVIGATION)
-    links = [("/", "Work"), *(of_owner if person is not None and person.is_owner else ())]
+    links = NAVIGATION if person is not None and person.is_owner else NAVIGATION[:1]
     values |= {
         "title": title,
         "project_name": site.project.name,

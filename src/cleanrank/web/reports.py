@@ -4,7 +4,6 @@ They may take long to make. Each is made beside the answering, and kept until wh
 asks while it is made waits for it.
 """
 
-import asyncio
 from collections.abc import Callable, Hashable
 from functools import partial
 from pathlib import Path as FilePath
@@ -21,13 +20,6 @@ from cleanrank.web.rendering import render
 from cleanrank.web.security import Owner, Person, site_of
 
 router = APIRouter()
-# (path, title) of the pages that the owner of the project finds in the navigation.
-NAVIGATION: tuple[tuple[str, str], ...] = (
-    ("/annotators", "Annotators"),
-    ("/data-set", "Data set"),
-    ("/judge-report", "Judge report"),
-    ("/runs", "Runs"),
-)
 
 
 def version_of(request: Request) -> tuple[int, int, int]:
@@ -86,8 +78,7 @@ async def run(
 async def _show(
     request: Request, person: Person, name: str, version: Hashable, make: Callable[[], Page]
 ) -> Response:
-    work = site_of(request).background.start(name, version, partial(_made, name, make))
-    page = await asyncio.shield(asyncio.wrap_future(work.future))  # others may wait for it too
+    page = await site_of(request).background.value(name, version, partial(_made, name, make))
     return await run_in_threadpool(render, request, page.template, page.title, person, **page.values)
 
 
