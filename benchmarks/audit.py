@@ -19,6 +19,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ import pandas as pd
 import cleanrank as cr
 from cleanrank.data.judged import PREFIX, judges_of, to_grades
 from cleanrank.issues.by_query import doubt_by_query
-from cleanrank.issues.posterior import find_auto
+from cleanrank.issues.posterior import DIFFERENCES, find_auto
 from cleanrank.judges.against_gold import interval
+from cleanrank.report.table import Table
 from cleanrank.types import FloatArray
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +42,7 @@ DRAWS = 2000
 FAR = 2
 MISREAD = ("1112341", "451602")  # the two topics of PROVENANCE.md: NIST 3 and UMBRELA 0
 SHARE = 0.1
+SHOWN = 6
 UMBRELA = "umbrella_gpt-4_zeroshot"
 
 
@@ -107,6 +110,17 @@ def passages(folder: Path, year: str) -> dict[str, Any]:
     return record
 
 
+def story(folder: Path) -> list[dict[str, Any]]:
+    """The most doubted queries of DL 2019, with runs and texts."""
+    labels = pd.read_parquet(folder / "dl19.labels.parquet")
+    issues = cr.find_label_issues(
+        qrels=labels[["qid", "docid"]].assign(grade=labels["nist"]),
+        runs=folder / "dl19.runs_top100.txt.gz",
+        texts=labels[["qid", "docid", "query", "text"]].rename(columns={"qid": "query_id"}),
+    )
+    return [asdict(each) for each in doubt_by_query(issues)[:SHOWN]]
+
+
 def crowd(name: str, table: pd.DataFrame, truth: pd.Series) -> dict[str, Any]:
     """One worker's grade of every pair, audited with the other workers' grades; experts check it."""
     record = {}
@@ -163,25 +177,130 @@ def injected() -> dict[str, Any]:
     record: dict[str, Any] = {}
     for kind, data in kinds.items():
         wrong = data.y != clean.y
-        for differ in ("relevance", "errors"):
-            for repeats in (1, 10):
-                found = [
-                    find_auto(data, queries_differ=differ, repeats=repeats, seed=seed).average_precision(
-                        wrong
-                    )
-                    for seed in SEEDS
-                ]
-                record[f"{kind}, {differ}, {repeats}"] = {"mean": float(np.mean(found)), "each": found}
-        record[f"{kind}, base"] = float(wrong.mean())
-        print(kind, json.dumps(record), flush=True)
+        record[kind] = {"base": float(wrong.mean())}
+        for differ in DIFFERENCES:
+            tables = [find_auto(data, queries_differ=differ, seed=seed) for seed in SEEDS]
+            record[kind][differ] = [table.average_precision(wrong) for table in tables]
+        print(kind, json.dumps(record[kind]), flush=True)
     return record
+
+
+def _results() -> dict[str, Any]:
+    return dict(json.loads(RESULTS.read_text()))
+
+
+def _span(found: dict[str, float]) -> str:
+    return f"{found['value']:.0%} [{found['low']:.0%}, {found['high']:.0%}]"
+
+
+def _seeds(record: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    prefix = f"{name}, seed " if name else "seed "
+    return [record[f"{prefix}{seed}"] for seed in SEEDS if f"{prefix}{seed}" in record]
+
+
+def passages_table() -> Table:
+    """Both collections: whom UMBRELA and the median of the judges agree with, by kind of evidence."""
+    rows = []
+    for year in ("19", "20"):
+        record = _results().get(f"dl{year}", {})
+        for name in dict.fromkeys(key.rpartition(", seed")[0] for key in record):
+            every = _seeds(record, name)
+            first = every[0]
+            two = ", ".join(f"{each['in the two topics']['top50'] / 50:.0%}" for each in every)
+            rows.append(
+                {
+                    "collection": f"DL 20{year}",
+                    "evidence": name,
+                    "two": two if year == "19" else None,
+                    "umbrela": _span(first["UMBRELA"]["top50"]),
+                    "seeds": ", ".join(f"{each['UMBRELA']['top50']['value']:.0%}" for each in every),
+                    "base": first["UMBRELA"]["base"],
+                    "median": _span(first["median"]["top50"]),
+                    "median base": first["median"]["base"],
+                }
+            )
+    columns = [
+        ("collection", "collection"),
+        ("evidence", "evidence"),
+        ("in the two topics", "two"),
+        ("refuted by UMBRELA", "umbrela"),
+        ("by seed", "seeds"),
+        ("of all rows", "base", ".0%"),
+        ("refuted by the median", "median"),
+        ("of all rows", "median base", ".0%"),
+    ]
+    return Table.of(rows, columns)
+
+
+def story_table() -> Table:
+    """The most doubted queries."""
+    rows = [{**each, "suspect": "yes" if each["is_suspect"] else ""} for each in _results()["story"]]
+    columns = [
+        ("query", "query_id"),
+        ("documents", "documents", ","),
+        ("doubted", "doubted", ","),
+        ("mean grade", "given", ".2f"),
+        ("expected", "expected", ".2f"),
+        ("order", "order", ".2f"),
+        ("looks misread", "suspect"),
+    ]
+    return Table.of(rows, columns)
+
+
+def crowds_table() -> Table:
+    """Crowds: how many of the most doubted grades differ from an expert's."""
+    rows = []
+    for name, part in (("RF10", "rf10"), ("web search", "web")):
+        every = _seeds(_results()[part], "")
+        found = every[0]["experts"]
+        rows.append(
+            {
+                "crowd": name,
+                "pairs": every[0]["rows"],
+                "checked": found["rows"],
+                "top": _span(found["top50"]),
+                "seeds": ", ".join(f"{each['experts']['top50']['value']:.0%}" for each in every),
+                "top100": _span(found["top100"]),
+                "base": found["base"],
+            }
+        )
+    columns = [
+        ("crowd", "crowd"),
+        ("pairs", "pairs", ","),
+        ("with an expert's grade", "checked", ","),
+        ("other than the expert's: 50 most doubted", "top"),
+        ("by seed", "seeds"),
+        ("100 most doubted", "top100"),
+        ("of all", "base", ".0%"),
+    ]
+    return Table.of(rows, columns)
+
+
+def injected_table() -> Table:
+    """MQ2008: average precision under either assumption about queries."""
+    rows = [
+        {"noise": kind, "base": found["base"], **{how: float(np.mean(found[how])) for how in DIFFERENCES}}
+        for kind, found in _results()["mq2008"].items()
+    ]
+    columns = [("noise put in", "noise"), ("wrong labels", "base", ".1%")]
+    return Table.of(rows, [*columns, *((f"queries differ in {how}", how, ".3f") for how in DIFFERENCES)])
+
+
+TEXTS: dict[str, Callable[[], str]] = {
+    "story": lambda: story_table().markdown(),
+    "passages": lambda: passages_table().markdown(),
+    "crowds": lambda: crowds_table().markdown(),
+    "injected": lambda: injected_table().markdown(),
+}
+PICTURES: dict[str, Callable[[Path], object]] = {}
 
 
 def main() -> None:
     """Runs what was asked for and adds it to the results."""
     folder = Path(os.environ["CLEANRANK_DATA"])
     judged, crowds = folder / "trec-dl-judges", folder / "crowd-judges"
-    parts: dict[str, Callable[[], dict[str, Any]]] = {
+    parts: dict[str, Callable[[], Any]] = {
+        "story": lambda: story(judged),
         "dl19": lambda: passages(judged, "19"),
         "dl20": lambda: passages(judged, "20"),
         "rf10": lambda: relevance_feedback(crowds),
@@ -190,11 +309,11 @@ def main() -> None:
     }
     parser = argparse.ArgumentParser(description="Audits of real judgements.")
     parser.add_argument("parts", nargs="*", default=list(parts), metavar="|".join(parts))
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     warnings.filterwarnings("ignore", "The features are not seen")
     for part in parser.parse_args().parts:
-        results[part] = parts[part]()
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        found = parts[part]()
+        results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps({**results, part: found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ WRITERS = {
     "baselines": ("results/baselines.md", "results/noise-quick.md"),
     "labeling": ("results/labeling.md",),
     "annotators": ("annotators.md",),
+    "audit": ("audit.md",),
     "labeling_load": ("benchmarks.md",),
     "mutation": ("benchmarks.md",),
 }
