@@ -114,7 +114,11 @@ def test_features_and_texts_that_the_data_have_are_kept():
     ("qrels", "evidence", "words"),
     [
         (QRELS, {}, "evidence must be there to doubt a label; got grades alone"),
-        (QRELS, {"runs": {"far": {"q9": {"a": 1}}}}, "a run must share topics and documents with the data"),
+        (
+            QRELS,
+            {"runs": {"far": {"q9": {"a": 1}}}},
+            "run 'far' must retrieve judged documents; got a run must share",
+        ),
         (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
         (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),

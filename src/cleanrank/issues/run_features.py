@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from cleanrank.data.trec import scores_from_run
+from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.types import FloatArray, IntArray, RankingData, Run
 
 FUSION = 60.0
@@ -56,10 +57,13 @@ def run_features(runs: Mapping[str, Run], data: RankingData) -> dict[str, FloatA
 def rank_table(runs: Mapping[str, Run], data: RankingData) -> tuple[FloatArray, FloatArray]:
     """Ranks (from 1) and scaled scores of every row in every run, (S, N) each; NaN where not retrieved."""
     ranks, scores = np.empty((2, len(runs), data.n_docs))
-    for place, run in enumerate(runs.values()):
+    for place, (name, run) in enumerate(runs.items()):
         rank, scaled = ranks_and_scores(run)
         for values, table in ((rank, ranks), (scaled, scores)):
-            of_rows = scores_from_run(replace(run, scores=values.astype(np.float64)), data)
+            try:
+                of_rows = scores_from_run(replace(run, scores=values.astype(np.float64)), data)
+            except InvalidInputError as error:
+                raise invalid(f"run {name!r}", "must retrieve judged documents", str(error)) from error
             table[place] = np.ma.filled(of_rows, np.nan)
     return ranks, scores
 
