@@ -117,7 +117,7 @@ def test_features_and_texts_that_the_data_have_are_kept():
         (
             QRELS,
             {"runs": {"far": {"q9": {"a": 1}}}},
-            "run 'far' must retrieve judged documents; got a run must share",
+            "run 'far' must retrieve judged documents",
         ),
         (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
