@@ -317,16 +317,23 @@ def _cleaned(
     audit: Mapping[str, Array] | None = None,
 ) -> Cleaned:
     data = source.data
-    after = _reviewed(data, table, acted) if mode == REVIEW else MODES[mode](data, table, acted, options)
+    after = (
+        _reviewed(data, table, acted, audit) if mode == REVIEW else MODES[mode](data, table, acted, options)
+    )
     gone = match_rows(after.row_ids, data.row_ids) < 0
     left = np.diff(np.concatenate(([0], np.cumsum(~gone)))[data.indptr])
     emptied = tuple(data.query_ids[(left == 0) & (data.lengths > 0)].tolist())
     return Cleaned(after, data, table, acted, mode, by, at, emptied, options, source, audit or {})
 
 
-def _reviewed(data: RankingData, table: LabelIssues, acted: BoolArray) -> RankingData:
+def _reviewed(
+    data: RankingData, table: LabelIssues, acted: BoolArray, audit: Mapping[str, Array] | None
+) -> RankingData:
     dropped = acted & (table.suggested_label < 0)
     relabelled = acted & ~dropped
+    if data.judged is not None:  # what nobody had judged before is judged now
+        decided = acted | (audit["action"] == "keep" if audit else False)
+        data = replace(data, judged=data.judged | decided)
     return (_relabel(data, table, relabelled, {}) if relabelled.any() else data).drop(dropped)
 
 

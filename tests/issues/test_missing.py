@@ -8,7 +8,7 @@ from cleanrank.data.negatives import Mined, Negatives
 from cleanrank.data.trec import read_qrels, write_qrels
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.issues.features import systems_of
-from cleanrank.issues.judged_evidence import PARTS, judged_evidence
+from cleanrank.issues.judged_evidence import PARTS, judged_evidence, rank_masses, text_vectors
 from cleanrank.issues.missing import ToJudge, find_missing, with_candidates
 from cleanrank.issues.table import average_precision
 
@@ -67,7 +67,7 @@ def test_the_own_grade_is_not_in_the_evidence():
     texts = [" ".join(map(str, random.choice(list("abcdef"), 3))) for _ in y]
     run = {q: dict(zip(range(30), random.random(30).tolist(), strict=True)) for q in range(20)}
     named = replace(data, doc_ids=np.tile(np.arange(30), 20).astype(str))
-    options = {"texts": texts, "systems": systems_of({"run": run})}
+    options = {"vectors": text_vectors(texts), "masses": rank_masses(systems_of({"run": run}), named)}
     known = np.ones(600, dtype=bool)
     near = judged_evidence(named, y, known, **options)
     changed = y.copy()
@@ -174,6 +174,25 @@ def test_pairs_without_a_text_are_left_out():
     found = find_missing(judged, runs={"run": run}, texts=texts)
     assert (len(found), found.left_out, set(found.to_frame().doc_id)) == (12, 12, {"d"})
     assert found.to_frame().text.tolist()[0].startswith("w")
+
+
+def test_where_all_judged_pairs_are_relevant_their_number_does_not_tell_which_they_are():
+    # Every query has one relevant pair or two: texts and runs that mean nothing must not order pairs.
+    random = np.random.default_rng(6)
+    judged = {f"q{q}": dict.fromkeys(["d0", "d1"][: 1 + q % 2], 1) for q in range(60)}
+    run = {q: {f"d{d}": float(random.random()) for d in range(12)} for q in judged}
+    rows = [(q, f"d{d}") for q in judged for d in range(12)]
+    words = [" ".join(map(str, random.choice(list("abcdefgh"), 4))) for _ in rows]
+    texts = {
+        "query_id": [q for q, _ in rows],
+        "doc_id": [d for _, d in rows],
+        "text": words,
+        "query": ["a b"] * 720,
+    }
+    found = find_missing(judged, runs={"run": run}, texts=texts)
+    score, is_relevant = found.score, ~found.is_open
+    assert average_precision(score, is_relevant) < 2 * is_relevant.mean()
+    assert score[is_relevant].mean() == pytest.approx(score[~is_relevant].mean(), rel=0.3)
 
 
 def test_mined_negatives_that_look_like_positives_come_first():

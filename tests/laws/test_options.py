@@ -48,6 +48,7 @@ BASES = {
     "find-issues": "find-issues shop.csv -o out.csv",
     "convert": "convert shop.csv out.csv",
     "audit": "audit gold.csv --judge judge.csv -o out.csv --method confident --option folds=2",
+    "missing": "missing holes.csv --runs first.run -o out.csv",
     "clean": "clean shop.csv issues.csv -o out.csv",
     "train": "train shop.csv -o out.txt",
     "predict": "predict model.txt shop.csv -o out.txt",
@@ -104,6 +105,12 @@ CASES = {
         "--method isolation", ("BASE=audit gold.csv --judge judge.csv -o out.csv --method confident",
         "--option folds=3"), "--sheet sheet.csv", ("--sheet sheet.csv", "--n 8"), "--n 8", "--top 3",
         "--seed 3",
+    ],
+    "missing": [
+        "--runs second.run", "--texts pairs.csv", "--judge llm.csv", "--scores reranker.csv",
+        "--gold later.csv", "--relevant 2", "--depth 3", "--unjudged ignored", "--find .5", "--threshold .3",
+        "--pool pool.qrels", "--sheet sheet.csv", ("--sheet sheet.csv", "--n 5"), "--n 5",
+        "--kept kept.jsonl", ("BASE=missing mined.jsonl -o out.csv", "--kept kept.jsonl"), "--seed 3",
     ],
     "clean": [
         "--mode relabel", "--min-doubt .1", ("--mode reweight", "--weight .3"), "--n-grades 9", "--by ada",
@@ -333,6 +340,7 @@ def inputs(tmp_path_factory):
               (("ada", 0.1), ("bob", 0.2), ("eve", 0.4))]  # fmt: skip
     pd.concat(judged).to_csv(folder / "judged.csv", index=False)
     _make_runs(folder)
+    _make_holes(folder, rng)
     for name, users in (("sets", 3), ("more", 5)):
         (folder / name / "ml-100k").mkdir(parents=True)
         lines = [
@@ -353,6 +361,27 @@ def _make_review(folder, data):
         for grade, annotator in enumerate(("ann", "bob", "cy")):
             sheet = {"row_id": list(range(5)), "grade": [grade] * 5}
             import_judgements(project, sheet, annotator=annotator)
+
+
+def _make_holes(folder, rng):
+    """Judgements of three quarters of the pairs that runs retrieve, evidence of all, later judgements."""
+    pairs = pd.DataFrame([(f"q{q}", f"d{d}") for q in range(20) for d in range(24)], columns=["qid", "docid"])
+    grade = rng.integers(0, 3, len(pairs))
+    for name in ("first", "second"):
+        scores = zip(pairs.itertuples(), grade + rng.normal(size=len(pairs)), strict=True)
+        lines = [f"{r.qid} Q0 {r.docid} 1 {score:.5f} {name}\n" for r, score in scores]
+        (folder / f"{name}.run").write_text("".join(lines))
+    is_judged = rng.random(len(pairs)) < 0.75
+    pairs.assign(grade=grade)[is_judged].to_csv(folder / "holes.csv", index=False)
+    pairs.assign(grade=grade)[~is_judged & (np.arange(len(pairs)) % 2 == 0)].to_csv(
+        folder / "later.csv", index=False
+    )
+    pairs.assign(grade=(grade + (rng.random(len(pairs)) < 0.3)) % 3).to_csv(folder / "llm.csv", index=False)
+    pairs.assign(x=grade + rng.normal(size=len(pairs))).to_csv(folder / "reranker.csv", index=False)
+    words = np.array(["red pie", "a pie", "some car"])[grade]
+    pairs.assign(query="red pie", text=words).to_csv(folder / "pairs.csv", index=False)
+    mined = [{"query": f"red {q}", "positive": f"a red {q}", "negative": f"some {q}"} for q in "abcd"]
+    (folder / "mined.jsonl").write_text("".join(json.dumps(each) + "\n" for each in mined))
 
 
 def _make_runs(folder):

@@ -8,7 +8,9 @@
   judged:likeness: the mean cosine to relevant texts minus that to the others (Rocchio 1971).
 
 A pair's own grade must not be in its features. So the pairs of a query are cut into PARTS at random, judged
-or not, and a pair sees the grades of the other parts alone.
+or not, and a pair sees the grades of the other parts alone. Where all judged pairs are relevant, how many of
+them a pair sees would tell that it is one of them: every pair then sees all relevant texts of its query but
+one, a relevant pair but its own, and only the likeness of texts is known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +32,8 @@ def judged_evidence(
     relevant: Array,
     known: Array,
     *,
-    systems: Mapping[str, Run] | None = None,
-    texts: Sequence[str] | None = None,
+    masses: Sequence[FloatArray] = (),
+    vectors: "sparse.csr_matrix | None" = None,
     seed: int = 0,
 ) -> dict[str, FloatArray]:
     """The features of every pair.
@@ -40,22 +42,23 @@ def judged_evidence(
         data: pairs.
         relevant: (N,) whether a pair is relevant; read where it is known.
         known: (N,) whether that is known.
-        systems: systems, for ``judged:runs`` and ``judged:scores``.
-        texts: a text for every pair, for the likeness of texts.
+        masses: what ``rank_masses`` gives, for ``judged:runs`` and ``judged:scores``.
+        vectors: what ``text_vectors`` gives, for the likeness of texts.
         seed: decides the parts.
 
     >>> import cleanrank as cr
     >>> data = cr.from_arrays(np.zeros((4, 0)), [0] * 4, qid=["q"] * 4)
-    >>> known, texts = np.array([1, 1, 0, 0], dtype=bool), ["red apple", "a lorry", "green apple", "lorry"]
-    >>> found = judged_evidence(data, np.array([1, 0, 0, 0]), known, texts=texts, seed=4)
+    >>> known, vectors = np.arange(4) < 2, text_vectors(["red apple", "a lorry", "green apple", "lorry"])
+    >>> found = judged_evidence(data, np.array([1, 0, 0, 0]), known, vectors=vectors, seed=4)
     >>> (found["judged:likeness"][2:] > 0).tolist()
     [True, False]
     """
-    part = np.random.default_rng(seed).integers(PARTS, size=data.n_docs)
+    random = np.random.default_rng(seed)
+    part = random.integers(PARTS, size=data.n_docs)
     y, known = np.where(known, relevant, 0).astype(np.float64), np.asarray(known, dtype=np.bool_)
-    masses = [np.nan_to_num(table).T for table in rank_masses(systems, data)] if systems else []
-    vectors = None if texts is None else _vectors(texts)
-    names = ["share", "relevant", *(("runs", "scores") if masses else ())]
+    if known.any() and (y[known] > 0).all():
+        return {} if vectors is None else _without_one(vectors, y > 0, data.indptr, random)
+    names = ["share", "relevant", *(("runs", "scores") if len(masses) else ())]
     names += [] if vectors is None else ["nearest", "nearest_other", "likeness"]
     columns = {f"{PREFIX}{name}": np.zeros(data.n_docs) for name in names}
     for start, end in zip(data.indptr[:-1].tolist(), data.indptr[1:].tolist(), strict=True):
@@ -70,9 +73,9 @@ def judged_evidence(
 
 
 def rank_masses(systems: Mapping[str, Run], data: RankingData) -> tuple[FloatArray, FloatArray]:
-    """Reciprocal ranks and scaled scores, (S, N) each; NaN where not retrieved."""
+    """Reciprocal ranks and scaled scores, (N, S) each; 0 where not retrieved."""
     ranks, scores = rank_table(systems, data)
-    return 1 / ranks, scores
+    return np.nan_to_num(1 / ranks).T, np.nan_to_num(scores).T
 
 
 def _shares(
@@ -105,7 +108,30 @@ def _likeness(vectors: "sparse.csr_matrix", y: Array, known: Array, part: IntArr
     return [*nearest, means[0] - means[1]]
 
 
-def _vectors(texts: Sequence[str]) -> "sparse.csr_matrix":
+def _without_one(
+    vectors: "sparse.csr_matrix", relevant: Array, indptr: IntArray, random: np.random.Generator
+) -> dict[str, FloatArray]:
+    """Nearest relevant text and the mean cosine to them, of all but one."""
+    nearest, mean = np.zeros((2, len(relevant)))
+    for start, end in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
+        rows = slice(start, end)
+        chosen = np.flatnonzero(relevant[rows])
+        if len(chosen) < 2:
+            continue
+        cosine = (vectors[rows] @ vectors[rows][chosen].T).toarray()
+        hidden = random.integers(len(chosen), size=end - start)
+        hidden[chosen] = np.arange(len(chosen))
+        cosine[np.arange(end - start), hidden] = 0.0
+        nearest[rows], mean[rows] = cosine.max(axis=1), cosine.sum(axis=1) / (len(chosen) - 1)
+    return {f"{PREFIX}nearest": nearest, f"{PREFIX}likeness": mean}
+
+
+def text_vectors(texts: Sequence[str]) -> "sparse.csr_matrix":
+    """(1 + log tf) idf of every text, of length 1.
+
+    >>> text_vectors(["red apple", "a lorry"]).shape
+    (2, 4)
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     if not any(words_of(text) for text in texts):

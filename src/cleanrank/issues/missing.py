@@ -4,10 +4,10 @@ Unjudged documents that systems retrieve ("holes") and mined hard negatives that
 question: P(relevant | evidence) of a pair without a grade. Evidence are features of runs, texts, scores and
 other judges (``features.py``) and what the judged pairs of its query are like (``judged_evidence.py``).
 
-The score of a pair comes from boosted trees that saw none of its query. They learn s(x) = P(judged relevant |
-x): unjudged pairs count as not relevant. Where the relevant pairs that lack a grade are a random part of
-all relevant ones, s(x) is P(relevant | x) times a constant (Elkan and Noto 2008), so that it orders pairs
-rightly. With ``unjudged="ignored"`` the trees learn from judged pairs alone.
+The score of a pair is the mean of REPEATS, each from boosted trees that saw none of its query. They learn
+s(x) = P(judged relevant | x): unjudged pairs count as not relevant. Where the relevant pairs that lack a
+grade are a random part of all relevant ones, s(x) is P(relevant | x) times a constant (Elkan and Noto 2008),
+so that it orders pairs rightly. With ``unjudged="ignored"`` the trees learn from judged pairs alone.
 
 A rising curve then makes the score a probability. It is fitted
 
@@ -30,18 +30,19 @@ from cleanrank.data.sheets import Sheet
 from cleanrank.data.texts import as_sheet, columns_of_text, query_heading, texts_of
 from cleanrank.errors import invalid
 from cleanrank.issues.features import is_prose, judgements_of, judges_of, pair_features, systems_of
-from cleanrank.issues.judged_evidence import judged_evidence
+from cleanrank.issues.judged_evidence import judged_evidence, rank_masses, text_vectors
 from cleanrank.issues.run_features import ranks_and_scores
 from cleanrank.issues.table import BoolArray
 from cleanrank.metrics.calibration import Calibration, fit_calibration
 from cleanrank.noise.gold import GoldSheet
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
 from cleanrank.ragged import from_arrays
-from cleanrank.rankers.grade_model import cross_fit, fit_grades
+from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData, Run
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
 ENOUGH = 1000  # rows for an isotonic curve
+REPEATS = 5  # means over cuts into folds and parts: with one cut alone, visible judgements were told worse
 UNJUDGED = ("irrelevant", "ignored")
 SHARES = (0.5, 0.8, 0.9, 0.95)
 WORDS = {
@@ -209,7 +210,7 @@ def find_missing(
         folds: parts that the queries are cut into.
         seed: for the folds and the models.
         n_jobs: threads.
-        progress: called with (fold, folds).
+        progress: called with (repeat, repeats).
 
     Returns:
         The judged and the unjudged pairs of the queries that have judgements, with probabilities.
@@ -235,16 +236,17 @@ def find_missing(
     positive = known & (data.y >= relevant)
     _check_rows(known, positive, relevant, unjudged)
     prose = [c for name, c in texts_of(data).fields.items() if is_prose(name, c)]
-    joined = [" ".join(cells) for cells in zip(*prose, strict=True)] if prose else None
-    near = judged_evidence(data, positive, known, systems=systems, texts=joined, seed=seed)
-    rows = replace(
-        data,
-        X=np.column_stack([np.asarray(data.X), *near.values()]).astype(np.float32),
-        feature_names=(*(data.feature_names or ()), *near),
-        y=positive.astype(np.int32),
-    )
-    fit = partial(_fit, unjudged=unjudged, seed=seed, n_jobs=n_jobs or 1)
-    score = cross_fit(rows, fit, folds, seed=seed, n_grades=2, progress=progress)[0][:, 1]
+    rows = replace(data, y=positive.astype(np.int32))
+    near: dict[str, Any] = {"masses": rank_masses(systems, data) if systems else ()}
+    if prose:
+        near["vectors"] = text_vectors([" ".join(cells) for cells in zip(*prose, strict=True)])
+    score = np.zeros(data.n_docs)
+    for repeat in range(REPEATS):
+        of_query = judged_evidence(rows, positive, known, **near, seed=seed * REPEATS + repeat)
+        fit = partial(_fit, unjudged=unjudged, seed=seed, n_jobs=n_jobs or 1)
+        score += _scores(rows, of_query, fit, folds, seed * REPEATS + repeat) / REPEATS
+        if progress is not None:
+            progress(repeat + 1, REPEATS)
     answers = gold_answers(gold, data, n_grades=max(data.n_grades, relevant + 1))
     true = known_grades(data, answers)
     is_gold = np.zeros(data.n_docs, dtype=np.bool_) if true is None else ~known & (true >= 0)
@@ -341,6 +343,18 @@ def _check_rows(known: BoolArray, positive: BoolArray, relevant: int, unjudged: 
     if unjudged == "ignored" and not (known & ~positive).any():
         rule = "must be 'irrelevant' where every judged pair is relevant"
         raise invalid("unjudged", rule, repr(unjudged))
+
+
+def _scores(
+    rows: RankingData, of_query: dict[str, FloatArray], fit: Fit, folds: int, seed: int
+) -> FloatArray:
+    """s(x) of every pair from models that saw none of its query."""
+    wide = replace(
+        rows,
+        X=np.column_stack([np.asarray(rows.X), *of_query.values()]).astype(np.float32),
+        feature_names=(*(rows.feature_names or ()), *of_query),
+    )
+    return np.asarray(cross_fit(wide, fit, folds, seed=seed, n_grades=2)[0][:, 1])
 
 
 def _fit(train: RankingData, rows: RankingData, *, unjudged: str, seed: int, n_jobs: int) -> FloatArray:
