@@ -40,7 +40,7 @@ def test_with_every_row_judged_nothing_is_uncertain():
     assert (found.after.high, found.won_back.mean, found.judged) == (0.0, 1.0, 400)
     mended = label_progress(data, truth, doubt=doubt)
     assert (mended.next_rows, mended.next_wrong.high, mended.wrong) == (0, 0.0, wrong.sum())
-    assert mended.verdicts() == ["Stop mending: all rows are judged."]
+    assert mended.verdicts() == found.verdicts() == ["Stop: all rows are judged."]
 
 
 def test_drawn_rows_alone_are_what_gold_read_says():

@@ -92,6 +92,8 @@ class LabelProgress:
 
     def verdicts(self) -> list[str]:
         """Whether to stop, in sentences: measuring the noise, and mending labels."""
+        if self.judged == self.rows:
+            return ["Stop: all rows are judged."]
         sentences = []
         if self.noise is not None:
             short = self.noise.too_few(self.width)
@@ -102,15 +104,11 @@ class LabelProgress:
                 if self.noise_known
                 else f"Go on measuring the noise: {'; '.join(why)}."
             )
-        if self.next_wrong is not None and self.next_rows:
+        if self.next_wrong is not None:
             expected = f"{self.next_wrong.mean:.0f} [{self.next_wrong.low:.0f}, {self.next_wrong.high:.0f}]"
             yields = f"about {expected} of the next {self.next_rows:,} rows are wrong"
-            bar = f"{self.worth:.0%} were wanted"
-            sentences.append(
-                f"Stop mending: {yields}, {bar}." if self.repaired else f"Go on mending: {yields}, {bar}."
-            )
-        elif self.next_wrong is not None:
-            sentences.append("Stop mending: all rows are judged.")
+            bar = f"it is worth the work where at least {self.worth:.0%} are"
+            sentences.append(f"{'Stop' if self.repaired else 'Go on'} mending: {yields}; {bar}.")
         return sentences
 
     def to_json(self) -> dict[str, Any]:
