@@ -28,6 +28,8 @@ from cleanrank.errors import MissingDataError as MissingDataError
 from cleanrank.errors import UnknownNameError as UnknownNameError
 from cleanrank.experiments.driver import reproduce as reproduce
 from cleanrank.issues.find import find_label_issues as find_label_issues
+from cleanrank.issues.missing import MissingJudgements as MissingJudgements
+from cleanrank.issues.missing import find_missing as find_missing
 from cleanrank.issues.noise import estimate_noise as estimate_noise
 from cleanrank.issues.table import LabelIssues as LabelIssues
 from cleanrank.judges.evaluation import JudgedEvaluation as JudgedEvaluation

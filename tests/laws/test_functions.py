@@ -54,6 +54,10 @@ CASES = {
             ("runs", {"judges": "JUDGES"}), ("texts", {"runs": "RUNS"}), ("judges", {"runs": "RUNS"}),
         )},
     }),
+    "find_missing": ({"runs": "FIRST RUN"}, {
+        "runs": ({}, "BOTH RUNS"), "texts": ({}, "ALL TEXTS"), "judges": ({}, "LLM"), "gold": ({}, "LATER"),
+        "relevant": ({}, 2), "depth": ({}, 3), "unjudged": ({}, "ignored"), "folds": ({}, 3), "seed": ({}, 3),
+    }),
     "fisher_test": ({"permutations": 200}, {
         "permutations": ({}, 300), "alternative": ({}, "greater"), "seed": ({}, 3), "smoothing": ({}, False),
     }),
@@ -140,7 +144,10 @@ def given(toy):
         "TEXTS": pairs.assign(query=pairs.qid, text=[f"{q} {d}" for d, q in enumerate(pairs.qid[::-1])]),
         "CONSTANT": lambda learn, rows: np.full((rows.n_docs, 3), 1 / 3),
     }  # fmt: skip
+    judgements, of_holes = holes()
+    words |= of_holes
     arguments = {
+        "find_missing": (judgements,),
         "combine_judges": ({"one": judge, "two": pairs.assign(grade=said[1])},),
         "compare_with_judge": (runs, judge, truth), "evaluate_with_judge": (runs, judge, truth),
         "explain_ndcg": ([0, 2, 1, 0], [1.0, 1.0, 0.5, 0.5]), "judge_report": (truth, judge),
@@ -151,6 +158,21 @@ def given(toy):
         "sample_for_evaluation": (runs, judge),
     }  # fmt: skip
     return arguments, words, noisy.data
+
+
+def holes():
+    """Judgements of three quarters of the pairs that two runs retrieve, and evidence of all of them."""
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame([(f"q{q}", f"d{d}") for q in range(20) for d in range(24)], columns=["qid", "docid"])
+    grade = rng.integers(0, 3, len(pairs))
+    runs = {name: pairs.assign(score=grade + rng.normal(size=len(pairs))) for name in ("first", "second")}
+    is_judged = rng.random(len(pairs)) < 0.75
+    texts = pairs.assign(query="red pie", text=np.array(["red pie", "a pie", "some car"])[grade])
+    said = pairs.assign(grade=(grade + (rng.random(len(pairs)) < 0.3)) % 3)
+    later = pairs.assign(grade=grade)[~is_judged & (np.arange(len(pairs)) % 2 == 0)]
+    words = {"FIRST RUN": {"first": runs["first"]}, "BOTH RUNS": runs, "ALL TEXTS": texts,
+             "LLM": {"llm": said}, "LATER": later}  # fmt: skip
+    return pairs.assign(grade=grade)[is_judged], words
 
 
 def described(value):

@@ -250,6 +250,7 @@ FUNCTIONS = {
 }  # fmt: skip
 # What is measured or cleaned; how rows are told otherwise is tested with ``data.inputs``.
 INPUTS = ("systems", "scores", "data", "issues", "y", "label", "qid", "group", "features", "n_jobs")
+INPUTS += ("progress",)  # which watches
 
 
 def called(name, options, measured):
