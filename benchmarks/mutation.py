@@ -6,6 +6,7 @@ from pathlib import Path
 from cleanrank.report.table import Table
 
 RESULTS = Path(__file__).parent / "results" / "mutation.json"
+STATES = ("killed", "timed out", "survived")
 
 
 def mutants_table() -> str:
@@ -28,6 +29,8 @@ def mutants_table() -> str:
     missed = [each for each in stored["mutants"] if each["state"] == "survived"]
     lines = [f"* `{each['file']}`: {each['what']}: `{each['old']}` became `{each['new']}`" for each in missed]
     run = f"{len(stored['mutants'])} of {stored['listed']} listed mutants were run."
+    if unclear := sum(each["state"] not in STATES for each in stored["mutants"]):
+        run += f" Of {unclear} nothing is known, since a test failed without the mistake too."
     head = "No test saw these:" if lines else ""
     return "\n".join([Table.of(rows, columns).markdown(), "", run, head, "", *lines])
 

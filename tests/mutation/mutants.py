@@ -67,9 +67,10 @@ def written() -> list[Mutant]:
     return [Mutant(**{**entry, "tests": tuple(entry.get("tests", ()))}) for entry in entries]
 
 
-def drawn() -> list[Mutant]:
-    """Mutants of the syntax of some files, drawn by the seed of ``mutants.toml``, as many of each file."""
+def drawn(seed: int | None = None) -> list[Mutant]:
+    """Mutants of the syntax of some files, as many of each, drawn by a seed: by default that of the list."""
     settings = tomllib.loads(LIST.read_text())["drawn"]
+    settings["seed"] = settings["seed"] if seed is None else seed
     mutants = []
     for file in settings["files"]:
         every = of_syntax(file)

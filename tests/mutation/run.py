@@ -5,6 +5,7 @@
 Mistakes are those of mutants.toml and some drawn from the syntax of the critical modules by a fixed seed (see
 mutants.py). Results that are there already are kept: the run goes on where it was broken off; a mutant that
 changed, or whose module did, and those of --again STATE run anew. Nothing in the working tree is touched.
+--seed draws others, which no test was written for; their results go to a file of their own.
 
 A test that fails with a mistake must pass without it. The processes that run tests are forked from one that
 has loaded the libraries. Compiled kernels are kept between runs, except those of a changed module and of all
@@ -32,6 +33,7 @@ from typing import Any
 from tests.mutation.mutants import PACKAGE, ROOT, Mutant, drawn, written
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
+DRAWN_ANEW = RESULTS.with_stem("mutation_drawn_anew")
 LEFT_OUT = (".git", ".venv", ".cleanrank", "__pycache__", ".mypy_cache", ".ruff_cache", ".hypothesis")
 SECONDS = 300  # of processor time that a mutant gets
 LIBRARIES = (
@@ -246,14 +248,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="parts of files, with commas between them")
     parser.add_argument("--origin", choices=("written", "drawn"))
     parser.add_argument("--again", action="append", default=[], help="a state whose mutants run again")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--seed", type=int, help="of other mutants to draw, instead of those listed")
+    parser.add_argument("--results", type=Path)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no group after these")
     options = parser.parse_args()
-    stored = json.loads(options.results.read_text())["mutants"] if options.results.exists() else []
+    results = options.results or (RESULTS if options.seed is None else DRAWN_ANEW)
+    stored = json.loads(results.read_text())["mutants"] if results.exists() else []
     known = {key(record): record for record in stored}
     groups: dict[tuple[str, ...], list[Mutant]] = {}
     wanted = []
-    for mutant in (*written(), *drawn()):
+    listed = [*written(), *drawn()]
+    for mutant in listed if options.seed is None else [m for m in drawn(options.seed) if m not in listed]:
         entry = mutant.file, digest(mutant.path), mutant.old.strip(), mutant.new.strip(), *mutant.selection
         wanted.append(entry)
         asked = options.origin in (None, mutant.origin)
@@ -272,7 +277,7 @@ def main() -> None:
         for group in as_completed([pool.submit(try_group, group) for group in groups.items()]):
             known |= {key(record): record for record in group.result()}
             kept = [known[entry] for entry in wanted if entry in known]
-            write(options.results, kept, len(wanted))
+            write(results, kept, len(wanted))
             if time.monotonic() > until:
                 pool.shutdown(cancel_futures=True)
                 break
