@@ -282,23 +282,20 @@ def test_values_beyond_float32_are_named():
         from_frame(frame, label="label", qid="qid")
 
 
-def lazy_frames():
-    frame = pl.DataFrame(COLUMNS)
-    relation = duckdb.from_arrow(frame.to_arrow())
-    return {
-        "polars, lazy": frame.lazy(),
-        "DuckDB": relation,
-        "DuckDB, filtered": relation.filter("true"),
-        "narwhals": nw.from_native(frame),
-        "narwhals, lazy": nw.from_native(frame.lazy()),
-        "pyarrow": frame.to_arrow(),
-    }
+EVERY_KIND = {
+    "polars, lazy": lambda frame: frame.lazy(),
+    "DuckDB": lambda frame: duckdb.from_arrow(frame.to_arrow()),
+    "DuckDB, filtered": lambda frame: duckdb.from_arrow(frame.to_arrow()).filter("true"),
+    "narwhals": nw.from_native,
+    "narwhals, lazy": lambda frame: nw.from_native(frame.lazy()),
+    "pyarrow": lambda frame: frame.to_arrow(),
+}
 
 
-@pytest.mark.parametrize("kind", lazy_frames())
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_frames_of_every_kind_give_the_same_data(kind):
     expected = from_frame(pd.DataFrame(COLUMNS), label="grade", qid="q")
-    data = from_frame(lazy_frames()[kind], label="grade", qid="q")
+    data = from_frame(EVERY_KIND[kind](pl.DataFrame(COLUMNS)), label="grade", qid="q")
     for name in ("X", "y", "query_ids", "indptr", "row_ids"):
         np.testing.assert_array_equal(getattr(data, name), getattr(expected, name))
     assert data.feature_names == expected.feature_names
