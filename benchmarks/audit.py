@@ -28,7 +28,7 @@ import pandas as pd
 
 import cleanrank as cr
 from cleanrank.data.judged import PREFIX, judges_of, to_grades
-from cleanrank.issues.by_query import doubt_by_query
+from cleanrank.issues.by_query import MOST_DOUBTED, doubt_by_query
 from cleanrank.issues.posterior import DIFFERENCES, find_auto
 from cleanrank.judges.against_gold import interval
 from cleanrank.report.table import Table
@@ -42,6 +42,7 @@ DRAWS = 2000
 FAR = 2
 MISREAD = ("1112341", "451602")  # the two topics of PROVENANCE.md: NIST 3 and UMBRELA 0
 SHARE = 0.1
+HALF = 0.5  # of the documents of grade 0 that a judge who misread a query calls highly relevant
 SHOWN = 6
 UMBRELA = "umbrella_gpt-4_zeroshot"
 
@@ -111,14 +112,20 @@ def passages(folder: Path, year: str) -> dict[str, Any]:
 
 
 def story(folder: Path) -> list[dict[str, Any]]:
-    """The most doubted queries of DL 2019, with runs and texts."""
+    """The most doubted queries of DL 2019, with runs and texts; what UMBRELA says of their doubted labels."""
     labels = pd.read_parquet(folder / "dl19.labels.parquet")
     issues = cr.find_label_issues(
         qrels=labels[["qid", "docid"]].assign(grade=labels["nist"]),
         runs=folder / "dl19.runs_top100.txt.gz",
         texts=labels[["qid", "docid", "query", "text"]].rename(columns={"qid": "query_id"}),
     )
-    return [asdict(each) for each in doubt_by_query(issues)[:SHOWN]]
+    refuted = np.abs(labels[PREFIX + UMBRELA].to_numpy()[issues.row_id] - issues.given_label) >= FAR
+    doubted = np.zeros(len(issues), dtype=bool)
+    doubted[np.lexsort((issues.row_id, -issues.doubt))[: round(MOST_DOUBTED * len(issues))]] = True
+    return [
+        {**asdict(each), "refuted": float(refuted[doubted & (issues.query_id == each.query_id)].mean())}
+        for each in doubt_by_query(issues)[:SHOWN]
+    ]
 
 
 def crowd(name: str, table: pd.DataFrame, truth: pd.Series) -> dict[str, Any]:
@@ -170,9 +177,12 @@ def injected() -> dict[str, Any]:
     for q in np.flatnonzero(misread):
         rows = slice(clean.indptr[q], clean.indptr[q + 1])
         y[rows] = rng.permutation(y[rows])
+    inside = np.repeat(misread, clean.lengths)
+    generous = np.where(inside & (clean.y == 0) & (rng.random(clean.n_docs) < HALF), clean.y.max(), clean.y)
     kinds = {
         "documents at random": cr.corrupt(clean, rate=SHARE, seed=1).data,
         "whole queries shuffled": clean.with_labels(y),
+        "whole queries, too generous": clean.with_labels(generous),
     }
     record: dict[str, Any] = {}
     for kind, data in kinds.items():
@@ -243,6 +253,7 @@ def story_table() -> Table:
         ("expected", "expected", ".2f"),
         ("order", "order", ".2f"),
         ("looks misread", "suspect"),
+        ("doubted labels that UMBRELA refutes", "refuted", ".0%"),
     ]
     return Table.of(rows, columns)
 
