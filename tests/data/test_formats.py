@@ -136,11 +136,11 @@ def test_real_valued_ratings_stay_as_gains_and_grades_follow_the_rule(tmp_path, 
     assert back.y.tolist() == [1, 2, 0, 3, 1, 2, 0, 3]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        back = cr.read_data(tmp_path / name, grades="1,2")
+        back = cr.read_data(tmp_path / name, ratings="1,2")
     assert back.gains.tolist() == HALVES
     assert back.y.tolist() == [0, 1, 0, 2, 0, 1, 0, 2]
     with pytest.raises(BadFileError, match=r"a\.\w+'?: ratings must be whole numbers"):
-        cr.read_data(tmp_path / name, grades="whole")
+        cr.read_data(tmp_path / name, ratings="whole")
 
 
 def test_suffixes_and_slashes_say_what_is_written(tmp_path):

@@ -127,7 +127,7 @@ def test_ratings_in_a_table_become_grades_by_a_rule_and_train(tmp_path):
     frame, shares = soft_table()
     frame = frame[["qid", "x", "z"]].assign(rating=shares[:, 1] + 2 * shares[:, 2])
     frame.to_csv(tmp_path / "a.csv", index=False)
-    data = cr.read_data(tmp_path / "a.csv", label="rating", grades=[0.5, 1.5])
+    data = cr.read_data(tmp_path / "a.csv", label="rating", ratings=[0.5, 1.5])
     np.testing.assert_allclose(data.gains, frame.rating)
     assert data.y.tolist() == ((frame.rating >= 0.5).astype(int) + (frame.rating >= 1.5)).tolist()
     scores = cr.BoostedRanker(n_estimators=10, min_child_samples=5).fit_data(data).predict(data.X)
@@ -143,7 +143,7 @@ def test_ratings_in_a_table_become_grades_by_a_rule_and_train(tmp_path):
         ({"distribution": ["p0", "p9"]}, "no column 'p9'"),
         ({"distribution": "p0"}, r"Give \['p0'\]"),
         ({"distribution": ["p0", "p1", "p2"], "gains": "x"}, "gains= must not be given with"),
-        ({"label": "z", "grades": "levels"}, "ratings must be finite and not negative"),
+        ({"label": "z", "ratings": "levels"}, "ratings must be finite and not negative"),
     ],
 )
 def test_what_is_no_distribution_is_refused(options, said):

@@ -35,7 +35,7 @@ def test_judgments_of_opensearch_as_it_writes_them():
     assert data.gains[:4].tolist() == [100, 100, 100, 10]
     assert data.y[:4].tolist() == [3, 3, 3, 2]
     assert np.bincount(data.y).sum() == 6678
-    binary = cr.read_data(TOOLS / "opensearch.esci_us_judgments.json", grades=[10])
+    binary = cr.read_data(TOOLS / "opensearch.esci_us_judgments.json", ratings=[10])
     assert (binary.y == (data.y >= 2)).all()
 
 
