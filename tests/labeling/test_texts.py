@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
+from cleanrank.data.texts import read_texts, texts_of
 from cleanrank.errors import BadFileError, InvalidInputError
-from cleanrank.labeling.texts import documents_of, fields_by_row, read_texts, texts_of
+from cleanrank.labeling.texts import documents_of, fields_by_row
 
 
 def data(**columns):

@@ -299,9 +299,9 @@ def _new_project(
     scale: str | None,
 ) -> "Project":
     from cleanrank.data.files import check_outputs
+    from cleanrank.data.texts import read_texts
     from cleanrank.labeling.projects import make_project
     from cleanrank.labeling.sources import read_source
-    from cleanrank.labeling.texts import read_texts
     from cleanrank.types import RankingData
 
     check_outputs(path, inputs=[source, texts], suffixes=(".sqlite", ".db"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.spreadsheet import text_of_value
+from cleanrank.data.texts import texts_of
 from cleanrank.errors import invalid
 from cleanrank.issues.find import find_label_issues
 from cleanrank.issues.table import LabelIssues, read_issues
@@ -25,7 +26,7 @@ from cleanrank.labeling.records import Batch, Document, Scale
 from cleanrank.labeling.review import about_issues
 from cleanrank.labeling.store import Project, create_project
 from cleanrank.labeling.tasks import make_task
-from cleanrank.labeling.texts import documents_of, fields_by_row, texts_of
+from cleanrank.labeling.texts import documents_of, fields_by_row
 from cleanrank.labeling.work import DROP, UNSURE
 from cleanrank.metrics.measure import MeasureLike
 from cleanrank.noise.gold import sample_gold

@@ -5,8 +5,6 @@ from typing import Any
 
 from cleanrank.data.sheets import Sheet, plain_name, whole_numbers
 from cleanrank.data.texts import LINES, as_sheet, queries_of, query_heading
-from cleanrank.data.texts import read_texts as read_texts
-from cleanrank.data.texts import texts_of as texts_of
 from cleanrank.errors import error_text, invalid
 from cleanrank.labeling.records import Document
 
