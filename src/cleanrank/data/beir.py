@@ -72,14 +72,17 @@ def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: 
     extra: dict[str, Array] = {}
     queries = _texts_of(_parts(folder, "queries"), set(data.query_ids.tolist()))
     if queries:
-        extra["query"] = _column([queries.get(each, (None, None))[1] for each in data.qid.tolist()])
+        extra["query"] = object_column([queries.get(each, (None, None))[1] for each in data.qid.tolist()])
     documents = _texts_of(_parts(folder, "corpus"), set(data.doc_ids.tolist()))
     for place, field in enumerate(FIELDS if documents else ()):
-        extra[field] = _column([documents.get(each, (None, None))[place] for each in data.doc_ids.tolist()])
+        extra[field] = object_column(
+            [documents.get(each, (None, None))[place] for each in data.doc_ids.tolist()]
+        )
     return replace(data, extra=extra or None)
 
 
-def _column(values: list[Any]) -> Array:
+def object_column(values: list[Any]) -> Array:
+    """Values as they are, texts or None, as a column to carry along."""
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from cleanrank.data.beir import object_column
 from cleanrank.data.frames import short_text
 from cleanrank.data.line_fields import LineFields
 from cleanrank.data.trec import judgements_of
@@ -68,8 +70,6 @@ def read_ir_dataset(name: str | os.PathLike[str], *, texts: bool = False) -> Ran
 
 
 def _of_dataset(dataset: Any, name: str, texts: bool) -> RankingData:
-    from dataclasses import replace
-
     qrels = [(each.query_id, each.doc_id, str(each.relevance)) for each in dataset.qrels_iter()]
     columns = [pa.array(column, pa.large_string()) for column in zip(*qrels, strict=True)] if qrels else []
     if not columns:
@@ -79,19 +79,15 @@ def _of_dataset(dataset: Any, name: str, texts: bool) -> RankingData:
     extra: dict[str, Any] = {}
     if dataset.has_queries():
         queries = {each.query_id: each.default_text() for each in dataset.queries_iter()}
-        extra["query"] = _column([queries.get(each) for each in data.qid.tolist()])
+        extra["query"] = object_column([queries.get(each) for each in data.qid.tolist()])
     if texts:
         found = dataset.docs_store().get_many(list(dict.fromkeys(data.doc_ids.tolist())))
         shown = [field for field in TEXT_FIELDS if field in dataset.docs_cls()._fields]
         for field in shown:
-            extra[field] = _column([getattr(found.get(each), field, None) for each in data.doc_ids.tolist()])
+            extra[field] = object_column(
+                [getattr(found.get(each), field, None) for each in data.doc_ids.tolist()]
+            )
     return replace(data, extra=extra or None)
-
-
-def _column(values: list[Any]) -> Any:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 def folder_splits(folder: Path) -> dict[str, list[Path]]:
