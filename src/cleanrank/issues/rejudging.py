@@ -147,10 +147,13 @@ def plan_rejudging(
 
 
 def _probabilities(issues: LabelIssues, judged: npt.ArrayLike | None) -> FloatArray:
-    """P(true grade) of every row; refused where doubt is not the probability that the label is wrong."""
+    """P(true grade) of every row; refused where doubts do not expect as many wrong labels as these do.
+
+    Their order may be another one: gold rows and the default detector order rows together.
+    """
     W = issues.probabilities()
-    doubt = 1 - W[np.arange(len(W)), issues.given_label]
-    if not np.allclose(doubt, issues.doubt, atol=CLOSE):
+    wrong = 1 - W[np.arange(len(W)), issues.given_label]
+    if not np.isclose(wrong.mean(), issues.doubt.mean(), atol=CLOSE):
         rule = "must be probabilities of a wrong label to count wrong labels with; these only order the rows"
         raise invalid("doubts", rule, remedy=REMEDY)
     return W
