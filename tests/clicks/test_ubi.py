@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,10 @@ from cleanrank.clicks.logs import clicks_from_log
 from cleanrank.clicks.ubi import read_ubi, write_ubi
 from cleanrank.errors import BadFileError
 
-LOG = Path(os.environ.get("CLEANRANK_DATA", ".")) / "relevance-tools/opensearch.ubi_queries_events.ndjson.gz"
+
+@pytest.fixture
+def real_log(data_root):
+    return data_root / "relevance-tools/opensearch.ubi_queries_events.ndjson.gz"
 
 
 def event(action, query, doc, ordinal, text="lamp", application="shop"):
@@ -36,11 +37,11 @@ def entries(log):
 
 
 @pytest.mark.data
-def test_a_log_as_opensearch_has_it():
-    log = read_ubi(LOG)
+def test_a_log_as_opensearch_has_it(real_log):
+    log = read_ubi(real_log)
     assert log.n_lists == 258
     # Of 262 query_ids with impressions, and 1,999 impressions; 4 query_ids lack the text of their query.
-    raw = [json.loads(line) for line in gzip.decompress(LOG.read_bytes()).splitlines()]
+    raw = [json.loads(line) for line in gzip.decompress(real_log.read_bytes()).splitlines()]
     shown = [each for each in raw if each.get("action_name") == "impression"]
     assert len(shown) == 1999
     of_sample = [each for each in shown if each["application"] == "esci_ubi_sample"]
@@ -56,8 +57,8 @@ def test_a_log_as_opensearch_has_it():
 
 
 @pytest.mark.data
-def test_what_is_written_reads_back_the_same(tmp_path):
-    log = read_ubi(LOG)
+def test_what_is_written_reads_back_the_same(real_log, tmp_path):
+    log = read_ubi(real_log)
     for name in ("a.ndjson", "a.ndjson.gz"):
         write_ubi(log, tmp_path / name)
         assert read_ubi(tmp_path / name).to_frame().equals(log.to_frame())

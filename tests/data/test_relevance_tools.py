@@ -1,8 +1,6 @@
 """Files of relevance tools: a real one of OpenSearch, and others in the layout that the tools write."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +8,6 @@ import pytest
 import cleanrank as cr
 from cleanrank.data.sheets import read_sheet_file
 from cleanrank.errors import BadFileError, InvalidInputError
-
-TOOLS = Path(os.environ.get("CLEANRANK_DATA", ".")) / "relevance-tools"
 
 
 def saved(path, document):
@@ -26,16 +22,17 @@ def rows(data):
 
 
 @pytest.mark.data
-def test_judgments_of_opensearch_as_it_writes_them():
+def test_judgments_of_opensearch_as_it_writes_them(data_root):
+    path = data_root / "relevance-tools/opensearch.esci_us_judgments.json"
     with pytest.warns(UserWarning, match="ratings 0, 1, 10, 100 are grades 0, 1, 2, 3"):
-        data = cr.read_data(TOOLS / "opensearch.esci_us_judgments.json")
+        data = cr.read_data(path)
     assert (data.n_queries, data.n_docs) == (150, 6678)
     assert data.query_ids[0] == "t towels kitchen"
     assert data.doc_ids[:4].tolist() == ["B07NCQWCQS", "B07NPC54DK", "B07NS654PC", "B07QLRTGVQ"]
     assert data.gains[:4].tolist() == [100, 100, 100, 10]
     assert data.y[:4].tolist() == [3, 3, 3, 2]
     assert np.bincount(data.y).sum() == 6678
-    binary = cr.read_data(TOOLS / "opensearch.esci_us_judgments.json", ratings=[10])
+    binary = cr.read_data(path, ratings=[10])
     assert (binary.y == (data.y >= 2)).all()
 
 
