@@ -40,6 +40,7 @@ WRITERS = {
     "annotators": ("annotators.md",),
     "audit": ("audit.md",),
     "labeling_load": ("benchmarks.md",),
+    "missing": ("missing-judgements.md",),
     "mutation": ("benchmarks.md",),
 }
 # A page that is written whole, by the command on the left.

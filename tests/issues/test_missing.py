@@ -230,3 +230,14 @@ def test_wrong_input_is_refused(collection):
         find_missing({q: each for q, each in positives.items() if each}, runs=runs, unjudged="ignored")
     with pytest.raises(InvalidInputError, match="all alike"):
         find_missing(judged, runs=runs, gold={("q0", doc): 1})
+
+
+def test_it_is_said_where_the_evidence_tells_who_was_judged(collection):
+    # Judged is what the good run has in its first third, and nothing else.
+    _, runs, truth = collection
+    pooled = {q: sorted(each, key=each.get, reverse=True)[: DOCS // 3] for q, each in runs["good"].items()}
+    judged = {q: {d: truth[q][d] for d in docs} for q, docs in pooled.items()}
+    found = find_missing(judged, runs={"good": runs["good"]})
+    assert found.overlap < 0.5
+    assert "say nothing" in found.statement
+    assert "say nothing" not in find_missing(judged, runs=runs, unjudged="ignored").statement

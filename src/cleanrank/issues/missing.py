@@ -14,7 +14,8 @@ A rising curve then makes the score a probability. It is fitted
 * on gold rows, pairs without a grade whose true grade was found out: right for all of them if gold rows were
   chosen at random or by the score;
 * else on the judged pairs: right for the others if whether a pair was judged depends on the evidence alone.
-  Pools break that: they were judged because of something, and what is deep below them is relevant less often;
+  Pools break that: pairs were judged because of something, and what lies below may be relevant more often or
+  less. Where runs alone decide who is judged, unjudged pairs that count as not relevant teach just that;
 * else, where all judged pairs are relevant, not at all: s(x) itself is at most the probability.
 """
 
@@ -43,14 +44,16 @@ from cleanrank.validation import check_integer, check_n_jobs, check_number, chec
 
 ENOUGH = 1000  # rows for an isotonic curve
 REPEATS = 5  # means over cuts into folds and parts: with one cut alone, visible judgements were told worse
+HALF = 0.5
+APART = "their probabilities say nothing. Learn from judged pairs alone (unjudged='ignored') and judge some."
 UNJUDGED = ("irrelevant", "ignored")
 SHARES = (0.5, 0.8, 0.9, 0.95)
 WORDS = {
     "gold": "Probabilities are calibrated on {n:,} gold rows.",
     "judgements": "Probabilities are calibrated on {n:,} judged pairs, of queries that the models did not "
     "see. They hold for the others if whether a pair was judged depends on the evidence alone. Judged pairs "
-    "were selected (a pool of some depth), and what lies below is relevant less often: take the number "
-    "expected as the most there are, and calibrate with gold rows (--gold).",
+    "were selected (a pool of some depth), so that the number expected may be far off, either way: calibrate "
+    "with gold rows (--gold).",
     "nothing": "All judged pairs are relevant: the numbers are P(judged relevant), at most the probability "
     "of being relevant. They order the pairs; gold rows (--gold) make them probabilities.",
 }
@@ -120,7 +123,16 @@ class MissingJudgements:
     @property
     def statement(self) -> str:
         """What the probabilities rest on."""
-        return WORDS[self.calibrated_on].format(n=self.n_calibration)
+        words = WORDS[self.calibrated_on].format(n=self.n_calibration)
+        if self.calibrated_on != "judgements" or self.overlap >= HALF:
+            return words
+        return f"{words} Here only {self.overlap:.0%} of the unjudged pairs are like any judged one: {APART}"
+
+    @property
+    def overlap(self) -> float:
+        """The share of unjudged pairs that score as high as all but a hundredth of the judged ones."""
+        lowest = np.quantile(self.score[~self.is_open], 0.01)
+        return float((self.score[self.is_open] >= lowest).mean()) if len(self) else 1.0
 
     def places(self, n: int | None = None) -> IntArray:
         """The places in ``data`` of the unjudged pairs, the likeliest first; then by score and row id."""
