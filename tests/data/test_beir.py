@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data.beir import read_beir
+from cleanrank.data.texts import read_texts
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError
 
 CORPUS = [
@@ -123,3 +125,53 @@ def test_what_a_folder_cannot_hold_is_refused_and_nothing_is_left(tmp_path):
     with pytest.raises(MissingDataError, match="does not exist"):
         cr.write_data(data, f"{tmp_path}/no/out/")
     assert list(tmp_path.iterdir()) == []
+
+
+def judged():
+    return cr.from_arrays(np.zeros((3, 0)), [0, 1, 0], qid=["q1", "q1", "q2"], doc_ids=["d1", "d2", "d9"])
+
+
+def check_texts(*read):
+    assert [each.queries for each in read if each.queries] == [{"q1": "moon?", "q2": "sun?"}]
+    assert [each.fields for each in read if each.fields] == [
+        {"title": ["Moon", "", ""], "text": ["The moon.", "Ünder", ""]}
+    ]
+    assert not any(each.beside for each in read)
+
+
+def test_texts_of_other_judgements_come_from_a_folder_or_its_files(folder):
+    check_texts(read_texts(folder, judged()))
+    check_texts(*(read_texts(folder / f"{name}.jsonl", judged()) for name in ("corpus", "queries")))
+    packed = folder / "my-corpus.jsonl.gz"
+    packed.write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
+    check_texts(read_texts(str(packed), judged()), read_texts(folder / "queries.jsonl", judged()))
+
+
+def test_texts_of_others_are_not_kept(folder):
+    long = jsonl({"_id": f"e{n}", "text": f"{n} {'x' * 2000}"} for n in range(5000))
+    (folder / "corpus.jsonl").write_text(jsonl(CORPUS) + long)
+    tracemalloc.start()
+    check_texts(read_texts(folder, judged()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < len(long) / 10
+
+
+def test_texts_that_are_missing_or_of_others_are_named(folder):
+    stranger = cr.from_arrays(np.zeros((1, 0)), [0], qid=["x"], doc_ids=["y"])
+    with pytest.raises(BadFileError, match="must hold texts of queries or documents of the data; got none"):
+        read_texts(folder, stranger)
+    (folder / "corpus.jsonl").rename(folder / "passages.jsonl")
+    with pytest.raises(BadFileError, match=r"must say by its name whether its _id are documents \(corpus"):
+        read_texts(folder / "passages.jsonl", judged())
+    with (folder / "queries.jsonl").open("a") as file:
+        file.write('{"text": "no id"}\n')
+    with pytest.raises(BadFileError, match="missing required field `_id` at .*queries.jsonl, line 3"):
+        read_texts(folder, judged())
+    (folder / "queries.jsonl").unlink()
+    with pytest.raises(
+        MissingDataError, match=r"must hold corpus.jsonl, queries.jsonl .*passages.jsonl, qrels"
+    ):
+        read_texts(folder, judged())
+    with pytest.raises(MissingDataError, match="there is no file"):
+        read_texts(folder / "queries.jsonl", judged())

@@ -29,12 +29,13 @@ def test_texts_that_came_with_the_data():
         ({"doc_id": ["a"], "text": ["t"]}, {"text": ["t", "t", ""]}),
         ({"query_id": ["1", "2"], "doc_id": ["a", "b"], "text": ["t", "u"]}, {"text": ["t", "t", "u"]}),
         ({"query_id": ["2"], "query": ["two"]}, {}),
+        ({"qid": ["2"], "text": ["two"]}, {}),
     ],
 )
 def test_texts_beside_the_data(table, fields):
     texts = read_texts(table, data())
     assert texts.fields == fields
-    assert texts.queries == ({"2": "two"} if "query" in table else {})
+    assert texts.queries == ({"2": "two"} if not fields else {})
 
 
 def test_texts_of_a_file(tmp_path):

@@ -8,10 +8,10 @@ a folder of Parquet files (``corpus/*.parquet``), as on the Hugging Face hub, an
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -38,6 +38,18 @@ class _Text(msgspec.Struct):
     id: str | int = msgspec.field(name="_id")
     title: str | None = None
     text: str | None = None
+
+
+class Collection(NamedTuple):
+    """Texts of some queries and documents.
+
+    Attributes:
+        queries: id -> text.
+        documents: id -> (title, text).
+    """
+
+    queries: Mapping[str, str | None]
+    documents: Mapping[str, tuple[str | None, str | None]]
 
 
 def is_beir(folder: Path) -> bool:
@@ -70,15 +82,55 @@ def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: 
         return data
     assert data.doc_ids is not None
     extra: dict[str, Array] = {}
-    queries = _texts_of(_parts(folder, "queries"), set(data.query_ids.tolist()))
+    queries, documents = _texts_of_parts(folder, data.query_ids.tolist(), data.doc_ids.tolist())
     if queries:
-        extra["query"] = object_column([queries.get(each, (None, None))[1] for each in data.qid.tolist()])
-    documents = _texts_of(_parts(folder, "corpus"), set(data.doc_ids.tolist()))
+        extra["query"] = object_column([queries.get(each) for each in data.qid.tolist()])
     for place, field in enumerate(FIELDS if documents else ()):
         extra[field] = object_column(
             [documents.get(each, (None, None))[place] for each in data.doc_ids.tolist()]
         )
     return replace(data, extra=extra or None)
+
+
+def is_collection(source: Any) -> bool:
+    """Whether a source of texts has them as BEIR has: a folder, or JSON lines with an ``_id``."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = Path(source)
+    if path.is_dir() or not path.name.lower().endswith(ENDINGS):
+        return path.is_dir()
+    try:
+        return "_id" in msgspec.json.decode(next(read_lines(path), (1, b"{}"))[1], type=dict)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+
+
+def read_collection(
+    path: str | os.PathLike[str], query_ids: Iterable[str], doc_ids: Iterable[str]
+) -> Collection:
+    """The texts of some queries and documents, line by line, so that no others are kept.
+
+    Args:
+        path: a BEIR folder, which may lack the corpus or the queries, or one of their files, whose name says
+            which of both it is.
+        query_ids: the queries.
+        doc_ids: the documents.
+    """
+    place = check_path(path)
+    if place.is_dir():
+        if not _parts(place, "corpus") and not _parts(place, "queries"):
+            held = ", ".join(sorted(each.name for each in place.iterdir())[:8]) or "nothing"
+            rule = "must hold corpus.jsonl, queries.jsonl or both to give texts"
+            raise MissingDataError(error_text(f"the folder {str(place)!r}", rule, held))
+        return _texts_of_parts(place, query_ids, doc_ids)
+    is_part = {stem: stem in place.name.lower() for stem in ("corpus", "queries")}
+    if sum(is_part.values()) != 1:
+        rule = "must say by its name whether its _id are documents (corpus.jsonl) or queries (queries.jsonl)"
+        remedy = "Rename it, or its fields: doc_id and text, or query_id and query."
+        raise BadFileError(error_text("a file of texts", rule, repr(str(place)), remedy=remedy), str(place))
+    if is_part["queries"]:
+        return Collection(_query_texts([place], query_ids), {})
+    return Collection({}, _texts_of([place], set(doc_ids)))
 
 
 def object_column(values: list[Any]) -> Array:
@@ -106,6 +158,15 @@ def _parts(folder: Path, stem: str) -> list[Path]:
     single = [folder / f"{stem}{ending}" for ending in (*ENDINGS, ".parquet")]
     files = [file for file in single if file.is_file()]
     return files[:1] or sorted((folder / stem).glob("*.parquet")) or sorted((folder / stem).glob("*.jsonl"))
+
+
+def _texts_of_parts(folder: Path, query_ids: Iterable[str], doc_ids: Iterable[str]) -> Collection:
+    queries = _query_texts(_parts(folder, "queries"), query_ids)
+    return Collection(queries, _texts_of(_parts(folder, "corpus"), set(doc_ids)))
+
+
+def _query_texts(files: list[Path], query_ids: Iterable[str]) -> dict[str, str | None]:
+    return {name: text for name, (_, text) in _texts_of(files, set(query_ids)).items()}
 
 
 def _judgements(files: list[Path]) -> RankingData:

@@ -29,7 +29,8 @@ TOTALS = frozenset(
 ROLES: dict[str, tuple[str, ...]] = {
     "row": ("row_id", "row", "row_number"),
     "query": ("query_id", "qid", "topic_id", "topic", "query", "search_id", "search", "q"),
-    "doc": ("doc_id", "document_id", "docno", "doc", "document", "passage_id", "pid", "product_id", "url"),
+    "doc": ("doc_id", "document_id", "docno", "doc", "document", "passage_id", "pid", "product_id",
+            "corpus_id", "url"),
     "grade": ("grade", "label", "relevance", "rel", "rating", "judgement", "judgment", "score"),
     "truth": ("true_grade", "true_label", "gold_grade", "gold_label", "gold", "truth"),
     "item": ("item", "item_id", "task", "task_id", "pair", "pair_id", "id"),

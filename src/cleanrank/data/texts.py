@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.data.beir import FIELDS, is_collection, read_collection
 from cleanrank.data.files import existing_file
 from cleanrank.data.sheets import Sheet, frame_sheet, match_ids, plain_name, read_sheet_file, whole_numbers
 from cleanrank.data.spreadsheet import read_text
@@ -60,7 +61,8 @@ def read_texts(source: Any, data: RankingData) -> Texts:
 
     Args:
         source: a file (.csv, .tsv, .xlsx, .parquet, .jsonl) or frame with columns of texts, beside row_id, or
-            query_id and doc_id, or one of these two.
+            query_id and doc_id, or one of these two; or a BEIR folder, or its corpus.jsonl or queries.jsonl,
+            of which only what belongs to the data is kept.
         data: what they belong to.
 
     Returns:
@@ -71,9 +73,13 @@ def read_texts(source: Any, data: RankingData) -> Texts:
     >>> read_texts({"doc_id": ["b"], "title": ["Pear"]}, data).fields
     {'title': ['', 'Pear']}
     """
+    if is_collection(source):
+        return _of_collection(source, data)
     sheet = as_sheet(source, "texts")
     headings = sheet.headings(("row", "query", "doc"))
     heading = query_heading(sheet)
+    if heading is None and headings.keys() == {"query"} and "text" in sheet.values:
+        heading = "text"  # of what else, where there are no documents
     if headings.get("query") == heading:
         headings.pop("query", None)
     queries = {}
@@ -100,6 +106,25 @@ def read_texts(source: Any, data: RankingData) -> Texts:
         fields[name] = [texts[at] if at >= 0 else "" for at in places.tolist()]
         beside[name] = [texts[at] for at in others]
     return Texts(queries, fields, beside)
+
+
+def _of_collection(source: Any, data: RankingData) -> Texts:
+    docs = _doc_ids(data).tolist()
+    queries, documents = read_collection(source, data.query_ids.astype(str).tolist(), docs)
+    if not queries and not documents:
+        rule, value = "must hold texts of queries or documents of the data", "none of them"
+        raise BadFileError(error_text(repr(str(source)), rule, value), str(source))
+    named = enumerate(FIELDS if documents else ())
+    fields = {name: [documents.get(doc, ("", ""))[place] or "" for doc in docs] for place, name in named}
+    filled = {name: cells for name, cells in fields.items() if any(cells)}
+    return Texts({name: text for name, text in queries.items() if text}, filled)
+
+
+def _doc_ids(data: RankingData) -> Array:
+    if data.doc_ids is None:
+        rule, remedy = "must have document ids to be given texts by document", "Name their column (doc_id=)."
+        raise invalid("data", rule, "none", remedy=remedy)
+    return data.doc_ids.astype(str)
 
 
 def as_sheet(source: Any, name: str) -> Sheet:
@@ -151,10 +176,7 @@ def row_places(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> 
         return match_rows(np.array(numbers), data.row_ids)
     if "doc" not in headings:
         return np.full(data.n_docs, -1)
-    if data.doc_ids is None:
-        rule, remedy = "must have document ids to be given texts by document", "Name their column (doc_id=)."
-        raise invalid("data", rule, "none", remedy=remedy)
-    docs, doc = np.unique(data.doc_ids.astype(str), return_inverse=True)
+    docs, doc = np.unique(_doc_ids(data), return_inverse=True)
     query = query_of_row(data.indptr)
     named = match_ids(sheet.texts(headings["doc"]), docs)
     if "query" in headings:

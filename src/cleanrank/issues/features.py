@@ -55,8 +55,8 @@ def pair_features(
     Args:
         data: pairs, with document ids; features and texts that they have are kept.
         runs: systems, as ``systems_of`` takes them.
-        texts: one table of texts or several, as ``read_texts`` takes them; a collection may be larger than
-            what was judged. Columns of numbers and addresses are no texts.
+        texts: one table of texts or BEIR folder, or several, as ``read_texts`` takes them; a collection may
+            be larger than what was judged. Columns of numbers and addresses are no texts.
         scores: one table of numbers or several (reranker scores, embeddings) with columns query_id and
             doc_id, or row_id.
         judges: labels of other judges, by name, in any form that ``as_labels`` takes and on any scale.
@@ -83,17 +83,20 @@ def pair_features(
     if fields and known.queries:
         columns |= _of_texts(replace(known, fields=fields), data, n_jobs)
     elif texts is not None and not known.queries:
-        remedy = "Give them a column query, or a table with query_id and query beside the other."
+        remedy = "Give a table with query_id and query, or queries.jsonl, beside the other."
         raise invalid("texts", "must hold the texts of queries", "those of documents alone", remedy=remedy)
     elif texts is not None:
-        raise invalid("texts", "must hold texts of documents", "those of queries alone")
+        remedy = "Give a table with doc_id and text, or corpus.jsonl, beside the other."
+        raise invalid("texts", "must hold texts of documents", "those of queries alone", remedy=remedy)
     for source in _several(scores):
         columns |= score_columns(source, data)
     for name, labels in judges_of(judges).items():
         columns[f"judge:{name}"] = _of_labels(labels, data)
     if not columns and not data.n_features:
         remedy = "Give runs, texts, scores or labels of other judges."
-        raise invalid("evidence", "must be there to doubt a label", "grades alone", remedy=remedy)
+        lone = "texts of documents without those of queries" if fields else "grades and queries alone"
+        given = lone if fields or known.queries else "grades alone"
+        raise invalid("evidence", "must be there to doubt a label", given, remedy=remedy)
     _refuse_grades(columns, data)
     own = [name for name in columns if name.startswith("run:")]
     beside = {name: columns.pop(name) for name in own} if len(own) > 2 * MOST_SYSTEMS else {}
