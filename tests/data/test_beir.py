@@ -166,7 +166,7 @@ def test_texts_that_are_missing_or_of_others_are_named(folder):
         read_texts(folder / "passages.jsonl", judged())
     with (folder / "queries.jsonl").open("a") as file:
         file.write('{"text": "no id"}\n')
-    with pytest.raises(BadFileError, match="missing required field `_id` at .*queries.jsonl, line 3"):
+    with pytest.raises(BadFileError, match=r"missing required field `_id` at .*queries.jsonl, line 3"):
         read_texts(folder, judged())
     (folder / "queries.jsonl").unlink()
     with pytest.raises(

@@ -101,6 +101,20 @@ def test_judgements_of_files_and_tables_agree(tmp_path, data):
         assert (read.y[:5].tolist(), read.doc_ids[:5].tolist()) == (data.y.tolist(), data.doc_ids.tolist())
 
 
+def test_a_run_is_no_judgements(tmp_path):
+    (tmp_path / "a.txt").write_text("q1 Q0 a 1 2 A\n")
+    with pytest.raises(CleanrankError, match=r"must be grades; got a run, .*Give it as runs"):
+        judgements_of(tmp_path / "a.txt")
+
+
+def test_queries_that_are_named_by_their_words_have_texts():
+    """As in a CSV file of Quepid."""
+    columns = {"docid": ["a", "b", "a"], "rating": [1, 0, 1], "text": ["Apple pie", "Zebra", "Apple pie"]}
+    found = pair_features(judgements_of({"query": ["apple pie"] * 2 + ["fruit"], **columns}))
+    assert column(found, "text:coverage") == pytest.approx([1, 0, 0])
+    assert judgements_of({"query": ["q1", "q1", "q2"], **columns}).extra.keys() == {"text"}  # ids
+
+
 def test_features_and_texts_that_the_data_have_are_kept():
     own = cr.from_arrays(
         [[3.0], [4.0]], [0, 1], qid=["q1", "q1"], doc_ids=["a", "b"], feature_names=("price",),
@@ -123,11 +137,13 @@ def test_features_and_texts_that_the_data_have_are_kept():
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
         (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),
         (QRELS, {"texts": {"qid": ["q1"], "query": ["t"]}}, "texts must hold texts of documents"),
+        (QRELS, {"texts": {"doc_id": ["a"], "n": [1]}}, "texts must hold the texts of queries; got no texts"),
         (QRELS, {"scores": {"qid": ["q1"], "docid": ["a"], "s": ["x"]}}, "and columns of numbers"),
         (QRELS, {"scores": {"qid": ["q9"], "docid": ["a"], "s": [1]}}, "must hold pairs that were judged"),
         (QRELS, {"runs": []}, "runs must hold at least one system"),
         ({}, {"runs": RUNS}, "must hold at least one pair"),
-        ({"q1": {"a": 0.5}}, {"runs": RUNS}, "grades of the judgements must be whole numbers"),
+        ({"q1": {"a": 0.5}}, {"runs": RUNS}, "must be whole numbers .* Make grades of ratings first"),
+        ({"qid": [], "docid": [], "grade": []}, {"runs": RUNS}, "must hold at least one pair; got none"),
         (
             pd.DataFrame({"qid": ["q1", "q1"], "docid": ["a", "a"], "grade": [0, 1]}),
             {"runs": RUNS},

@@ -82,7 +82,10 @@ def test_a_mapping_brings_a_judge_to_the_scale_of_gold():
         ({"q": {"a": 0.5}}, "must be whole numbers and at most 1,000; got 0.5 at query 'q', document 'a'"),
         (pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "a"], "grade": [1, 2]}), "'a' twice. Keep one"),
         (pd.DataFrame({"qid": ["q"], "grade": [1]}), "(no docid)"),
-        (pd.DataFrame({"qid": ["q"], "docid": ["a"], "grade": ["x"]}), "must hold numbers"),
+        (
+            pd.DataFrame({"qid": ["q", "q"], "docid": ["a", "b"], "grade": ["1", "x"]}),
+            "must hold numbers; got 'x' at row 1",
+        ),
         (
             pd.DataFrame({"qid": ["q"], "docid": ["a"], "grade": [1], "probability": [0]}),
             "must be > 0 and <= 1",

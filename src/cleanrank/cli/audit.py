@@ -19,7 +19,12 @@ SHOWN = 10
 def audit(
     context: typer.Context,
     qrels: Annotated[
-        Path, typer.Argument(metavar="QRELS", help=f"Judgements: {LABELS}.", callback=screen.piped)
+        Path,
+        typer.Argument(
+            metavar="QRELS",
+            help=f"Judgements: {LABELS}; a BEIR folder with its texts; others (see convert).",
+            callback=screen.piped,
+        ),
     ],
     out: Annotated[Path, screen.out_file("ISSUES", "Table of doubts: .csv, .tsv, .xlsx or .parquet.")],
     more_runs: Annotated[
@@ -36,7 +41,9 @@ def audit(
     texts: Annotated[
         list[Path] | None,
         screen.in_option(
-            "FILE", "Texts by query_id and doc_id: .csv, .tsv, .xlsx, .parquet or .jsonl; repeatable."
+            "FILE",
+            "Texts by query_id, doc_id or both: .csv, .tsv, .xlsx, .parquet, .jsonl; a BEIR folder, or its "
+            "corpus.jsonl and queries.jsonl; repeatable.",
         ),
     ] = None,
     judge: Annotated[

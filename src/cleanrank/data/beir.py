@@ -74,7 +74,7 @@ def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: 
         rule = "must hold qrels/SPLIT.tsv"
         raise MissingDataError(error_text(f"the folder {str(folder)!r}", rule, "none"))
     if split is None and "test" not in splits and len(splits) > 1:
-        remedy = f"Say split=, one of {', '.join(splits)}."
+        remedy = f"Say split=, one of {', '.join(splits)}, or name its file."
         raise invalid(f"the folder {str(folder)!r}", "has several splits and no test", remedy=remedy)
     name = one_of("split", split or ("test" if "test" in splits else next(iter(splits))), splits)
     data = _judgements(splits[name])

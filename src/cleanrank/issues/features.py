@@ -16,7 +16,7 @@ import numpy as np
 
 from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.tables import read_data
-from cleanrank.data.texts import Texts, as_sheet, read_texts, row_places, texts_of
+from cleanrank.data.texts import Texts, as_sheet, query_heading, read_texts, row_places, texts_of
 from cleanrank.data.trec import read_qrels, read_runs, scores_from_run
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.issues.run_features import run_features
@@ -36,6 +36,7 @@ from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
 JUDGEMENTS = "the judgements"
+BY_RATINGS = "Make grades of ratings first: cleanrank convert ratings.csv grades.csv --ratings levels."
 MOST_SYSTEMS = 10  # whose own columns are features; of more of them most are alike, and take the time
 MOST_PLACED = 16  # columns of scores; more of them are an embedding
 URL = "url"
@@ -84,7 +85,8 @@ def pair_features(
         columns |= _of_texts(replace(known, fields=fields), data, n_jobs)
     elif texts is not None and not known.queries:
         remedy = "Give a table with query_id and query, or queries.jsonl, beside the other."
-        raise invalid("texts", "must hold the texts of queries", "those of documents alone", remedy=remedy)
+        given = "those of documents alone" if fields else "no texts"
+        raise invalid("texts", "must hold the texts of queries", given, remedy=remedy)
     elif texts is not None:
         remedy = "Give a table with doc_id and text, or corpus.jsonl, beside the other."
         raise invalid("texts", "must hold texts of documents", "those of queries alone", remedy=remedy)
@@ -120,6 +122,8 @@ def judgements_of(source: Any) -> RankingData:
         data = source
     elif isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES:
         is_trec = Path(source).is_file() and is_qrels(source)
+        if not is_trec and Path(source).is_file() and is_run(source):
+            raise invalid(JUDGEMENTS, "must be grades", f"a run, {str(source)!r}", remedy="Give it as runs.")
         data = read_qrels(source) if is_trec else read_data(source)
     else:
         data = _from_table(source)
@@ -254,13 +258,17 @@ def _from_table(source: Any) -> RankingData:
             raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
         source = dict(zip(("qid", "docid", "grade"), map(list, zip(*pairs, strict=True)), strict=True))
     sheet, headings = table_of(source, JUDGEMENTS)
+    if not len(sheet):
+        raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
     qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
     values = numbers(JUDGEMENTS, sheet.values[headings["grade"]])
-    checked_labels(JUDGEMENTS, qid, docid, values, None, None)
+    checked_labels(JUDGEMENTS, qid, docid, values, None, None, remedy=BY_RATINGS)
     judged = values >= 0
     grades = np.where(judged, values, 0).astype(np.int32)
     others = [name for name in sheet.values if name not in headings.values()]
     prose = {name: sheet.texts(name) for name in others if _numbers(sheet.values[name]) is None}
+    if headings["query"] == query_heading(sheet) and any(" " in each for each in qid.tolist()):
+        prose[headings["query"]] = qid.tolist()  # queries by their words, as Quepid writes them
     data = from_arrays(np.zeros((len(qid), 0)), grades, qid=qid, doc_ids=docid, extra=prose)
     return data if judged.all() else replace(data, judged=judged[data.row_ids])
 

@@ -29,6 +29,7 @@ MOST = 1000  # a grade
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq")
 RUN_SUFFIXES = (".txt", ".run", ".trec", ".gz", *SUFFIXES)
 Mapped: TypeAlias = "Mapping[float, int] | None"
+BY_MAPPING = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +357,16 @@ def numbers(name: str, values: Any, *, comma: bool = False) -> FloatArray:
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):
-        raise invalid(name, "must hold numbers", reprlib.repr(cells)) from None
+        row = next((row for row, cell in enumerate(cells) if not _is_number(cell)), 0)
+        raise invalid(name, "must hold numbers", reprlib.repr(cells[row]), at=f"row {row}") from None
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def checked_labels(
@@ -367,6 +377,7 @@ def checked_labels(
     probability: FloatArray | None,
     mapping: Mapped,
     whole: bool = True,
+    remedy: str = BY_MAPPING,
 ) -> Labels:
     """Labels without blank and negative grades, mapped to a scale; raises where something is wrong."""
     values = np.asarray(values, dtype=np.float64)
@@ -376,7 +387,6 @@ def checked_labels(
     if not kept.any():
         raise invalid(name, "must hold at least one grade >= 0", f"{len(values)} rows without")
     qid, docid, values = qid[kept], docid[kept], values[kept]
-    remedy = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
     wrong = ((values != np.floor(values)) | (values > MOST)) & whole | np.isinf(values)
     rule = f"must be whole numbers and at most {MOST:,}" if whole else "must be finite numbers"
     _refuse_bad(f"grades of {name}", values, wrong, rule, qid, docid, remedy)
