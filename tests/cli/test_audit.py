@@ -1,3 +1,4 @@
+import io
 import json
 
 import numpy as np
@@ -60,6 +61,76 @@ def test_runs_may_follow_the_judgements(audited, tmp_path):
     second = audited("runs.txt --json --force").out
     assert json.loads(first)["worst"] == json.loads(second)["worst"]
     assert {each["name"] for each in json.loads(first)["evidence"]} == {"bm25", "bert", "fusion"}
+
+
+@pytest.fixture
+def beir(folder, tmp_path):
+    """The same collection as a BEIR folder."""
+    qrels, _, texts, _ = collection()
+    where = tmp_path / "beir"
+    (where / "qrels").mkdir(parents=True)
+    lines = [f"{q}\t{d}\t{g}\n" for q, docs in qrels.items() for d, g in docs.items()]
+    (where / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))
+    ids = {"queries": ("query_id", "query"), "corpus": ("doc_id", "text")}
+    for name, (own, text) in ids.items():
+        records = dict(zip(texts[own], texts[text], strict=True)).items()
+        lines = [json.dumps({"_id": each, "text": words}) + "\n" for each, words in records]
+        (where / f"{name}.jsonl").write_text("".join(lines))
+    return where
+
+
+def test_texts_of_a_folder_count_like_those_of_tables(cli, audited, folder, beir, tmp_path):
+    def worst(call):
+        return json.loads(call.out)["worst"]
+
+    table = pd.read_csv(folder / "texts.csv")
+    table[["doc_id", "text"]].to_csv(tmp_path / "docs.csv", index=False)
+    table[["query_id", "query"]].drop_duplicates().to_csv(tmp_path / "queries.csv", index=False)
+    expected = worst(audited(f"--texts {tmp_path}/docs.csv --texts {tmp_path}/queries.csv --json"))
+    assert "filler" in expected[0]["why"]
+    parts = f"--texts {beir}/corpus.jsonl --texts {beir}/queries.jsonl"
+    for options in (f"--texts {beir}", parts, f"--texts {beir}/corpus.jsonl --texts {tmp_path}/queries.csv"):
+        assert worst(audited(f"{options} --force --json")) == expected
+    for judgements in (str(beir), f"{beir}/qrels/test.tsv --texts {beir}"):
+        options = f"-o {tmp_path}/issues.csv --force --json {QUICK}"
+        assert worst(cli(*f"audit {judgements} {options}".split())) == expected
+
+
+def test_what_a_folder_lacks_is_named(cli, audited, beir, tmp_path):
+    (beir / "queries.jsonl").unlink()
+    result = audited(f"--texts {beir}")
+    assert "texts must hold the texts of queries; got those of documents alone" in result.err
+    result = cli("audit", str(beir), "-o", f"{tmp_path}/issues.csv")
+    assert (result.code, "got texts of documents without those of queries" in result.err) == (2, True)
+    (beir / "corpus.jsonl").unlink()
+    result = audited(f"--texts {beir}")
+    assert "must hold corpus.jsonl, queries.jsonl or both to give texts; got qrels" in result.err
+
+
+def test_who_labels_the_sheet_goes_on_from_it(cli, audited, folder, monkeypatch, tmp_path):
+    """The project tells the noise and repairs the labels as the sheet does that is filled in by hand."""
+    audited(f"--runs runs.txt --texts texts.csv --sheet {tmp_path}/sheet.csv --n 60")
+    truth = {(q, d): g for q, docs in collection()[3].items() for d, g in docs.items()}
+    sheet = pd.read_csv(tmp_path / "sheet.csv").drop(columns=["annotator", "grade"])
+    sheet["true_grade"] = [truth[pair] for pair in zip(sheet.query_id, sheet.doc_id, strict=True)]
+    sheet.to_csv(tmp_path / "filled.csv", index=False)
+    asked = sheet.groupby("query_id", sort=False).true_grade.apply(list).sum()
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{grade}\n" for grade in asked)))
+    project = f"{tmp_path}/p.sqlite"
+    words = f"label {tmp_path}/sheet.csv -o {project} --annotator ann --terminal"
+    seen = cli(*words.split())
+    assert seen.code == 0, seen.err
+    assert "filler" in seen.out
+    assert "stratum" not in seen.out  # it would say which labels are doubted
+    by_hand, by_project = (
+        cli("gold", "read", path, "a.qrels", "--json") for path in (f"{tmp_path}/filled.csv", project)
+    )
+    assert by_project.code == 0, by_project.err
+    assert json.loads(by_hand.out)["matrix"] == json.loads(by_project.out)["matrix"]
+    cli("clean", "a.qrels", "--review", project, "-o", f"{tmp_path}/new.qrels")
+    after = cr.read_qrels(tmp_path / "new.qrels")
+    labels = dict(zip(zip(after.qid, after.doc_ids, strict=True), after.y, strict=True))
+    assert all(labels[pair] == truth[pair] for pair in zip(sheet.query_id, sheet.doc_id, strict=True))
 
 
 def test_repaired_qrels_and_their_audit_trail(cli, audited, folder, tmp_path):

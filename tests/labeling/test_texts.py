@@ -64,13 +64,24 @@ def test_documents_need_ids_to_be_given_texts():
 
 
 def test_an_address_is_an_id_and_is_shown():
-    documents, queries = documents_of({"query": ["x"], "url": ["http://a"], "grade": [1]})
+    documents, queries, _ = documents_of({"query": ["x"], "url": ["http://a"], "grade": [1]})
     assert (documents[0].doc_id, documents[0].fields, documents[0].given_label) == (
         "http://a",
         {"url": "http://a"},
         1,
     )
     assert queries == {"x": "x"}
+
+
+def test_a_sheet_that_was_drawn_keeps_its_rows_and_hides_what_would_tell():
+    sheet = {"row_id": [7, 3], "query_id": ["q", "q"], "doc_id": ["a", "b"], "text": ["t", "u"]}
+    documents, _, shares = documents_of({**sheet, "stratum_share": [0.25, 1.0], "grade": ["", ""]})
+    assert [(each.row, each.row_id, dict(each.fields)) for each in documents] == [
+        (0, 7, {"text": "t"}),
+        (1, 3, {"text": "u"}),
+    ]
+    assert shares == {0: 0.25, 1: 1.0}
+    assert [each.row_id for each in documents_of({**sheet, "row_id": ["x", 3]})[0]] == [0, 1]
 
 
 def test_fields_by_row():

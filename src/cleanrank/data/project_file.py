@@ -131,6 +131,7 @@ ANSWERS = """
   ORDER BY s.id
 """
 IDS = ("row_id", "query_id", "doc_id")
+SHARES = "stratum shares"  # document -> stratum_share of the sheet that the project was made from
 COLUMNS = ("query_id", "doc_id", "row_id", "annotator", "grade", "seconds", "at", "batch", "purpose",
            "given_label", "gold_grade", "project_row")  # fmt: skip
 DRAWN = """
@@ -169,8 +170,12 @@ def project_columns(path: Path, purpose: str = "") -> dict[str, list[Any]]:
     for each in answers:
         by_row.setdefault(each["project_row"], []).append(each)
     if not drawn:
-        rows = [said[0] for said in by_row.values()]
-        return {**_columns(rows, IDS), "true_grade": [_grade_of(said) for said in by_row.values()]}
+        columns = _columns([said[0] for said in by_row.values()], IDS)
+        kept = _rows(path, "SELECT value FROM project WHERE key = ?", f"kept: {SHARES}")
+        if kept:
+            shares = json.loads(kept[0]["value"])
+            columns["stratum_share"] = [shares[str(row)] for row in by_row]
+        return {**columns, "true_grade": [_grade_of(said) for said in by_row.values()]}
     abouts = [json.loads(each["about"]) for each in drawn]
     columns = _columns(drawn, IDS)
     if purpose == "evaluation":

@@ -9,6 +9,7 @@ is missing is 0 for runs (not retrieved) and NaN elsewhere. No grade of the pair
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def judgements_of(source: Any) -> RankingData:
         data = source
     elif isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES:
         is_trec = Path(source).is_file() and is_qrels(source)
-        if not is_trec and Path(source).is_file() and is_run(source):
+        if not is_trec and Path(source).is_file() and is_run(Path(source)):
             raise invalid(JUDGEMENTS, "must be grades", f"a run, {str(source)!r}", remedy="Give it as runs.")
         data = read_qrels(source) if is_trec else read_data(source)
     else:
@@ -226,7 +227,9 @@ def _texts(sources: Any, data: RankingData) -> Texts:
     for source in _several(sources):
         read = read_texts(source, data)
         queries |= read.queries
-        fields |= read.fields
+        for name, cells in read.fields.items():
+            before = fields.get(name, cells)
+            fields[name] = [cell or known for cell, known in zip(cells, before, strict=True)]
         for name, cells in read.beside.items():
             beside.setdefault(name, []).extend(cells)
     return Texts(queries, fields, beside)
@@ -236,7 +239,8 @@ def _of_texts(texts: Texts, data: RankingData, n_jobs: int | None) -> dict[str, 
     queries = [texts.queries.get(str(query), "") for query in data.query_ids.tolist()]
     rows = [" ".join(cells).strip() for cells in zip(*texts.fields.values(), strict=True)]
     others = [texts.beside[name] for name in texts.fields if name in texts.beside]
-    rest = [" ".join(cells).strip() for cells in zip(*others, strict=True)] if others else []
+    # Tables of different fields may hold different documents.
+    rest = [" ".join(cells).strip() for cells in zip_longest(*others, fillvalue="")]
     found = text_features(queries, rows, data.indptr, beside=rest, n_jobs=n_jobs)
     return {f"text:{name}": column for name, column in found.items()}
 

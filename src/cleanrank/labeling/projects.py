@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.data.project_file import SHARES
 from cleanrank.data.spreadsheet import text_of_value
 from cleanrank.data.texts import texts_of
 from cleanrank.errors import invalid
@@ -79,6 +80,7 @@ def make_project(
     ...         project.query_ids(), add_label_batch(project).name, project.units(1)[0].rows
     (('fruit',), 'Grade documents', (0, 1))
     """
+    shares: dict[int, float] = {}
     if isinstance(data, RankingData):
         texts = texts_of(data)
         shown = fields_by_row({**texts.fields, **_categories(data), **(fields or {})}, data.n_docs)
@@ -87,7 +89,7 @@ def make_project(
         n_grades = data.n_grades if data.judged is None or data.judged.any() else 0
         said = texts.queries
     elif is_frame(data) or isinstance(data, str | PathLike | Mapping):
-        listed, said = documents_of(data)
+        listed, said, shares = documents_of(data)
         more = fields_by_row(fields or {}, len(listed))
         documents = [Document(d.row, d.query_id, d.doc_id, d.row_id, d.given_label, {**d.fields, **each})
                      for d, each in zip(listed, more, strict=True)]  # fmt: skip
@@ -97,7 +99,7 @@ def make_project(
         rule = "must be a RankingData or a table with a column of queries"
         raise invalid("data", rule, f"a {type(data).__name__}")
     given = {str(query): str(text) for query, text in (queries or {}).items()}
-    return create_project(
+    project = create_project(
         path,
         documents,
         {**said, **given},
@@ -105,6 +107,9 @@ def make_project(
         scale=as_scale(scale, n_grades),
         feature_names=names,
     )
+    if shares:
+        project.keep(SHARES, shares)
+    return project
 
 
 def as_scale(scale: Scale | Sequence[str] | int | None, n_grades: int = 0) -> Scale:
