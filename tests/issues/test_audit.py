@@ -92,6 +92,14 @@ def test_words_that_a_text_lacks_are_named():
     assert words[1]["text"].startswith("the text has no word of the query")
 
 
+def test_words_to_look_for_are_neither_a_possessive_s_nor_none_at_all():
+    extra = {"query": ["medicare's rules", "who is it"], "text": ["The machine's motor.", "A motor."]}
+    names = ("text:coverage",)
+    data = cr.from_arrays([[0.3], [0.0]], [3, 0], qid=["q", "r"], feature_names=names, extra=extra)
+    for each in evidence_words(data, np.array([0, 1])):
+        assert each["text"].startswith("the text has no word of the query")
+
+
 def test_a_sheet_is_read_by_gold_and_stands_for_all_rows(issues, audit, tmp_path):
     sheet = sheet_to_judge(audit, 40, seed=1)
     assert len(sheet) == 40

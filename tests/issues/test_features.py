@@ -77,6 +77,24 @@ def test_texts_come_from_one_table_or_from_two(data):
     assert {*found.extra} == {"title", "query"}  # neither addresses nor numbers
 
 
+def test_tables_with_the_same_field_fill_each_other(data):
+    """As a collection in several files."""
+    parts = [{"doc_id": ["a", "b"], "text": ["Apple", "Pear"]}, {"doc_id": ["c"], "text": ["Apple pie"]}]
+    found = pair_features(data, texts=[{"query_id": ["q1"], "query": ["apple pie"]}, *parts])
+    assert found.extra["text"].tolist() == ["Apple", "Pear", "Apple pie", "Apple", ""]
+    assert column(found, "text:coverage")[:3] == pytest.approx([0.5, 0, 1])
+
+
+def test_tables_of_different_fields_may_hold_different_further_documents(data):
+    texts = [
+        {"query_id": ["q1"], "query": ["apple pie"]},
+        {"doc_id": ["a", "x"], "title": ["Apple", "Zebra"]},
+        {"doc_id": ["a", "y", "z"], "text": ["A pie", "Yak", "Ox"]},
+    ]
+    found = pair_features(data, texts=texts)
+    assert column(found, "text:coverage")[0] == pytest.approx(1)
+
+
 def test_scores_and_judges_beside_each_other(data):
     scores = pd.DataFrame({"qid": ["q1", "q1", "q9"], "docid": ["a", "c", "a"], "bert": [0.1, 0.9, 7.0]})
     found = pair_features(data, scores=scores, judges={"llm": {"q1": {"b": 1}, "q2": {"a": 0.5}}})

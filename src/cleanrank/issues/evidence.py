@@ -14,6 +14,7 @@ from cleanrank.issues.text_features import WORD, stem, words_of
 from cleanrank.types import IntArray, RankingData
 
 QUOTED = 140  # letters of a text
+POSSESSIVE = "s"  # what "medicare's" ends with is no word to look for
 MOST_SCORES = 3
 MOST_JUDGES = 8
 
@@ -96,7 +97,8 @@ def _text_words(data: RankingData, rows: IntArray) -> list[str]:
         if not text or not query:
             sentences.append("")
             continue
-        asked = [word for word in WORD.findall(query.lower()) if word not in ENGLISH_STOP_WORDS]
+        words = [word for word in WORD.findall(query.lower()) if word != POSSESSIVE]
+        asked = [word for word in words if word not in ENGLISH_STOP_WORDS] or words
         spelt = {stem(word): word for word in asked}
         known = set(words_of(text))
         missed = [word for plain, word in spelt.items() if plain not in known]
