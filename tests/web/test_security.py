@@ -1,6 +1,7 @@
 """Who is let in: tokens, check values, host names, rates; and what every response carries."""
 
 import logging
+import pickle
 import socket
 from urllib.parse import quote, urlsplit
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from cleanrank.labeling.store import open_project
 from cleanrank.web.app import create_app
-from cleanrank.web.security import MOST_BYTES, Rate, host_name
+from cleanrank.web.security import MOST_BYTES, Rate, Refused, host_name
 
 from .conftest import Client
 
@@ -43,6 +44,11 @@ def test_in_any_stretch_of_time_a_key_gets_its_burst_and_its_rate(steps):
         for i, start in enumerate(times):
             for j in range(i, len(times)):
                 assert j - i + 1 <= 3 + 2 * (times[j] - start) + 1e-6
+
+
+def test_a_refusal_comes_from_another_process_as_it_was_raised():
+    refused = pickle.loads(pickle.dumps(Refused(404, "There is no such recipe.")))
+    assert (refused.status, refused.reason) == (404, "There is no such recipe.")
 
 
 def test_the_memory_of_rates_is_bounded(monkeypatch):

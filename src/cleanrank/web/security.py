@@ -49,7 +49,7 @@ class Refused(Exception):
     """A request that is not served; ``reason`` is shown to whoever asked."""
 
     def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(status, reason)  # both, so that it can come from another process
         self.status = status
         self.reason = reason
 
