@@ -78,6 +78,7 @@ def test_all_judgements_that_stand(judged):
 
 def test_one_grade_per_document_is_that_of_most_people():
     assert (majority([2, 0, 2]), majority([0, 2]), majority([])) == (2, 0, None)
+    assert (majority([0, 2], given=2), majority([0, 2], given=1), majority([0, 0, 2], given=2)) == (2, 0, 0)
 
 
 def test_one_grade_per_document(judged):
@@ -110,8 +111,8 @@ def test_the_later_answer_of_the_same_person_counts(tmp_path):
         for grade in (0, 2):
             say(project, add_label_batch(project), "ann", lambda row, grade=grade: grade)
         say(project, add_label_batch(project), "bob", lambda row: 0)
-    # ann says 2, bob 0: a tie.
-    assert project_columns(path, "gold")["true_grade"] == [0]
+    # ann says 2, bob 0: a tie, which goes to the given label.
+    assert project_columns(path, "gold")["true_grade"] == [2]
 
 
 def test_of_a_gold_sample_only_the_drawn_rows_speak(tmp_path, toy):

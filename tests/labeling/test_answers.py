@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from cleanrank.labeling.answers import given_data, gold_grades, graded, known_grades, standing
+from cleanrank.data.project_file import project_columns
+from cleanrank.labeling.answers import given_data, graded, known_grades, standing
+from cleanrank.labeling.decisions import gold_grades
 from cleanrank.labeling.store import Document, Scale, create_project
 
 SCALE = Scale(("no", "partly", "yes"))
@@ -88,7 +90,9 @@ def test_only_what_was_not_taken_back_stands(tmp_path, documents):
 
 
 def test_known_grades_and_the_majority_of_a_gold_sample_count_as_right(tmp_path, documents):
-    with create_project(tmp_path / "p.sqlite", documents, name="p", scale=SCALE) as project:
+    with create_project(
+        tmp_path / "p.sqlite", documents, name="p", scale=SCALE, feature_names=("f", "g")
+    ) as project:
         known = [((0,), {"is_gold": True, "true_grade": 2}), ((2,), {})]
         project.add_batch(known, name="labels", kind="grade", annotators_per_unit=3)
         project.add_batch([(1,), (4,), (0,)], name="sample", kind="grade", purpose="gold")
@@ -105,4 +109,19 @@ def test_known_grades_and_the_majority_of_a_gold_sample_count_as_right(tmp_path,
                 request=str(number),
             )
         assert known_grades(project) == {0: 2}
-        assert gold_grades(project) == {0: 2, 1: 2, 4: 1}
+        assert project.document(4).given_label == 2  # to which the tie of 2 and 1 goes
+        assert gold_grades(project) == {0: 2, 1: 2, 4: 2}
+
+
+def test_rows_of_a_gold_sample_that_were_judged_before_count_as_gold(tmp_path, documents):
+    with create_project(
+        tmp_path / "p.sqlite", documents, name="p", scale=SCALE, feature_names=("f", "g")
+    ) as project:
+        project.add_batch([(0,), (1,)], name="doubted", kind="review", purpose="repair")
+        project.add_batch([((0,), {"answered_in": 1}), (4,)], name="sample", kind="grade", purpose="gold")
+        for batch, unit, value in ((1, 0, 2), (1, 1, 1), (2, 1, 0)):
+            asked = {"batch": batch, "unit": unit, "question": "0", "request": f"{batch} {unit}"}
+            project.append(annotator="ann", kind="answer", value=value, **asked)
+        assert gold_grades(project) == {0: 2, 4: 0}
+        columns = project_columns(project.path, "gold")
+        assert columns["true_grade"] == [2, 0]

@@ -5,7 +5,8 @@ import pytest
 
 from cleanrank.errors import InvalidInputError
 from cleanrank.experiments.store import Store
-from cleanrank.labeling.answers import gold_grades, known_grades
+from cleanrank.labeling.answers import known_grades
+from cleanrank.labeling.decisions import gold_grades
 from cleanrank.labeling.records import Document
 from cleanrank.labeling.store import create_project, open_project
 from cleanrank.report.table import Table

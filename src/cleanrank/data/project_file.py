@@ -4,7 +4,8 @@ Answers are events that are only ever added; an undo is an event too, which name
 view ``judgements`` holds the grades that stand, ``preferences`` the pairs.
 
 ``project_columns`` reads a file like a sheet. Where one grade per document is wanted, it is the one that most
-people gave, of a tie the lower one; of two answers of the same person the later one counts.
+people gave, of a tie the given label if it is among them, else the lowest (as ``labeling.decisions``); of two
+answers of the same person the later one counts.
 """
 
 import json
@@ -189,18 +190,19 @@ def project_columns(path: Path, purpose: str = "") -> dict[str, list[Any]]:
     return {**columns, "true_grade": grades}
 
 
-def majority(grades: Iterable[int]) -> int | None:
-    """The grade that comes most often, of a tie the lower one; None without any.
+def majority(grades: Iterable[int], given: int | None = None) -> int | None:
+    """The grade that comes most often, of a tie the given label or else the lowest; None without any.
 
-    >>> majority([2, 1, 2]), majority([3, 0]), majority([])
-    (2, 0, None)
+    >>> majority([2, 1, 2]), majority([3, 0]), majority([3, 0], given=3), majority([])
+    (2, 0, 3, None)
     """
     counts = Counter(grades)
-    return min(counts, key=lambda grade: (-counts[grade], grade), default=None)
+    return min(counts, key=lambda grade: (-counts[grade], grade != given, grade), default=None)
 
 
 def _grade_of(answers: list[dict[str, Any]]) -> int | None:
-    return majority({each["annotator"]: each["grade"] for each in answers}.values())
+    given = answers[0]["given_label"] if answers else None
+    return majority({each["annotator"]: each["grade"] for each in answers}.values(), given)
 
 
 def _columns(records: list[dict[str, Any]], names: Iterable[str]) -> dict[str, list[Any]]:

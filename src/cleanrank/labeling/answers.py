@@ -127,11 +127,3 @@ def majority(grades: Iterable[tuple[int, int]]) -> dict[int, int]:
         votes.setdefault(document, []).append(grade)
     most = {row: majority_of(given) for row, given in votes.items()}
     return {row: grade for row, grade in most.items() if grade is not None}
-
-
-def gold_grades(project: Project) -> dict[int, int]:
-    """Document -> the grade that counts as right: a known one, or that of the answers of a gold sample."""
-    given = project.judgements()
-    columns = zip(given["project_row"], given["grade"], given["purpose"], strict=True)
-    sampled = majority((row, grade) for row, grade, purpose in columns if purpose == "gold")
-    return {**sampled, **known_grades(project)}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cleanrank.errors import UnknownNameError, invalid
-from cleanrank.labeling.answers import graded
+from cleanrank.labeling.answers import graded, known_grades
 from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.work import DROP, UNSURE
@@ -153,6 +153,25 @@ def decided(
     votes = [each.value for each in listed if each.value != UNSURE]
     value, is_tie = RULES[combine](votes, given) if votes else (None, False)
     return Decision(row, value, listed, is_tie)
+
+
+def gold_grades(project: Project) -> dict[int, int]:
+    """Document -> the grade that counts as right: a known one, or what the answers of a gold sample come to.
+
+    Rows of a sample that were judged before it was drawn count with the answers they have.
+    """
+    batches = {each.id: each for each in project.batches()}
+    sampled: dict[int, int] = {}
+    for batch in batches.values():
+        if batch.purpose == "gold":
+            drawn = {
+                unit.rows[0]: unit.about.get("answered_in", batch.id) for unit in project.units(batch.id)
+            }
+            made = decisions(project, batches=[batches[each] for each in {batch.id, *drawn.values()}])
+            sampled |= {
+                each.row: int(each.value) for each in made if each.row in drawn and is_integer(each.value)
+            }
+    return {**sampled, **known_grades(project)}
 
 
 def words(made: Iterable[Decision]) -> list[str]:

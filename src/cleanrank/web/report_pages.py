@@ -14,7 +14,8 @@ import numpy as np
 from markupsafe import Markup
 
 from cleanrank.errors import BadFileError, InvalidInputError
-from cleanrank.labeling.answers import given_data, gold_grades, known_grades, majority, standing
+from cleanrank.labeling.answers import given_data, known_grades, majority, standing
+from cleanrank.labeling.decisions import gold_grades
 from cleanrank.labeling.store import Project, open_project
 from cleanrank.report.pages import Page, report_page
 from cleanrank.report.sections import Section, sections_page
