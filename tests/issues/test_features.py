@@ -125,6 +125,13 @@ def test_a_run_is_no_judgements(tmp_path):
         judgements_of(tmp_path / "a.txt")
 
 
+def test_judgements_without_document_ids_are_refused():
+    with pytest.raises(
+        CleanrankError, match=r"must have document ids .* find-issues doubts them without any"
+    ):
+        pair_features(cr.from_arrays([[3.0], [4.0]], [0, 1], qid=["q1", "q1"]), runs=RUNS)
+
+
 def test_queries_that_are_named_by_their_words_have_texts():
     """As in a CSV file of Quepid."""
     columns = {"docid": ["a", "b", "a"], "rating": [1, 0, 1], "text": ["Apple pie", "Zebra", "Apple pie"]}
@@ -149,8 +156,9 @@ def test_features_and_texts_that_the_data_have_are_kept():
         (
             QRELS,
             {"runs": {"far": {"q9": {"a": 1}}}},
-            "run 'far' must retrieve judged documents",
+            "run 'far' must retrieve judged documents; .* topics such as .'q9'. where the data have .'q1'",
         ),
+        (QRELS, {"runs": {"far": {"q1": {"z": 1}}}}, "documents such as .'z'. where the data have .'a'"),
         (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
         (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),

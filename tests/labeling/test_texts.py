@@ -1,5 +1,7 @@
 """Texts of queries and documents, from data and from tables beside them; ``test_projects`` has more."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,13 @@ def test_texts_beside_the_data(table, fields):
     texts = read_texts(table, data())
     assert texts.fields == fields
     assert texts.queries == ({"2": "two"} if not fields else {})
+
+
+def test_texts_of_packed_lines(tmp_path):
+    line = b'{"doc_id": "b", "query_id": 2, "query": "two", "title": "B"}'
+    (tmp_path / "texts.jsonl.gz").write_bytes(gzip.compress(line))
+    texts = read_texts(tmp_path / "texts.jsonl.gz", data())
+    assert (texts.queries, texts.fields) == ({"2": "two"}, {"title": ["", "", "B"]})
 
 
 def test_texts_of_a_file(tmp_path):

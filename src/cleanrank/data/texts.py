@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.beir import FIELDS, is_collection, read_collection
+from cleanrank.data.beir import ENDINGS, FIELDS, is_collection, read_collection
 from cleanrank.data.files import existing_file
 from cleanrank.data.sheets import Sheet, frame_sheet, match_ids, plain_name, read_sheet_file, whole_numbers
 from cleanrank.data.spreadsheet import read_text
@@ -112,7 +112,8 @@ def _of_collection(source: Any, data: RankingData) -> Texts:
     docs = _doc_ids(data).tolist()
     queries, documents = read_collection(source, data.query_ids.astype(str).tolist(), docs)
     if not queries and not documents:
-        rule, value = "must hold texts of queries or documents of the data", "none of them"
+        rule = "must hold texts of queries or documents of the data"
+        value = f"none of {data.query_ids[:3].tolist()} and {docs[:3]}"
         raise BadFileError(error_text(repr(str(source)), rule, value), str(source))
     named = enumerate(FIELDS if documents else ())
     fields = {name: [documents.get(doc, ("", ""))[place] or "" for doc in docs] for place, name in named}
@@ -132,7 +133,7 @@ def as_sheet(source: Any, name: str) -> Sheet:
     if not isinstance(source, str | PathLike):
         return frame_sheet(source, name)
     file = existing_file(source)
-    return _read_lines(file) if file.suffix.lower() in LINES else read_sheet_file(file)
+    return _read_lines(file) if file.name.lower().endswith(ENDINGS) else read_sheet_file(file)
 
 
 def _read_lines(file: Path) -> Sheet:

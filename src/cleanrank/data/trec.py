@@ -229,7 +229,10 @@ def scores_from_run(run: Run, data: RankingData) -> "np.ma.MaskedArray[Any, np.d
     docs = _places(data.doc_ids, run.doc_ids)
     keys = np.where((topic >= 0) & (docs >= 0), topic * len(run.doc_ids) + docs, -1)
     if not (keys >= 0).any() and data.n_docs:
-        ids = f"topics {run.topic_ids[:3].tolist()} for queries {data.query_ids[:3].tolist()}"
+        what, own, other = "topics", run.topic_ids, data.query_ids
+        if (topic >= 0).any():
+            what, own, other = "documents", run.doc_ids, data.doc_ids
+        ids = f"{what} such as {own[:3].tolist()} where the data have {other[:3].tolist()}"
         raise invalid("a run", "must share topics and documents with the data", ids)
     at = match_rows(run.topic * len(run.doc_ids) + run.doc, keys)
     return np.ma.masked_equal(np.where(at >= 0, np.append(run.scores, -np.inf)[at], -np.inf), -np.inf)

@@ -76,7 +76,8 @@ def pair_features(
     """
     if data.doc_ids is None:
         rule = "must have document ids to be matched with runs, texts, scores and judges"
-        raise invalid(JUDGEMENTS, rule, "none")
+        remedy = "Where they have features, find-issues doubts them without any." if data.n_features else ""
+        raise invalid(JUDGEMENTS, rule, "none", remedy=remedy)
     columns: dict[str, FloatArray] = {}
     if runs is not None:
         columns |= run_features(systems_of(runs), data)
@@ -85,11 +86,13 @@ def pair_features(
     if fields and known.queries:
         columns |= _of_texts(replace(known, fields=fields), data, n_jobs)
     elif texts is not None and not known.queries:
-        remedy = "Give a table with query_id and query, or queries.jsonl, beside the other."
+        remedy = (
+            "Give them a column query, or a table with query_id and query, or queries.jsonl, beside them."
+        )
         given = "those of documents alone" if fields else "no texts"
         raise invalid("texts", "must hold the texts of queries", given, remedy=remedy)
     elif texts is not None:
-        remedy = "Give a table with doc_id and text, or corpus.jsonl, beside the other."
+        remedy = "Give a table with columns doc_id and text, or corpus.jsonl, beside them."
         raise invalid("texts", "must hold texts of documents", "those of queries alone", remedy=remedy)
     for source in _several(scores):
         columns |= score_columns(source, data)
@@ -251,7 +254,9 @@ def _of_labels(labels: Labels, data: RankingData) -> FloatArray:
     try:
         values = scores_from_run(Run(topics, documents, topic, document, labels.grade.astype(float)), data)
     except InvalidInputError as error:
-        raise invalid(labels.name, "must have labelled pairs of the judgements", str(error)) from error
+        raise invalid(
+            labels.name, "must have labelled pairs of the judgements", str(error).rstrip(".")
+        ) from error
     return np.ma.filled(values, np.nan)
 
 

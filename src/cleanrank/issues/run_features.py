@@ -63,7 +63,8 @@ def rank_table(runs: Mapping[str, Run], data: RankingData) -> tuple[FloatArray, 
             try:
                 of_rows = scores_from_run(replace(run, scores=values.astype(np.float64)), data)
             except InvalidInputError as error:
-                raise invalid(f"run {name!r}", "must retrieve judged documents", str(error)) from error
+                value = str(error).rstrip(".")
+                raise invalid(f"run {name!r}", "must retrieve judged documents", value) from error
             table[place] = np.ma.filled(of_rows, np.nan)
     return ranks, scores
 
