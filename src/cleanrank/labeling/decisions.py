@@ -156,9 +156,15 @@ def decided(
 
 
 def gold_grades(project: Project) -> dict[int, int]:
-    """Document -> the grade that counts as right: a known one, or what the answers of a gold sample come to.
+    """Document -> the grade that counts as right: a known one, or what a gold sample's answers come to."""
+    return {**sampled_grades(project), **known_grades(project)}
 
-    Rows of a sample that were judged before it was drawn count with the answers they have.
+
+def sampled_grades(project: Project) -> dict[int, int]:
+    """Document -> what the answers of a gold sample come to.
+
+    Rows of a sample that were judged before it was drawn count with the answers they have: the others alone
+    would be no random sample.
     """
     batches = {each.id: each for each in project.batches()}
     sampled: dict[int, int] = {}
@@ -171,7 +177,7 @@ def gold_grades(project: Project) -> dict[int, int]:
             sampled |= {
                 each.row: int(each.value) for each in made if each.row in drawn and is_integer(each.value)
             }
-    return {**sampled, **known_grades(project)}
+    return sampled
 
 
 def words(made: Iterable[Decision]) -> list[str]:

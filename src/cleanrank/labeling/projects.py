@@ -23,6 +23,7 @@ from cleanrank.judges.inputs import as_systems
 from cleanrank.judges.labels import document_names
 from cleanrank.judges.sampling import sample_for_evaluation
 from cleanrank.labeling.answers import data_of, given_data, graded
+from cleanrank.labeling.decisions import sampled_grades
 from cleanrank.labeling.records import Batch, Document, Scale
 from cleanrank.labeling.review import about_issues
 from cleanrank.labeling.store import Project, create_project
@@ -368,8 +369,7 @@ def add_repair_batch(
     data = _labelled(project)
     answered = answered_rows(project)
     if issues is None:
-        gold = {row: grade for row, (_, grade) in answered_rows(project, "gold").items() if grade >= 0}
-        issues = find_label_issues(data, seed=seed, gold=gold or None)
+        issues = find_label_issues(data, seed=seed, gold=sampled_grades(project) or None)
     elif not isinstance(issues, LabelIssues):
         issues = read_issues(Path(issues))
     table = issues.aligned(data)
@@ -395,16 +395,10 @@ def _labelled(project: Project) -> RankingData:
     return data
 
 
-def answered_rows(project: Project, purpose: str | None = None) -> dict[int, tuple[int, int]]:
-    """Document -> (batch, last grade) of those that somebody judged; the grade of a dropped row is -1.
-
-    Args:
-        project: an open project.
-        purpose: of the batches; all unless given.
-    """
-    batches = [each for each in project.batches() if purpose in (None, each.purpose)]
+def answered_rows(project: Project) -> dict[int, tuple[int, int]]:
+    """Document -> (batch, last grade) of those that somebody judged; the grade of a dropped row is -1."""
     judged: dict[int, tuple[int, int]] = {}
-    for batch, _, row, event in graded(project, batches=batches):
+    for batch, _, row, event in graded(project):
         if is_integer(event.value) or event.value == DROP:
             judged[row] = batch.id, event.value if is_integer(event.value) else -1
     return judged
