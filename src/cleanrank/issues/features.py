@@ -7,6 +7,7 @@ is missing is 0 for runs (not retrieved) and NaN elsewhere. No grade of the pair
 """
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -37,7 +38,7 @@ from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
 JUDGEMENTS = "the judgements"
-BY_RATINGS = "Make grades of ratings first: cleanrank convert ratings.csv grades.csv --ratings levels."
+BY_RATINGS = "Make grades of ratings first: cleanrank convert ratings.csv grades.csv --ratings levels"
 MOST_SYSTEMS = 10  # whose own columns are features; of more of them most are alike, and take the time
 MOST_PLACED = 16  # columns of scores; more of them are an embedding
 URL = "url"
@@ -271,7 +272,11 @@ def _from_table(source: Any) -> RankingData:
         raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
     qid, docid = (np.array(sheet.texts(headings[each])) for each in ("query", "doc"))
     values = numbers(JUDGEMENTS, sheet.values[headings["grade"]])
-    checked_labels(JUDGEMENTS, qid, docid, values, None, None, remedy=BY_RATINGS)
+    roles = (("--qid", "query"), ("--doc-id", "doc"), ("--label", "grade"))
+    names = shlex.join(word for option, role in roles for word in (option, headings[role]))
+        ("--qid", headings["query"], "--doc-id", headings["doc"], "--label", headings["grade"])
+    )
+    checked_labels(JUDGEMENTS, qid, docid, values, None, None, remedy=f"{BY_RATINGS} {names}.")
     judged = values >= 0
     grades = np.where(judged, values, 0).astype(np.int32)
     others = [name for name in sheet.values if name not in headings.values()]
