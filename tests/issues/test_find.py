@@ -80,6 +80,8 @@ def test_mistakes_are_named(noisy):
         cr.find_label_issues(noisy.data, "sour", model="m.txt", folds=3)
     with pytest.raises(CleanrankError, match="noise goes with the detectors 'auto', 'posterior', 'by-grade'"):
         cr.find_label_issues(noisy.data, "sour", noise=noisy.profile)
+    with pytest.raises(CleanrankError, match="gold goes with the detectors 'auto', 'posterior', 'by-grade'"):
+        cr.find_label_issues(noisy.data, "sour", gold=(noisy.data.row_ids[:60], noisy.true_labels[:60]))
     with pytest.raises(CleanrankError, match="detector 'posterior' needs noise="):
         cr.find_label_issues(noisy.data, "posterior")
     with pytest.raises(CleanrankError, match="detector 'clicks' needs clicks="):

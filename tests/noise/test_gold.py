@@ -80,7 +80,7 @@ def test_sampling_refuses_what_makes_no_sense():
         sample_gold(data, 101)
     with pytest.raises(UnknownNameError, match="stratified"):
         sample_gold(data, 10, "stratifed")
-    with pytest.raises(InvalidInputError, match="doubt"):
+    with pytest.raises(InvalidInputError, match="strategy 'doubt' needs the doubt of every row"):
         sample_gold(data, 10, "doubt")
     with pytest.raises(InvalidInputError, match="doubt"):
         sample_gold(data, 10, doubt=np.zeros(100))

@@ -118,8 +118,10 @@ def sample_gold(
     if not present <= n <= data.n_docs:
         rule = f"must lie between the number of grades ({present}) and of rows ({data.n_docs:,})"
         raise invalid("n", rule, n, remedy="Every given grade needs at least one row.")
-    if (strategy == "doubt") != (doubt is not None):
-        raise invalid("doubt", "goes with strategy 'doubt', and only with it", strategy)
+    if strategy == "doubt" and doubt is None:
+        raise invalid("strategy 'doubt'", "needs the doubt of every row (doubt)", "none")
+    if strategy != "doubt" and doubt is not None:
+        raise invalid("doubt", "goes with strategy 'doubt'", repr(strategy))
     # A stream of its own: the same seed may have drawn the noise, and the sample must not follow it.
     rng = np.random.default_rng([seed, STREAM])
     shares = np.ones(data.n_docs)
