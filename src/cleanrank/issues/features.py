@@ -274,8 +274,6 @@ def _from_table(source: Any) -> RankingData:
     values = numbers(JUDGEMENTS, sheet.values[headings["grade"]])
     roles = (("--qid", "query"), ("--doc-id", "doc"), ("--label", "grade"))
     names = shlex.join(word for option, role in roles for word in (option, headings[role]))
-        ("--qid", headings["query"], "--doc-id", headings["doc"], "--label", headings["grade"])
-    )
     checked_labels(JUDGEMENTS, qid, docid, values, None, None, remedy=f"{BY_RATINGS} {names}.")
     judged = values >= 0
     grades = np.where(judged, values, 0).astype(np.int32)
