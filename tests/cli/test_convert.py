@@ -31,6 +31,14 @@ def test_every_format_becomes_every_other_that_holds_as_much(cli, folder, form):
     assert_same(cr.read_data(f"{folder}/back-{name}"), data)
 
 
+def test_a_name_with_a_slash_at_its_end_becomes_a_folder_of_beir(cli, folder):
+    (folder / "a.qrels").write_text("q1 0 a 2\nq1 0 b 0\n")
+    assert cli("convert", "a.qrels", "made/").code == 0
+    assert (folder / "made" / "qrels" / "test.tsv").is_file()
+    assert cli("convert", "made", "b.qrels").code == 0
+    assert (folder / "b.qrels").read_text().split() == (folder / "a.qrels").read_text().split()
+
+
 def test_opinions_are_combined_and_logs_get_grades(cli, folder):
     (folder / "book.json").write_text(json.dumps(BOOK))
     assert cli("convert", "book.json", "out.csv", "--combine", "expected").code == 0

@@ -22,7 +22,10 @@ def convert(
             callback=screen.piped,
         ),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file; a folder of BEIR with --to beir.")],
+    out: Annotated[
+        str,  # a Path forgets the slash at its end
+        typer.Argument(metavar="OUT", help="The file; with a slash at its end a folder of BEIR."),
+    ],
     source: Annotated[
         str | None, typer.Option("--from", metavar="FORMAT", help="Of DATA, where it should not be guessed.")
     ] = None,
@@ -56,10 +59,10 @@ def convert(
     form = target or form_of_name(out)
     if form == "beir" and force:
         rule = "does not go with a folder of BEIR, which must be new"
-        raise invalid("--force", rule, repr(str(out)), remedy="Name another folder.")
+        raise invalid("--force", rule, repr(out), remedy="Name another folder.")
     if form != "beir":
-        check_outputs(out, inputs=[data, judgements], force=force)
+        check_outputs(Path(out), inputs=[data, judgements], force=force)
     read = read_data(data, form=source, **options, **columns)
     write_data(read, out, form=form, **names_of(columns))
-    record = {"out": str(out), "format": form, "rows": read.n_docs, "queries": read.n_queries}
+    record = {"out": out, "format": form, "rows": read.n_docs, "queries": read.n_queries}
     screen.show(record, as_json, f"{read!r} is written to {out} ({form}).")
