@@ -4,14 +4,16 @@ import io
 import re
 import shlex
 import sqlite3
+import threading
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import cleanrank as cr
+from cleanrank.cli.label import _batch
 from cleanrank.labeling.answers import given_data, graded
-from cleanrank.labeling.projects import kept_systems
+from cleanrank.labeling.projects import add_label_batch, kept_systems, make_project
 from cleanrank.labeling.store import open_project
 from cleanrank.web import server
 
@@ -383,3 +385,26 @@ def test_options_of_new_projects_do_not_go_with_one_that_is_there(judge):
         done = judge("", "label", "shop.sqlite", *option.split())
         assert done.code == 2
         assert "goes with new projects; got the project 'shop.sqlite'" in done.err
+
+
+def test_two_who_ask_for_the_same_at_the_same_moment_get_one_batch(tmp_path):
+    path = tmp_path / "p.sqlite"
+    make_project(path, {"query": ["q", "q"], "doc_id": ["a", "b"]}, name="p").close()
+    threads, got = [], []
+
+    def other():
+        with open_project(path) as project:
+            request = {"purpose": "label"}
+            got.append(_batch(project, "bob", request, lambda _: add_label_batch(project), goes_on=False))
+
+    with open_project(path) as project:
+
+        def ask(_):
+            threads.append(threading.Thread(target=other))
+            threads[0].start()
+            threads[0].join(0.3)  # it waits for this one
+            return add_label_batch(project)
+
+        own = _batch(project, "ann", {"purpose": "label"}, ask, goes_on=False)
+        threads[0].join()
+        assert [each.id for each in project.batches()] == [own.id] == [got[0].id]

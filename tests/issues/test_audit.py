@@ -10,6 +10,7 @@ from cleanrank.issues.by_query import doubt_by_query
 from cleanrank.issues.evidence import evidence_words, quote
 from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.gold_sheet import read_sheet
+from cleanrank.report.audit_tables import queries_table
 
 QUERIES, DOCS, MISREAD = 24, 20, "q3"
 TOPICS = ("apple", "river", "engine", "violin", "desert", "planet")
@@ -90,6 +91,19 @@ def test_words_that_a_text_lacks_are_named():
     words = evidence_words(data, np.array([0, 1]))
     assert words[0]["text"] == "the text has no 'daily' and no 'life' and no 'people': “The Thai flag.”"
     assert words[1]["text"].startswith("the text has no word of the query")
+
+
+def test_equal_doubts_make_no_query_suspect():
+    """Whose rows come first says nothing."""
+    data = cr.from_arrays(np.zeros((100, 1)), [0, 1] * 50, qid=np.repeat(np.arange(10), 10))
+    alike = LabelIssues.of(data, doubt=np.zeros(100), is_label_issue=np.zeros(100, dtype=bool))
+    assert not any(each.doubted or each.is_suspect for each in doubt_by_query(alike))
+
+
+def test_texts_of_queries_stand_left_aligned_beside_their_numbers(audit):
+    with_texts = queries_table(audit.queries, {MISREAD: "violin story"})
+    assert with_texts.align == "lrrrrrrrl"
+    assert queries_table(audit.queries).align == "lrrrrrrr"
 
 
 def test_words_to_look_for_are_neither_a_possessive_s_nor_none_at_all():

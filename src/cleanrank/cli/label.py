@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cleanrank.labeling.store import Project
 
 PURPOSES = ("label", "gold", "evaluation")
+QUICK = ("label", "gold")  # whose batches are made in no time
 OF_COMPARISONS = ("pairs", "top-k", "active")
 OF_NEW = f"out scale texts judge {screen.TABLES}"  # what a new project is made with
 MADE_WITH = "made with"  # what a project keeps of these
@@ -355,15 +357,17 @@ def _batch(
     from cleanrank.labeling.session import Session
 
     wanted = {name: str(value) for name, value in request.items()}
-    made = [each for each in project.batches() if project.kept(f"request of batch {each.id}") == wanted]
-    for batch in made:
-        if Session(project, batch.id, who).asked(claim=False) is not None:
-            return batch
-    if made and not goes_on:
-        return made[-1]
-    batch = ask(made)
-    project.keep(f"request of batch {batch.id}", wanted)
-    return batch
+    # Who asks for the same at the same moment gets the same batch; what takes long would hold up answers.
+    with project.writing() if request["purpose"] in QUICK else nullcontext():
+        made = [each for each in project.batches() if project.kept(f"request of batch {each.id}") == wanted]
+        for batch in made:
+            if Session(project, batch.id, who).asked(claim=False) is not None:
+                return batch
+        if made and not goes_on:
+            return made[-1]
+        batch = ask(made)
+        project.keep(f"request of batch {batch.id}", wanted)
+        return batch
 
 
 def _begin(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from cleanrank.issues.table import EXPECTED, LabelIssues
 from cleanrank.noise.signal import concordance
@@ -21,8 +22,8 @@ class QueryDoubt:
     Attributes:
         query_id: its id.
         documents: judged ones.
-        doubted: those among the MOST_DOUBTED of all rows.
-        share: the same as a share of its documents.
+        doubted: those among the MOST_DOUBTED of all rows; equal doubts share the places that are left for them.
+        share: the same, before it is rounded, as a share of its documents.
         given: their mean grade.
         expected: what models that never saw the query expect; NaN where the detector says nothing of it.
         order: the share of pairs of documents of different grades that these models put in the order of the
@@ -53,8 +54,8 @@ def doubt_by_query(issues: LabelIssues) -> list[QueryDoubt]:
     order, indptr, names = group_rows(issues.query_id)
     table = issues.select(order)
     most = max(1, round(MOST_DOUBTED * len(table)))
-    doubted = np.zeros(len(table), dtype=np.bool_)
-    doubted[np.lexsort((table.row_id, -table.doubt))[:most]] = True
+    first, last = (rankdata(-table.doubt, method=method) for method in ("min", "max"))
+    doubted = np.clip((most - first + 1) / (last - first + 1), 0, 1)  # of equal doubts no row comes first
     expected = np.asarray(table.reasons.get(EXPECTED, np.full(len(table), np.nan)))
     parts = [slice(a, b) for a, b in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)]
     shares = np.array([doubted[part].mean() for part in parts])
@@ -63,7 +64,7 @@ def doubt_by_query(issues: LabelIssues) -> list[QueryDoubt]:
         y, score = table.given_label[part], expected[part]
         ends = np.array([0, len(y)])
         well = float("nan") if np.isnan(score).any() else concordance(y, score, ends, within=True)[0]
-        rows = int(doubted[part].sum())
+        rows = round(doubted[part].sum())
         suspect = share >= CONCENTRATED * MOST_DOUBTED and rows >= FEWEST
         found.append(
             QueryDoubt(name, len(y), rows, share, float(y.mean()), float(score.mean()), well, bool(suspect))

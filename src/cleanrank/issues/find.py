@@ -128,8 +128,8 @@ def find_label_issues(
     if noise is not None:
         if "noise" not in every:
             users = ", ".join(repr(name) for name in DETECTORS if "noise" in options_of(name))
-            given = "noise" if gold is None else "gold"
-            raise invalid(given, f"goes with the detectors {users}", f"method {method!r}")
+            argument = "noise" if gold is None else "gold"
+            raise invalid(argument, f"goes with the detectors {users}", f"method {method!r}")
         options["noise"] = noise
     for name in methods:
         for option, remedy in NEEDS.items():

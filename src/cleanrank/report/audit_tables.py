@@ -58,9 +58,9 @@ def queries_table(
             Cell("yes" if each.is_suspect else ABSENT),
         ]
         rows.append([*cells, Cell(known.get(str(each.query_id), ""), kind="below")] if known else cells)
-    return Table(
-        [*head, *(["text"] if known else [])], rows, caption=caption, notes=[QUERIES] if rows else []
-    )
+    align = "l" + "r" * (len(head) - 1) + "l" * bool(known)
+    head += ["text"] if known else []
+    return Table(head, rows, caption=caption, notes=[QUERIES] if rows else [], align=align)
 
 
 def evidence_table(audit: Audit, caption: str = "", *, kinds: Sequence[str] = tuple(KINDS)) -> Table:
