@@ -22,7 +22,7 @@ class QueryDoubt:
     Attributes:
         query_id: its id.
         documents: judged ones.
-        doubted: those among the MOST_DOUBTED of all rows; equal doubts share the places that are left for them.
+        doubted: those among the MOST_DOUBTED of all rows; equal doubts share the places left for them.
         share: the same, before it is rounded, as a share of its documents.
         given: their mean grade.
         expected: what models that never saw the query expect; NaN where the detector says nothing of it.
