@@ -176,7 +176,7 @@ def test_the_matrix_has_every_figure_and_a_reason_where_there_is_none(folder, ra
 
 @pytest.mark.parametrize(
     "words",
-    ["toys/tiny", "--jobs 1", "--only seed=1", "--quick", "--engine dask", "--pictures new", "--recompute"],
+    ["toys/tiny", "--jobs 1", "--only seed=1", "--quick", "--engine dask", "--pictures drawn", "--recompute"],
 )
 def test_beside_the_matrix_nothing_that_runs_is_taken(folder, words):
     done = cleanrank(folder, "reproduce", "--matrix", *words.split())

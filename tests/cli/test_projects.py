@@ -75,8 +75,11 @@ def test_find_issues_learns_from_the_sample_of_a_project(cli, files):
 def test_a_judge_is_held_against_the_majority_of_a_project(cli, files):
     sheet, data = pd.read_csv("plain.csv"), cr.read_data("noisy.csv")
     said = pd.concat([sheet.rename(columns={"true_grade": "grade"}), pd.read_csv("people.csv")])
-    # modes are sorted: of a tie the lower grade
-    grades = said.groupby("row_id").grade.agg(lambda given: given.mode()[0])
+    modes = said.groupby("row_id").grade.agg(lambda given: set(given.mode()))
+    # of a tie the given label if it is among the tied ones, else the lowest grade
+    grades = pd.Series(
+        {row: data.y[row] if data.y[row] in tied else min(tied) for row, tied in modes.items()}
+    )
     columns = {"qid": data.qid[grades.index], "docid": data.doc_ids[grades.index], "grade": grades.to_numpy()}
     pd.DataFrame(columns).to_csv("gold.csv", index=False)
     judged = pd.DataFrame({"qid": data.qid, "docid": data.doc_ids, "grade": data.y})

@@ -68,9 +68,10 @@ RANKERS = {
     cr.RobustRanker: (
         QUICK,
         {
-            "strategy": ({}, "posterior"), "noise": ({}, uniform(0.3, 3)), "rounds": ({}, 1),
+            "strategy": ({}, "posterior"), "noise": ({}, uniform(0.3, 3)), "rounds": ({}, 2),
             "folds": ({}, 3),
-            "clean_validation": ({}, True), "grid": ({}, {"num_leaves": (3,)}), "selection": ({}, "best"),
+            "clean_validation": ({}, True), "grid": ({}, {"num_leaves": (3,)}),
+            "selection": ({"strategy": "posterior"}, "best"),  # several strategies share the cells out
             "n_estimators": ({}, 3), "early_stopping_rounds": (LONG, None), "measure": ({}, "map"),
             "learning_rate": ({}, 0.4), "label_gain": ({}, [0, 1, 20]), "objective": ({}, "lambdamart"),
             "random_state": ({}, 3), "params": ({}, {"lambda_l2": 90.0}),

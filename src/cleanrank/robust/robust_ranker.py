@@ -88,7 +88,7 @@ class RobustRanker(TreeRanker):
             as those of the training rows and are repaired too.
         grid: LightGBM parameters to tune on validation data, name -> values; GRID when not given.
         selection: "average" or "best" of the models of the grid, see ``BoostedRanker``.
-        n_estimators: trees at the most.
+        n_estimators: trees of a model by lambdarank at the most; least squares stops by itself.
         early_stopping_rounds: trees without gain on validation data before a model stops.
         measure: what stopping and the choice look at.
         learning_rate: shrinkage of a tree.

@@ -139,10 +139,11 @@ def test_robust_ranker_gets_the_rows_and_the_grid(made):
     assert given.judge.n_judged == 60
     assert found.chosen["strategy"] == "auto"
     sheet = sample_gold(noisy.data, 60, seed=3)
-    trees = {k: v for k, v in given.params.items() if k in ("min_sum_hessian_in_leaf", "min_data_in_leaf")}
+    others = ("repair", "noise", "gold", "strategy", "objective", "selection", "norm", "num_leaves")
+    counts = ("rounds", "early_stopping_rounds")
+    trees = {k: v for k, v in given.params.items() if k not in (*others, *counts)}
     ranker = RobustRanker(
-        grid=GRID, n_estimators=12, early_stopping_rounds=6, random_state=3,
-        params={"learning_rate": 0.05, "lambdarank_truncation_level": 30, "max_bin": 255, **trees},
+        grid=GRID, n_estimators=12, early_stopping_rounds=6, random_state=3, params=trees
     ).fit_data(noisy.data, validation, gold=(sheet.row_ids, noisy.true_labels[sheet.rows]))  # fmt: skip
     np.testing.assert_allclose(found.scores, ranker.predict(test.X))
 
