@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 from pathlib import Path
 from typing import NoReturn
 
@@ -8,6 +9,10 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
+
+# A shell starts what runs in its background with interrupts ignored, and its children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FLAGS = (
     "--headless",

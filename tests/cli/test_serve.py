@@ -2,12 +2,16 @@
 
 import re
 import signal
+from functools import partial
 
 import httpx2 as httpx
 import pytest
 
 from cleanrank.labeling.store import open_project
 from tests.web.conftest import Live, make_project
+
+PATIENCE = 60.0  # seconds; the first page of a process imports what it needs
+get = partial(httpx.get, timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -33,7 +37,7 @@ def test_a_project_is_served_on_this_machine_without_tokens(start):
     server = start()
     assert server.process.stdout.readline().strip() == f"{server.url}/"
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", server.url)
-    page = httpx.get(server.url)
+    page = get(server.url)
     assert page.status_code == 200
     assert "ann" in page.text
     server.process.send_signal(signal.SIGINT)
@@ -45,8 +49,8 @@ def test_those_who_are_invited_get_links_that_sign_in(start, project, cli):
     server = start("--invite", "bob")
     links = dict(server.process.stdout.readline().strip().split("\t") for _ in range(2))
     assert links.keys() == {"bob", "ann"}
-    assert httpx.get(server.url).status_code == 401
-    with httpx.Client() as browser:
+    assert get(server.url).status_code == 401
+    with httpx.Client(timeout=PATIENCE) as browser:
         assert "Welcome, bob" in browser.get(links["bob"]).text
         assert browser.get(f"{server.url}/judge/1").status_code == 200
         # Another invitation while the server runs, and bob's is taken back.
@@ -57,7 +61,7 @@ def test_those_who_are_invited_get_links_that_sign_in(start, project, cli):
         assert browser.get(f"{server.url}/judge/1").status_code == 401
     name, link = done.out.strip().split("\t")
     assert name == "cy"
-    assert "Welcome, cy" in httpx.get(link).text
+    assert "Welcome, cy" in get(link).text
     token = link.partition("token=")[2]
     assert token.encode() not in project.read_bytes()  # only its hash is kept
     with open_project(project) as opened:
@@ -68,8 +72,8 @@ def test_with_a_host_tokens_are_demanded(start):
     server = start("--host", "127.0.0.1")
     name, link = server.process.stdout.readline().strip().split("\t")
     assert name == "ann"
-    assert httpx.get(server.url).status_code == 401
-    assert "Welcome, ann" in httpx.get(link).text
+    assert get(server.url).status_code == 401
+    assert "Welcome, ann" in get(link).text
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,14 @@ class Terminal:
     def wait_for(self, words, count=1):
         """Reads until the words have come so often."""
         while self.text.count(words) < count:
-            ready, _, _ = select.select([self.here], [], [], 120)
-            assert ready, self.text
-            self.text += os.read(self.here, 4096).decode(errors="replace")
+            self.read()
+
+    def read(self):
+        ready, _, _ = select.select([self.here], [], [], 120)
+        assert ready, self.text
+        part = os.read(self.here, 4096).decode(errors="replace")
+        self.text += part
+        return part
 
     def press(self, key):
         """Presses a key once a key is waited for: what is typed before is thrown away."""
@@ -142,8 +147,8 @@ class Terminal:
 
     def end(self):
         try:
-            while part := os.read(self.here, 4096):
-                self.text += part.decode(errors="replace")
+            while self.read():
+                pass
         except OSError:
             pass
         return self.process.wait(60)

@@ -198,6 +198,8 @@ def test_a_cell_that_kills_dask_workers_is_a_failed_result():
     asked = [*cells(3), ("deadly", json.dumps({"dies": True}))]
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         found = dict(run_dask(asked, scheduler=cluster.scheduler_address, target=MOODY))
+        with distributed.Client(cluster) as client:
+            client.wait_for_workers(2, timeout=60)  # one that is just starting cannot be closed
     assert unpack(found.pop("deadly")).status == "failed"
     assert {unpack(p).status for p in found.values()} == {"done"}
 

@@ -34,6 +34,7 @@ CELL = "cleanrank.experiments.cells:run_cell"
 SHARED = ("data", "options", "identity", "fold", "derived", "noise", "rate", "on", "seed")
 START_TRIES = 3
 CONNECT_SECONDS = 10
+RESTART_SECONDS = 60
 ORPHAN_SECONDS = 0.5
 OUTPUT_SHOWN = 4000
 THREADS = "NUMBA_NUM_THREADS"
@@ -260,6 +261,9 @@ def run_dask(
                 rule = "must be the address of a running Dask cluster"
                 raise invalid("scheduler", rule, repr(scheduler), remedy=str(error)) from error
         yield from _through(stack.enter_context(client), waiting, target)
+        if scheduler is None:
+            # A cluster cannot be closed while a worker that died is being started again.
+            client.wait_for_workers(jobs, timeout=RESTART_SECONDS)
 
 
 def _through(client: Any, items: Iterator[Item], target: str) -> Iterator[Done]:
