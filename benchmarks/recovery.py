@@ -24,7 +24,7 @@ from typing import Any
 from cards.goals import HUNDRED, NOTHING, THREE, goals_table
 from cards.pictures import cost_panels, detection_panel, gains_panel, settings_panel, shares_panel
 from cards.sections import AS_JUDGED, DETECTED, LINES, RECIPES, Cards, cost_sections, make_cards, sections_of
-from cards.tables import averages_table, detection_table, gains_table, losses_table
+from cards.tables import averages_table, detection_table, gains_table, losses_table, pooled_table
 from timing import write_result
 
 from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
@@ -226,6 +226,7 @@ TEXTS: dict[str, Callable[[], str]] = {
     "sections": sections_text,
     "goals": goals_text,
     "card": card_text,
+    "by-noise": lambda: pooled_table(tracked().card).markdown(),
     "losses": lambda: losses_table(tracked().card).markdown(),
     "no-noise": unharmed_text,
     "judges": judges_text,

@@ -121,6 +121,13 @@ class Card:
             (r for r in self.rows if (r.dataset, r.level, r.method) == (dataset, level, method)), None
         )
 
+    def pooled(self, method: str, level: Level) -> Estimate | None:
+        """The pooled share of a method over the data sets at a noise level; None where it did not run."""
+        places = [s.place for s in self.settings if s.level == level and (s.place, method) in self.gains]
+        if not places:
+            return None
+        return of_draws(_pooled(method, places, self.gains, self.losses), self.confidence)
+
     def difference(self, one: str, other: str) -> Estimate:
         """The pooled share of one method minus that of another, over the settings where both ran."""
         places = [s.place for s in self.settings if all((s.place, m) in self.gains for m in (one, other))]
@@ -237,7 +244,7 @@ def _average(
 ) -> Average:
     shared = [r for r in rows if r.share is not None]
     every = [(r.dataset, r.level) for r in rows]
-    pooled = np.sum([gains[p, method] for p in every], axis=0) / np.sum([losses[p] for p in every], axis=0)
+    pooled = _pooled(method, every, gains, losses)
     share = None
     if shared:
         each = [gains[p, method] / losses[p] for p in ((r.dataset, r.level) for r in shared)]
@@ -251,3 +258,13 @@ def _average(
         worst=min(shared, key=lambda r: r.share.value if r.share else 0.0, default=None),
         below=tuple(r for r in shared if r.share is not None and r.share.high < limit),
     )
+
+
+def _pooled(
+    method: str,
+    places: Sequence[Place],
+    gains: Mapping[tuple[Place, str], FloatArray],
+    losses: Mapping[Place, FloatArray],
+) -> FloatArray:
+    gained = np.sum([gains[place, method] for place in places], axis=0)
+    return np.asarray(gained / np.sum([losses[place] for place in places], axis=0))

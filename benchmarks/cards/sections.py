@@ -26,6 +26,7 @@ from .tables import (
     detection_table,
     gain_text,
     gains_table,
+    pooled_table,
     settings_table,
     shares_table,
 )
@@ -164,6 +165,7 @@ def _card_sections(cards: Cards) -> list[str]:
     assert cards.card is not None
     card = cards.card
     parts = ["## Recovered share", averages_table(card, cards.old).markdown()]
+    parts += ["## Pooled share by noise", pooled_table(card).markdown()]
     parts += ["## What noise costs", settings_table(card).markdown()]
     for level in dict.fromkeys(s.level for s in card.settings):
         parts += [f"## {level.label}", shares_table(card, level).markdown()]

@@ -30,6 +30,15 @@ def averages_table(card: Card, other: Card | None = None) -> Table:
     return Table(["method", "judgements", *shares, "worst setting"], rows)
 
 
+def pooled_table(card: Card) -> Table:
+    """Methods against noise levels: the share pooled over data sets."""
+    levels = list(dict.fromkeys(s.level for s in card.settings))
+    methods = [a.method for a in card.averages if a.method != card.clean]
+    shares = {(m, level): card.pooled(m, level) for m in methods for level in levels}
+    rows = [[m, *("not run" if (e := shares[m, at]) is None else f"{e}" for at in levels)] for m in methods]
+    return Table(["method", *(level.label for level in levels)], rows)
+
+
 def gains_table(card: Compared, head: str, base: str, group: str | None = None) -> Table:
     """Data sets against methods: the figure of the base, then gains over it; the last line is the mean."""
     datasets = [d for d, its_group in card.datasets.items() if group in (None, its_group)]

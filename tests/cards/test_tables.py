@@ -6,6 +6,7 @@ from benchmarks.cards.tables import (
     detection_by_setting,
     detection_table,
     losses_table,
+    pooled_table,
     settings_table,
     shares_table,
 )
@@ -43,6 +44,18 @@ def test_a_method_that_did_not_run_says_so():
     records = cells({**ENDS, "m": 0.55}) + cells(ENDS, dataset="B")
     card = recovery_card(records, resamples=20)
     assert lines(shares_table(card, UNIFORM))[-1][-1] == "not run"
+
+
+def test_shares_are_pooled_over_data_sets_by_noise_level():
+    records = cells({**ENDS, "m": 0.55}, spread=0)  # gains .05 of .1
+    records += cells(
+        {"clean-trained": 0.8, "noisy-trained": 0.5, "m": 0.77}, spread=0, dataset="B"
+    )  # .27 of .3
+    records += cells({**ENDS, "other": 0.5}, spread=0, level=MISSED)
+    head, _, m, other = lines(pooled_table(recovery_card(records, resamples=20)))
+    assert head == ["method", "uniform 0.2", "missed 0.3"]
+    assert m == ["m", "0.80 [0.80, 0.80]", "not run"]
+    assert other == ["other", "not run", "0.00 [0.00, 0.00]"]
 
 
 def test_detectors_stand_beside_the_lead_of_the_reference():
