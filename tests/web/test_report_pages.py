@@ -1,5 +1,7 @@
 """What the pages of reports show, and what they say where there is nothing to show."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,10 @@ def test_reliable_annotators_are_told_from_others(judged):
     assert people.texts[0][0] == "cy"  # the least reliable first
     assert "noisier than most" in people.texts[0][-1] or "unreliable" in people.texts[0][-1]
     assert section(page, "Grades from all of them")[0].rows  # there are gold questions
+    assert section(page, "Agreement")[0].head == ("", "432 judgements of 144 items")
+    items = section(page, "What to judge again")[-1]
+    assert len(items.rows) == report_pages.MOST_TO_JUDGE
+    assert all(re.fullmatch(r"[01]\.\d\d", row[items.head.index("probability")]) for row in items.texts)
 
 
 def test_before_two_people_graded_the_same_the_page_says_what_is_needed(project_file):

@@ -37,6 +37,8 @@ def test_the_start_lists_the_batches_and_where_one_stands(local):
     ]
     assert "1 answer, about 11 left" in page.text
     assert "Fruit" in page.text
+    assert "2. Batch pairs" in page.text
+    assert "New labels for the documents; each by 5 people." in page.text
 
 
 def test_a_grade_is_asked_with_the_descriptions_of_the_scale(local):
