@@ -58,6 +58,23 @@ def test_a_pair_is_asked_side_by_side(local):
     assert page.text.index(f"Document d{first}") < page.text.index(f"Document d{second}")
 
 
+def test_neither_of_two_may_be_relevant_where_that_is_an_answer(project_file):
+    with open_project(project_file) as project:
+        settings = {"k": 3, "neither": True}
+        batch = project.add_batch([tuple(range(6))], name="Best", kind="top-k", settings=settings)
+    client = Client(create_app(project_file, tokens=False, owner="ann"))
+    with client.http:
+        page = Markup(client.get(f"/judge/{batch.id}").text)
+        buttons = [attributes for tag, attributes in page.elements if tag == "button"]
+        assert [each.get("data-key") for each in buttons] == ["1", "0", "2", "3", "s", "u"]
+        while not client.state(batch.id)["done"]:
+            assert client.answer(batch.id, 3).status_code == 200
+        assert client.answer(BATCHES["pairs"], 3).status_code == 409
+    with open_project(project_file) as project:
+        said = [event.value for event in project.events(batch.id)]
+    assert said == [3, 3, 3]  # nobody is asked twice about a document
+
+
 @pytest.mark.parametrize("kind", ["grade", "pairs", "top-k"])
 def test_texts_that_want_to_be_run_are_only_shown(local, kind):
     page = local.get(f"/judge/{BATCHES[kind]}").text

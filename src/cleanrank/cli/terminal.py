@@ -146,7 +146,12 @@ def _grade(grade: int, scale: Scale) -> str:
 
 
 def _choices(keys: Mapping[str, int | str], scale: Scale, n_documents: int, given: int | None) -> str:
-    sides = {"1": "1 first is better", "2": "2 second is better", "0": "0 equally good"}
+    sides = {
+        "1": "1 first is better",
+        "2": "2 second is better",
+        "0": "0 equally good",
+        "3": "3 neither is relevant",
+    }
     words = {"d": "d drop the row", "n": "n not sure", KEEP: f"k keep {given}"}
     choices = []
     for key, value in keys.items():
