@@ -107,6 +107,21 @@ class Listening:
         self.getsockname = lambda: ("127.0.0.1", port or 8765)
 
 
+def test_the_last_answer_can_be_taken_back_too(judge):
+    done = judge("0 0 0 0 0 u 1", "label", "shop.csv")
+    assert done.code == 0, done.err
+    assert "That was the last one." in done.out
+    assert answers() == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 1)]
+    assert "Nothing is left to judge." in done.err
+    assert "That was the last one." not in judge("", "label", "shop.csv").out
+
+
+def test_who_has_nothing_to_judge_hears_what_others_have(judge):
+    done = judge("0 0 0 0 0", "label", "shop.csv", "--annotators", "2")
+    words = "Nothing is left for ann to judge at the moment; others have yet to judge 2 queries or documents."
+    assert words in done.err
+
+
 def test_a_project_may_be_prepared_for_others(cli):
     done = cli("label", "shop.csv", "-o", "a b.sqlite", "--prepare")
     assert done.code == 0, done.err
