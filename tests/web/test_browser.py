@@ -142,6 +142,19 @@ def test_an_answer_whose_response_is_lost_is_stored_once(live, open_page, projec
     assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
 
 
+def test_a_page_that_is_no_question_is_said_and_judging_goes_on(live, open_page, project_file):
+    server = live()
+    address = f"{server.url}/judge/{BATCHES['grade']}"
+    page = open_page(address)
+    page.route(address, lambda route: route.fulfill(body="<p>A proxy says no.</p>", status=403))
+    page.keyboard.press("2")
+    page.get_by_text("The next question could not be loaded.").wait_for()
+    page.unroute(address)
+    page.reload()
+    press(page, "1")
+    assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
+
+
 def test_two_annotators_judge_at_once_each_with_a_token(live, open_page, project_file):
     server = live("--invite", "bob")
     links = dict(server.process.stdout.readline().strip().split("\t") for _ in range(2))
