@@ -94,6 +94,26 @@ def test_reliable_annotators_are_told_from_others(judged):
     assert all(re.fullmatch(r"[01]\.\d\d", row[items.head.index("probability")]) for row in items.texts)
 
 
+def test_who_answers_without_reading_is_named(tmp_path):
+    rng = np.random.default_rng(3)
+    path = make_judged(tmp_path / "judged.sqlite")
+    with open_project(path) as project:
+        for name in ("dan", "eve", "fay"):
+            for unit in range(144):
+                project.append(
+                    annotator=name,
+                    batch=1,
+                    unit=unit,
+                    kind="answer",
+                    question="0",
+                    value=1 if name == "fay" else int(rng.integers(3)),
+                    seconds=0.2 if name == "dan" else float(rng.gamma(3, 2)),
+                    request=f"{name}-{unit}",
+                )
+    (odd,) = section(report_pages.annotators_of(path), "Constant or fast answers")
+    assert {(row[0], row[1]) for row in odd.texts} == {("dan", "fast answers"), ("fay", "constant answers")}
+
+
 def test_before_two_people_graded_the_same_the_page_says_what_is_needed(project_file):
     page = report_pages.annotators_of(project_file)
     assert section(page, "What is needed") == ["Nobody has answered yet."]

@@ -50,7 +50,7 @@ def annotators_of(path: Path) -> Page:
     if max(Counter(row for row, _ in graded).values(), default=0) < 2:
         words = "Agreement and reliability need documents that two people or more have graded."
         return needed(title, f"{words} So far there are none.", first)
-    kept = {each: columns[each] for each in ("query_id", "doc_id", "annotator", "grade")}
+    kept = {each: columns[each] for each in ("query_id", "doc_id", "annotator", "grade", "seconds", "at")}
     truth = [known.get(row) for row in columns["project_row"]]
     judged = read_judgements({**kept, "true_grade": truth}, lowest=0)
     panel = _panel(judged, columns, known)
