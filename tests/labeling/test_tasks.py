@@ -80,16 +80,21 @@ def test_of_fewer_relevant_documents_than_k_fewer_are_found(grades, k, transitiv
     assert all(grades[a] >= grades[b] for a, b in zip(better, worse, strict=True))
 
 
-@pytest.mark.parametrize("relevant", [1, 2, 5, 10])
-def test_who_may_say_neither_has_no_floor_and_fewer_questions(relevant):
+@pytest.mark.parametrize(("relevant", "asked", "without"), [(1, 37, 113), (5, 52, 127), (10, 74, 136)])
+def test_who_may_say_neither_has_no_floor_and_fewer_questions(relevant, asked, without):
+    """The figures of docs/labeling.md."""
     rng = np.random.default_rng(relevant)
-    grades = rng.permutation((np.arange(50) < relevant).astype(int))
-    task = ask(TopKTask(50, k=10, ties=False, neither=True), grades)
-    better, worse = task.preferences().T
-    assert sorted(task.best) == np.flatnonzero(grades).tolist()
-    assert (grades[better] >= grades[worse]).all()
-    assert (grades[better] > grades[worse]).sum() == relevant * (50 - relevant)
-    assert len(task.answers) < len(ask(TopKTask(50, k=10, ties=False), grades).answers)
+    counts = []
+    for _ in range(20):
+        quality = np.zeros(50, dtype=int)
+        quality[rng.permutation(50)[:relevant]] = 1 + rng.permutation(relevant)
+        task = ask(TopKTask(50, k=10, ties=False, neither=True), quality)
+        better, worse = task.preferences().T
+        assert sorted(task.best) == np.flatnonzero(quality).tolist()
+        assert (quality[better] > quality[worse]).all()
+        assert len(better) == relevant * (50 - relevant) + relevant * (relevant - 1) // 2
+        counts.append((len(task.answers), len(ask(TopKTask(50, k=10, ties=False), quality).answers)))
+    assert np.mean(counts, axis=0) == pytest.approx([asked, without], rel=0.06)
 
 
 @settings(deadline=None)
