@@ -220,7 +220,7 @@ def test_the_owner_sees_what_answers_changed_and_asks_for_the_next_rows(open_pag
     server = Live(path)
     try:
         page = open_page(f"{server.url}/progress")
-        page.get_by_text("Nobody has answered yet.").wait_for()
+        page.get_by_text("No document was graded yet").wait_for()
         page.get_by_role("link", name="Work").click()
         page.get_by_role("link", name="A random sample of 12 labels").click()
         page.locator(".answers").wait_for()
