@@ -51,7 +51,7 @@ def test_several_judges_on_a_page(folder, cli, tmp_path):
     assert f"wrote {page}" in shown.err
     text = page.read_text()
     for words in (
-        "How binary grades",
+        "Grades of binary",
         "Leniency by query, graded",
         "by the judge&#39;s",
         "What a grade is worth",
@@ -61,6 +61,13 @@ def test_several_judges_on_a_page(folder, cli, tmp_path):
     cli(*arguments)  # a page of its own may be replaced
     record = json.loads(cli(*arguments[:-2], "--json").out)
     assert [each["judge"] for each in record["judges"]] == ["graded", "binary"]
+
+
+def test_a_judge_without_differences_between_queries_gets_words_in_place_of_a_picture(folder, cli, tmp_path):
+    page = tmp_path / "judges.html"
+    cli("judge", folder / "gold.csv", folder / "gold.csv", "--html", page)
+    assert "gold: no query differs from the others in leniency by more than chance." in page.read_text()
+    assert "Leniency by query" not in page.read_text()
 
 
 @pytest.mark.parametrize(

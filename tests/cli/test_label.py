@@ -107,6 +107,21 @@ class Listening:
         self.getsockname = lambda: ("127.0.0.1", port or 8765)
 
 
+def test_the_last_answer_can_be_taken_back_too(judge):
+    done = judge("0 0 0 0 0 u 1", "label", "shop.csv")
+    assert done.code == 0, done.err
+    assert "That was the last one." in done.out
+    assert answers() == [(0, 0), (1, 0), (2, 0), (3, 0), (4, 1)]
+    assert "Nothing is left to judge." in done.err
+    assert "That was the last one." not in judge("", "label", "shop.csv").out
+
+
+def test_who_has_nothing_to_judge_hears_what_others_have(judge):
+    done = judge("0 0 0 0 0", "label", "shop.csv", "--annotators", "2")
+    words = "Nothing is left for ann to judge at the moment; others have yet to judge 2 queries or documents."
+    assert words in done.err
+
+
 def test_a_project_may_be_prepared_for_others(cli):
     done = cli("label", "shop.csv", "-o", "a b.sqlite", "--prepare")
     assert done.code == 0, done.err
@@ -116,11 +131,14 @@ def test_a_project_may_be_prepared_for_others(cli):
 
 
 def test_comparisons_have_settings(cli):
-    options = shlex.split("--task top-k --k 2 --no-ties --transitive --annotators 3")
+    options = shlex.split("--task top-k --k 2 --no-ties --transitive --neither --annotators 3")
     assert cli("label", "shop.csv", "--prepare", *options).code == 0
     assert cli("label", "shop.csv", "--prepare", "--task", "pairs").code == 0
     (first, _), (second, _) = batches()
-    assert (first.kind, first.settings) == ("top-k", {"k": 2, "ties": False, "transitive": True})
+    assert (first.kind, first.settings) == (
+        "top-k",
+        {"k": 2, "ties": False, "transitive": True, "neither": True},
+    )
     assert (first.annotators_per_unit, second.kind, second.settings) == (3, "pairs", {})
 
 
@@ -132,6 +150,14 @@ def test_comparisons_in_the_terminal(judge):
         said = [(event.question, event.value) for event in project.events()]
     assert said == [("0,1", 1), ("2,0", 2), ("1,2", 0), ("0,1", 2)]
     assert "Nothing is left to judge." in done.err
+
+
+def test_neither_in_the_terminal(judge):
+    done = judge("3 0", "label", "shop.csv", "--task", "top-k", "--k", "3", "--neither")
+    assert done.code == 0, done.err
+    assert "0 equally good | 3 neither is relevant" in done.out
+    with open_project("shop.sqlite") as project:
+        assert [event.value for event in project.events()] == [3, 0]
 
 
 def test_a_random_sample_goes_on_with_other_rows(judge):
@@ -283,6 +309,7 @@ def test_another_data_set_does_not_go_on_with_a_project(judge, tmp_path):
         ("label shop.csv --task guess", "unknown task 'guess'. Known: grade, pairs, top-k, active."),
         ("label shop.csv --k 3", "--k goes with --task top-k or active; got --task grade"),
         ("label shop.csv --no-ties", "--no-ties goes with comparisons; got --task grade"),
+        ("label shop.csv --task pairs --neither", "--neither goes with --task top-k; got --task pairs"),
         ("label shop.csv --transitive", "--transitive goes with comparisons; got --task grade"),
         ("label shop.csv --task pairs --gold shop.csv", "--gold goes with --task grade; got --task pairs"),
         ("label shop.csv --purpose fun", "unknown purpose 'fun'. Known: label, gold, evaluation."),

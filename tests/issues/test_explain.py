@@ -28,7 +28,7 @@ def test_the_sentence_of_a_missed_document(judged):
     (told,) = explain(found, judged, rows=[3])
     assert (
         told.why
-        == "graded 0, but ranked 1st of 5 by models that never saw it; 3 of 4 neighbours are graded 2"
+        == "graded 0, but ranked 1st of 5 by models that never saw it; 3 of 4 nearest neighbours are graded 2"
     )
     assert told.reasons["rank"].startswith("graded 0")
     assert (told.row_id, told.query_id, told.given_label) == (3, "a", 0)
@@ -98,11 +98,11 @@ def test_neighbours_are_those_of_scikit_learn(monkeypatch, sparse, block):
     ("grades", "said"),
     [
         ([2], "its nearest neighbour is graded 2"),
-        ([2, 2], "all 2 neighbours are graded 2"),
-        ([2, 2, 2, 1], "3 of 4 neighbours are graded 2"),
-        ([0, 2, 2, 1], "its neighbours are graded 0, 1, 2 and 2"),
-        ([0, 2, 2, 0], "its neighbours are graded 0, 0, 2 and 2"),
-        ([3, 0, 1], "its neighbours are graded 0, 1 and 3"),
+        ([2, 2], "all 2 nearest neighbours are graded 2"),
+        ([2, 2, 2, 1], "3 of 4 nearest neighbours are graded 2"),
+        ([0, 2, 2, 1], "its nearest neighbours are graded 0, 1, 2 and 2"),
+        ([0, 2, 2, 0], "its nearest neighbours are graded 0, 0, 2 and 2"),
+        ([3, 0, 1], "its nearest neighbours are graded 0, 1 and 3"),
     ],
 )
 def test_what_neighbours_say(grades, said):

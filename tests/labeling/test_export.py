@@ -213,6 +213,8 @@ def test_preferences(tmp_path):
         assert len(preference_frame(project, "ann")) == 3
         export_judgements(project, tmp_path / "pairs.csv", form="preferences")
         assert len(pd.read_csv(tmp_path / "pairs.csv")) == 6
+        with pytest.raises(InvalidInputError, match="got comparisons alone"):
+            export_judgements(project, tmp_path / "judgements.csv")
         # Levels of preference stand in for grades, where there are none.
         graded, notes = graded_data(project)
         assert grades_of(graded) == {"a": 0, "e": 1, "c": 2, "b": 0, "d": 0}

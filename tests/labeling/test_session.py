@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -12,7 +14,7 @@ from cleanrank.labeling.records import Document, Scale
 from cleanrank.labeling.session import Session
 from cleanrank.labeling.store import create_project, open_project
 from cleanrank.labeling.tasks import ask, label_judge, make_task
-from cleanrank.labeling.work import Work
+from cleanrank.labeling.work import HOLD_SECONDS, Work
 
 N = 6
 SCALE = Scale(("no", "maybe", "yes"))
@@ -116,6 +118,22 @@ def test_a_unit_that_was_left_goes_to_others_after_a_while(project, monkeypatch)
     monkeypatch.setattr("cleanrank.labeling.work.HOLD_SECONDS", -1)
     assert bob.asked().unit.position == 0
     assert ann.asked().unit.position == 0  # and still has it, should she return
+
+
+def test_who_comes_back_to_a_unit_holds_it_again(project, monkeypatch):
+    batch = add(project)
+    ann, bob = Session(project, batch, "ann"), Session(project, batch, "bob")
+    assert ann.asked().unit.position == 0
+    later = time.time() + 2 * HOLD_SECONDS
+    monkeypatch.setattr("cleanrank.labeling.work.time.time", lambda: later)
+    assert bob.asked(claim=False).unit.position == 0
+    stamp = datetime.fromtimestamp(later, UTC).isoformat()
+    monkeypatch.setattr("cleanrank.labeling.store.now", lambda: stamp)
+    assert ann.asked().unit.position == 0
+    assert bob.asked().unit.position == 1
+    claims = project.claims(batch)
+    ann.asked()
+    assert project.claims(batch) == claims  # it is held: nothing to write
 
 
 def test_looking_claims_nothing(project):

@@ -59,6 +59,45 @@ def test_ties_leave_the_preferences_that_are_true(grades, k, transitive):
 
 
 @settings(deadline=None)
+@given(grades=labels, k=ks, transitive=st.booleans(), ties=st.booleans())
+def test_of_fewer_relevant_documents_than_k_fewer_are_found(grades, k, transitive, ties):
+    """Only where nothing was called irrelevant may the last of the best be so: nobody was asked."""
+    options = {"k": k, "transitive": transitive, "ties": ties, "neither": True}
+    judge = label_judge(grades, ties=ties, neither=True)
+    task = TopKTask(len(grades), **options)
+    while not task.is_done:
+        for value in (*task.values, None):
+            assert task._with(value).undo() == task
+        task = TopKTask(len(grades), answers=task.answers, **options).answer(judge(task.question))
+    asked = pairs_asked(task)
+    assert len(set(asked)) == len(asked)
+    found = sorted((grades[d] for d in task.best), reverse=True)
+    if found and not found[-1]:
+        assert all(answer.value != 3 for answer in task.answers)
+        found = found[:-1]
+    assert found == sorted((grade for grade in grades if grade), reverse=True)[:k]
+    better, worse = task.preferences().T
+    assert all(grades[a] >= grades[b] for a, b in zip(better, worse, strict=True))
+
+
+@pytest.mark.parametrize(("relevant", "asked", "without"), [(1, 37, 113), (5, 52, 127), (10, 74, 136)])
+def test_who_may_say_neither_has_no_floor_and_fewer_questions(relevant, asked, without):
+    """The figures of docs/labeling.md."""
+    rng = np.random.default_rng(relevant)
+    counts = []
+    for _ in range(20):
+        quality = np.zeros(50, dtype=int)
+        quality[rng.permutation(50)[:relevant]] = 1 + rng.permutation(relevant)
+        task = ask(TopKTask(50, k=10, ties=False, neither=True), quality)
+        better, worse = task.preferences().T
+        assert sorted(task.best) == np.flatnonzero(quality).tolist()
+        assert (quality[better] > quality[worse]).all()
+        assert len(better) == relevant * (50 - relevant) + relevant * (relevant - 1) // 2
+        counts.append((len(task.answers), len(ask(TopKTask(50, k=10, ties=False), quality).answers)))
+    assert np.mean(counts, axis=0) == pytest.approx([asked, without], rel=0.06)
+
+
+@settings(deadline=None)
 @given(grades=labels.filter(lambda grades: len(grades) > 1), transitive=st.booleans())
 def test_all_pairs_give_the_order_of_the_grades(grades, transitive):
     task = ask(PairTask(len(grades), transitive=transitive), grades)
@@ -78,7 +117,9 @@ def test_grades_come_out_as_they_were_given(grades):
 @given(
     kind=st.sampled_from(sorted(TASKS)),
     n=st.integers(1, 8),
-    options=st.fixed_dictionaries({"transitive": st.booleans(), "ties": st.booleans()}),
+    options=st.fixed_dictionaries(
+        {"transitive": st.booleans(), "ties": st.booleans(), "neither": st.booleans()}
+    ),
     actions=st.lists(st.sampled_from(["answer", "answer", "answer", "skip", "undo"]), max_size=60),
     seed=st.integers(0, 99),
 )

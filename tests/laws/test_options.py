@@ -119,7 +119,8 @@ CASES = {
     ],
     "label": [
         "--task pairs", ("--task top-k", "--k 2"), "--k 2", ("--task pairs", "--no-ties"),
-        ("--task pairs", "--transitive"), "--scale 5", "--purpose gold", ("--purpose gold", "--n 30"),
+        ("--task pairs", "--transitive"), ("--task top-k", "--neither"), "--scale 5",
+        "--purpose gold", ("--purpose gold", "--n 30"),
         "--runs runs",  (SYSTEMS, "--measure dcg@5"),
         (SYSTEMS, "--compare bm25,new"), "--texts texts.csv", "--judge x", "--annotators 2",
         "--gold answers.csv", "--answers answers.csv", "--annotator eve", (PAGE, "--terminal"),

@@ -228,6 +228,7 @@ def open_page(browser):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(120_000)  # figures take long where the machine has other work
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on(
             "console",

@@ -142,6 +142,19 @@ def test_an_answer_whose_response_is_lost_is_stored_once(live, open_page, projec
     assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
 
 
+def test_a_page_that_is_no_question_is_said_and_judging_goes_on(live, open_page, project_file):
+    server = live()
+    address = f"{server.url}/judge/{BATCHES['grade']}"
+    page = open_page(address)
+    page.route(address, lambda route: route.fulfill(body="<p>A proxy says no.</p>", status=403))
+    page.keyboard.press("2")
+    page.get_by_text("The next question could not be loaded.").wait_for()
+    page.unroute(address)
+    page.reload()
+    press(page, "1")
+    assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
+
+
 def test_two_annotators_judge_at_once_each_with_a_token(live, open_page, project_file):
     server = live("--invite", "bob")
     links = dict(server.process.stdout.readline().strip().split("\t") for _ in range(2))
@@ -207,7 +220,7 @@ def test_the_owner_sees_what_answers_changed_and_asks_for_the_next_rows(open_pag
     server = Live(path)
     try:
         page = open_page(f"{server.url}/progress")
-        page.get_by_text("Nobody has answered yet.").wait_for()
+        page.get_by_text("No document was graded yet").wait_for()
         page.get_by_role("link", name="Work").click()
         page.get_by_role("link", name="A random sample of 12 labels").click()
         page.locator(".answers").wait_for()
@@ -217,8 +230,12 @@ def test_the_owner_sees_what_answers_changed_and_asks_for_the_next_rows(open_pag
         page.get_by_role("link", name="What the answers have changed").click()
         page.get_by_role("heading", name="Which grades are given to which").wait_for()
         check_readable(page)
-        page.get_by_role("radio", name="A random sample").check()
-        page.get_by_role("spinbutton", name="How many").fill("7")
+        for name in ("The most doubtful labels", "A random sample"):
+            wanted = page.get_by_role("radio", name=name)
+            wanted.check()
+            rows = page.get_by_role("spinbutton", name="How many")
+            assert rows.input_value() == wanted.get_attribute("data-rows")
+        rows.fill("7")
         page.get_by_role("button", name="Ask for them").click()
         page.get_by_text("“A random sample of 7 labels” is there.").wait_for()
         page.get_by_role("link", name="To the work").click()

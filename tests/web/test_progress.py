@@ -83,7 +83,7 @@ def batches(path):
 
 def test_before_any_answer_a_random_sample_is_proposed(owner):
     page = Page(owner)
-    assert "Nobody has answered yet" in page.text
+    assert "No document was graded yet" in page.text
     assert page.checked() == ("gold", 100)
     assert " style=" not in page.text
 

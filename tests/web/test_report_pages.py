@@ -1,5 +1,7 @@
 """What the pages of reports show, and what they say where there is nothing to show."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,30 @@ def test_reliable_annotators_are_told_from_others(judged):
     assert people.texts[0][0] == "cy"  # the least reliable first
     assert "noisier than most" in people.texts[0][-1] or "unreliable" in people.texts[0][-1]
     assert section(page, "Grades from all of them")[0].rows  # there are gold questions
+    assert section(page, "Agreement")[0].head == ("", "432 judgements of 144 items")
+    items = section(page, "What to judge again")[-1]
+    assert len(items.rows) == report_pages.MOST_TO_JUDGE
+    assert all(re.fullmatch(r"[01]\.\d\d", row[items.head.index("probability")]) for row in items.texts)
+
+
+def test_who_answers_without_reading_is_named(tmp_path):
+    rng = np.random.default_rng(3)
+    path = make_judged(tmp_path / "judged.sqlite")
+    with open_project(path) as project:
+        for name in ("dan", "eve", "fay"):
+            for unit in range(144):
+                project.append(
+                    annotator=name,
+                    batch=1,
+                    unit=unit,
+                    kind="answer",
+                    question="0",
+                    value=1 if name == "fay" else int(rng.integers(3)),
+                    seconds=0.2 if name == "dan" else float(rng.gamma(3, 2)),
+                    request=f"{name}-{unit}",
+                )
+    (odd,) = section(report_pages.annotators_of(path), "Constant or fast answers")
+    assert {(row[0], row[1]) for row in odd.texts} == {("dan", "fast answers"), ("fay", "constant answers")}
 
 
 def test_before_two_people_graded_the_same_the_page_says_what_is_needed(project_file):

@@ -97,6 +97,20 @@ def test_an_issue_is_shown_with_reasons_ranking_and_features(ann):
     ]
 
 
+def test_documents_without_a_title_stand_in_the_ranking_with_the_start_of_their_text(tmp_path):
+    documents = [Document(row, "q", f"d{row}", row, row, {"text": f"Text {row} " * 20}) for row in range(2)]
+    about = {"doubt": 0.9, "scores": {"0": 1.5, "1": 0.5}}
+    file = tmp_path / "texts.sqlite"
+    with create_project(file, documents, {}, name="p", scale=SCALE) as project:
+        project.add_batch([([1], about)], name="Suspects", kind="review", purpose="repair", blind=False)
+    client = Client(create_app(file, tokens=False, owner="ann"))
+    with client.http:
+        text = words_of(client.get("/review/1"))
+    ranking = text[text.index("Rank Document Expected Given") :]
+    assert re.search(r"1 (Text 0 )+Text 0\.\.\. 1\.50 0 2 (Text 1 )+Text 1\.\.\. 0\.50 1", ranking)
+    assert "d0" not in ranking
+
+
 def test_texts_that_want_to_be_run_are_only_shown(ann):
     page = Markup(ann.get(f"/review/{OPEN}").text)
     assert HOSTILE in page.text
@@ -174,7 +188,7 @@ def test_an_unsure_answer_and_a_kept_grade_are_stored_and_undone(ann, path):
     assert "All done" in page
     assert "unsure" in page
     assert ann.post(f"/api/batches/{OPEN}/undo", {"request": uuid4().hex}).status_code == 200
-    assert "Your last answer, on Title 1" in Markup(ann.get(f"/review/{OPEN}").text).text
+    assert "Your last answer, on “Title 1 " in Markup(ann.get(f"/review/{OPEN}").text).text
     assert [(unit, kind, value) for _, unit, kind, value in events(path)] == [
         (0, "answer", 2),
         (1, "answer", "unsure"),

@@ -37,6 +37,8 @@ def test_the_start_lists_the_batches_and_where_one_stands(local):
     ]
     assert "1 answer, about 11 left" in page.text
     assert "Fruit" in page.text
+    assert "2. Batch pairs" in page.text
+    assert "New labels for the documents; each by 5 people." in page.text
 
 
 def test_a_grade_is_asked_with_the_descriptions_of_the_scale(local):
@@ -54,6 +56,23 @@ def test_a_pair_is_asked_side_by_side(local):
     assert [each.get("data-key") for each in buttons] == ["1", "0", "2", "s", "u"]
     first, second = local.state(BATCHES["pairs"])["question"].split(",")
     assert page.text.index(f"Document d{first}") < page.text.index(f"Document d{second}")
+
+
+def test_neither_of_two_may_be_relevant_where_that_is_an_answer(project_file):
+    with open_project(project_file) as project:
+        settings = {"k": 3, "neither": True}
+        batch = project.add_batch([tuple(range(6))], name="Best", kind="top-k", settings=settings)
+    client = Client(create_app(project_file, tokens=False, owner="ann"))
+    with client.http:
+        page = Markup(client.get(f"/judge/{batch.id}").text)
+        buttons = [attributes for tag, attributes in page.elements if tag == "button"]
+        assert [each.get("data-key") for each in buttons] == ["1", "0", "2", "3", "s", "u"]
+        while not client.state(batch.id)["done"]:
+            assert client.answer(batch.id, 3).status_code == 200
+        assert client.answer(BATCHES["pairs"], 3).status_code == 409
+    with open_project(project_file) as project:
+        said = [event.value for event in project.events(batch.id)]
+    assert said == [3, 3, 3]  # nobody is asked twice about a document
 
 
 @pytest.mark.parametrize("kind", ["grade", "pairs", "top-k"])

@@ -71,6 +71,13 @@ def label(
     transitive: Annotated[
         bool, typer.Option("--transitive", help="Of comparisons: do not ask what follows from answers.")
     ] = False,
+    neither: Annotated[
+        bool,
+        typer.Option(
+            "--neither",
+            help='Of top-k: "neither is relevant" is an answer too, for queries with fewer than k.',
+        ),
+    ] = False,
     scale: ScaleOption = None,
     purpose: Annotated[
         str,
@@ -124,7 +131,7 @@ def label(
 
     Makes a project of DATA, or goes on with the one that is there: the same command asks what is left, and
     of a random sample or an evaluation that is done the next rows; another task or sample is asked besides.
-    Documents that were graded before are not asked about again. Every answer is stored before the next
+    Documents that enough people have graded are not asked about again. Every answer is stored before the next
     question. `cleanrank serve --invite` lets others judge; `cleanrank export` writes what was judged.
     """
     from cleanrank.labeling.projects import add_evaluation_batch, add_gold_batch, add_label_batch
@@ -135,6 +142,7 @@ def label(
     if purpose == "label":
         settings |= {"kind": task, "k": k, "ties": False if no_ties else None}
         settings |= {"transitive": transitive or None, "gold": gold}
+        settings |= {"neither": True} if neither else {}
     else:
         settings |= {"n": n, "seed": seed}
     if purpose == "evaluation":
@@ -165,13 +173,15 @@ def _check_label(context: typer.Context, purpose: str, task: str, runs: list[Pat
     if purpose == "label":
         screen.refuse(context, "n seed", "goes with --purpose gold or evaluation", given)
     else:
-        screen.refuse(context, "task gold no_ties transitive k", "goes with --purpose label", given)
+        screen.refuse(context, "task gold no_ties transitive neither k", "goes with --purpose label", given)
     if purpose != "evaluation":
         screen.refuse(context, "runs measure compare", "goes with --purpose evaluation", given)
     elif not runs:
         raise invalid("--purpose evaluation", "needs the systems (--runs)", "none")
     if task not in ("top-k", "active"):
         screen.refuse(context, "k", "goes with --task top-k or active", f"--task {task}")
+    if task != "top-k":
+        screen.refuse(context, "neither", "goes with --task top-k", f"--task {task}")
     if task in OF_COMPARISONS:
         screen.refuse(context, "gold", "goes with --task grade", f"--task {task}")
     else:

@@ -14,7 +14,8 @@ from cleanrank.labeling.records import Document, Scale
 from cleanrank.labeling.session import Asked, Session
 from cleanrank.labeling.shown import ShownIssue, shown_issue
 from cleanrank.labeling.store import Project
-from cleanrank.labeling.work import DROP, UNSURE
+from cleanrank.labeling.work import DROP, UNSURE, Work
+from cleanrank.report.table import many
 
 WIDTH = 100
 SHOWN_FEATURES = 8
@@ -31,8 +32,9 @@ def judge_in_terminal(project: Project, batch_id: int, annotator: str) -> None:
     session = Session(project, batch_id, annotator)
     before = len(session.history())
     try:
-        while (asked := session.asked()) is not None and _ask(session, asked):
-            pass
+        while (asked := session.asked()) is not None or len(session.history()) > before:
+            if not (_ask(session, asked) if asked is not None else _is_last_taken_back(session)):
+                break
     finally:  # also where Ctrl-C stops it
         stand = len(session.history())
         new = f", {stand - before:,} of them new" if stand > before else ""
@@ -40,7 +42,7 @@ def judge_in_terminal(project: Project, batch_id: int, annotator: str) -> None:
     if asked is not None:
         screen.note("The same command goes on from here.")
     else:
-        screen.note("\n".join(filter(None, ["Nothing is left to judge.", progress_text(project)])))
+        screen.note("\n".join(filter(None, [_what_is_left(session), progress_text(project)])))
 
 
 def _ask(session: Session, asked: Asked) -> bool:
@@ -66,6 +68,26 @@ def _ask(session: Session, asked: Asked) -> bool:
     return True
 
 
+def _is_last_taken_back(session: Session) -> bool:
+    """After the last question: whether somebody takes the last answer back."""
+    typer.echo(f"\nThat was the last one.\n\n{UNDO} undo | {QUIT} quit")
+    if _read({}, others=(UNDO, QUIT)) != UNDO:
+        return False
+    session.undo(_request())
+    return True
+
+
+def _what_is_left(session: Session) -> str:
+    """Whether anybody has something left to judge, once the annotator has nothing."""
+    with session.project.lock:
+        work = Work.of(session.project, session.batch.id)
+        left = len(work.units) - work.n_settled
+    if not left:
+        return "Nothing is left to judge."
+    what = many(left, "query or document", "queries or documents")
+    return f"Nothing is left for {session.annotator} to judge at the moment; others have yet to judge {what}."
+
+
 def keys_of(session: Session, asked: Asked) -> dict[str, int | str]:
     """What may be typed -> the answer that it stands for."""
     keys: dict[str, int | str] = {str(value): value for value in asked.values if isinstance(value, int)}
@@ -81,9 +103,9 @@ def _request() -> str:
     return secrets.token_hex(12)
 
 
-def _read(keys: Mapping[str, int | str]) -> str | None:
+def _read(keys: Mapping[str, int | str], others: Sequence[str] = (SKIP, UNDO, QUIT)) -> str | None:
     """What was typed, once it is one of the keys; None at the end of the input."""
-    known = [*keys, SKIP, UNDO, QUIT]
+    known = [*keys, *others]
     by_key = sys.stdin.isatty() and all(len(key) == 1 for key in known)
     while True:
         try:
@@ -146,7 +168,12 @@ def _grade(grade: int, scale: Scale) -> str:
 
 
 def _choices(keys: Mapping[str, int | str], scale: Scale, n_documents: int, given: int | None) -> str:
-    sides = {"1": "1 first is better", "2": "2 second is better", "0": "0 equally good"}
+    sides = {
+        "1": "1 first is better",
+        "2": "2 second is better",
+        "0": "0 equally good",
+        "3": "3 neither is relevant",
+    }
     words = {"d": "d drop the row", "n": "n not sure", KEEP: f"k keep {given}"}
     choices = []
     for key, value in keys.items():

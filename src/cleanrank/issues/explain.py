@@ -1,6 +1,6 @@
 """Reasons in words that a person can check, for the few rows that somebody will look at.
 
-"graded 0, but ranked 2nd of 87 by models that never saw it; 3 of 4 neighbours are graded 2"
+"graded 0, but ranked 2nd of 87 by models that never saw it; 3 of 4 nearest neighbours are graded 2"
 
 Ranks come from a table's column ``expected_grade`` (out-of-fold, so that the row's own label had no say),
 neighbours from the features, each column standardised; a missing value counts as the column's mean. Distances
@@ -198,11 +198,11 @@ def _neighbour_words(grades: Array) -> str:
     counts = np.bincount(grades)
     grade = int(counts.argmax())
     if counts[grade] == len(grades):
-        return f"all {len(grades)} neighbours are graded {grade}"
+        return f"all {len(grades)} nearest neighbours are graded {grade}"
     if 2 * counts[grade] > len(grades):
-        return f"{counts[grade]} of {len(grades)} neighbours are graded {grade}"
+        return f"{counts[grade]} of {len(grades)} nearest neighbours are graded {grade}"
     listed = ", ".join(str(g) for g in sorted(grades.tolist())[:-1])
-    return f"its neighbours are graded {listed} and {grades.max()}"
+    return f"its nearest neighbours are graded {listed} and {grades.max()}"
 
 
 def _blank_words(grades: Array, own: int) -> str:

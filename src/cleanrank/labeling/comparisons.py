@@ -11,7 +11,7 @@ from cleanrank.labeling.questions import Answer, Question, Task
 from cleanrank.types import IntArray
 from cleanrank.validation import check_integer
 
-FIRST, SECOND, EQUAL = 1, 2, 0
+FIRST, SECOND, EQUAL, NEITHER = 1, 2, 0, 3
 Prefers: TypeAlias = Callable[[int, int], bool]
 
 

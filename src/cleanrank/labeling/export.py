@@ -191,9 +191,11 @@ def judgement_frame(project: Project, annotator: str | None = None) -> Any:
 def _judgements(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
     frame = judgement_frame(project, annotator)
     if not len(frame):
-        raise invalid(
-            "project", "must have answers to be written", "none", remedy="Judge some documents first."
-        )
+        if len(preference_frame(project, annotator)):
+            got, remedy = "comparisons alone", "Write them with the format preferences, or labels."
+        else:
+            got, remedy = "none", "Judge some documents first."
+        raise invalid("project", "must have grades to be written as judgements", got, remedy=remedy)
     is_sheet = path.suffix.lower() == ".xlsx"  # whose cells know no missing numbers
     write_frame(frame.astype(object).where(frame.notna(), None) if is_sheet else frame, path)
     return Exported(path, "", len(frame))

@@ -167,6 +167,7 @@ def add_label_batch(
     k: int | None = None,
     ties: bool | None = None,
     transitive: bool | None = None,
+    neither: bool | None = None,
     queries: Sequence[Any] | None = None,
     annotators_per_unit: int = 1,
     gold: Any = None,
@@ -181,6 +182,7 @@ def add_label_batch(
         k: of top-k and active: how many documents to put in order; 10 unless given.
         ties: of pairs, top-k and active: whether "equally good" is an answer; yes unless given.
         transitive: of these: whether what follows from other answers is not asked; no unless given.
+        neither: of top-k: whether "neither is relevant" is an answer; no unless given.
         queries: ids of the queries; all unless given.
         annotators_per_unit: by how many people each query is judged.
         gold: of grades: documents of known grade, in any form that ``estimate_noise`` takes. Everybody is
@@ -190,8 +192,8 @@ def add_label_batch(
     Returns:
         The batch.
     """
-    settings = {name: value for name, value in (("k", k), ("ties", ties), ("transitive", transitive))
-                if value is not None}  # fmt: skip
+    options = {"k": k, "ties": ties, "transitive": transitive, "neither": neither}
+    settings = {name: value for name, value in options.items() if value is not None}
     if gold is not None and kind != "grade":
         raise invalid("gold", "goes with grades, whose answers are known", f"kind {kind!r}")
     known = {} if gold is None else _known_grades(project, gold)

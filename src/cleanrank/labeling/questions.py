@@ -50,7 +50,8 @@ class Question:
 class Answer:
     """A question and its answer.
 
-    The value is a grade; for pairs 1 (the first), 2 (the second) or 0 (equally good); None if it was skipped.
+    The value is a grade; for pairs 1 (the first), 2 (the second), 0 (equally good) or 3 (neither is
+    relevant); None if it was skipped.
     """
 
     question: Question

@@ -39,7 +39,7 @@ def about_issues(issues: LabelIssues, data: RankingData, places: npt.ArrayLike) 
     >>> data = cr.from_arrays([[1.0], [1.1], [5.0], [5.1]], [1, 1, 0, 1], group=[4])
     >>> issues = LabelIssues.of(data, doubt=[0, 0, 0, 0.9], is_label_issue=[False, False, False, True])
     >>> about_issues(issues, data, [3])[0]["why"]
-    'graded 1; 2 of 3 neighbours are graded 1'
+    'graded 1; 2 of 3 nearest neighbours are graded 1'
     """
     rows = np.asarray(places, dtype=np.int64)
     if not len(rows):

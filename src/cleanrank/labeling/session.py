@@ -70,11 +70,11 @@ class Session:
         with self.project.lock:
             work = Work.of(self.project, self.batch.id)
             unit = work.current_unit(self.annotator)
-            if unit is None and claim and work.next_unit(self.annotator) is not None:
+            if unit is None:
+                unit = work.next_unit(self.annotator)
+            if claim and unit is not None and not work.is_held(unit, self.annotator):
                 with self._changing() as work:
                     unit = self._claimed(work)
-            elif unit is None:
-                unit = work.next_unit(self.annotator)
             return None if unit is None else self._asked(work, work.units[unit])
 
     def answer(
@@ -158,13 +158,13 @@ class Session:
             task.check(value)
 
     def _claimed(self, work: Work) -> int | None:
-        """The unit that the annotator has before them; if none, the next one is claimed."""
+        """The unit that the annotator has before them, or the next one; it is claimed unless it is held."""
         unit = work.current_unit(self.annotator)
         if unit is None:
             unit = work.next_unit(self.annotator)
-            if unit is not None:
-                self.project.claim(self.batch.id, unit, self.annotator)
-                work.refresh()
+        if unit is not None and not work.is_held(unit, self.annotator):
+            self.project.claim(self.batch.id, unit, self.annotator)
+            work.refresh()
         return unit
 
     @contextmanager

@@ -20,7 +20,15 @@ import numpy.typing as npt
 
 from cleanrank.errors import invalid
 from cleanrank.labeling.active import ActiveTask
-from cleanrank.labeling.comparisons import EQUAL, FIRST, SECOND, BestTask, ComparisonTask, Prefers
+from cleanrank.labeling.comparisons import (
+    EQUAL,
+    FIRST,
+    NEITHER,
+    SECOND,
+    BestTask,
+    ComparisonTask,
+    Prefers,
+)
 from cleanrank.labeling.questions import Question, Task
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.types import IntArray
@@ -127,16 +135,52 @@ class PairTask(ComparisonTask):
 class TopKTask(BestTask):
     """The best k in order, by a heap.
 
+    Attributes:
+        neither: whether "neither is relevant" (3) is an answer. Such documents come after all others and are
+            not asked about again, so that fewer than k are found where fewer are relevant.
+
     >>> task = ask(TopKTask(5, k=2), [0, 3, 1, 3, 2])
     >>> task.best, task.grades().tolist(), len(task.answers)
     ((1, 3), [0, 1, 0, 1, 0], 6)
+    >>> ask(TopKTask(5, k=4, neither=True), [0, 3, 0, 0, 0]).best
+    (1,)
     """
+
+    neither: bool = False
 
     kind: ClassVar[str] = "top-k"
 
+    @property
+    def values(self) -> tuple[int, ...]:
+        """1 (the first), 2 (the second) and, where they are allowed, 0 (a tie) and 3 (neither)."""
+        return (*super().values, NEITHER) if self.neither else super().values
+
     def run(self, prefers: Prefers) -> tuple[int, ...]:
-        """The heap."""
-        return heap_top_k(self.n_documents, min(self.k, self.n_documents), prefers)
+        """The heap, without what is not relevant."""
+        irrelevant = self._irrelevant
+
+        def better(first: int, second: int) -> bool:
+            if first in irrelevant or second in irrelevant:
+                return first not in irrelevant
+            return prefers(first, second)
+
+        ranked = heap_top_k(self.n_documents, min(self.k, self.n_documents), better)
+        best = tuple(document for document in ranked if document not in irrelevant)
+        if best and irrelevant and best[-1] not in self._chosen:
+            prefers(best[-1], min(irrelevant))  # no answer says yet that it is better than anything
+        return best
+
+    @cached_property
+    def _irrelevant(self) -> frozenset[int]:
+        """The documents that answers call not relevant."""
+        return frozenset(d for a in self.answers if a.value == NEITHER for d in a.question.documents)
+
+    @cached_property
+    def _chosen(self) -> frozenset[int]:
+        """The documents that some answer calls better than another, or as good."""
+        sides: dict[int | None, tuple[int, ...]] = {FIRST: (0,), SECOND: (1,), EQUAL: (0, 1)}
+        chosen = ((a.question.documents, sides.get(a.value, ())) for a in self.answers)
+        return frozenset(documents[side] for documents, of in chosen for side in of)
 
 
 def heap_top_k(n: int, k: int, prefers: Prefers) -> tuple[int, ...]:
@@ -188,7 +232,13 @@ def binary_insertion(n: int, prefers: Prefers) -> tuple[int, ...]:
 
 
 def label_judge(
-    labels: npt.ArrayLike, error: float = 0.0, *, noise: Any = None, ties: bool = True, seed: int = 0
+    labels: npt.ArrayLike,
+    error: float = 0.0,
+    *,
+    noise: Any = None,
+    ties: bool = True,
+    neither: bool = False,
+    seed: int = 0,
 ) -> Judge:
     """A judge who knows the grades and errs at a known rate; the same question always gets the same answer.
 
@@ -198,6 +248,7 @@ def label_judge(
         noise: for grades instead of ``error``, anything ``NoiseProfile.of`` takes.
         ties: whether documents of the same grade are called equally good (at an error, one of them is called
             better); else one of them is drawn.
+        neither: whether two documents of grade 0 are called not relevant instead.
         seed: of the errors.
 
     Returns:
@@ -224,6 +275,8 @@ def label_judge(
         difference = int(grades[documents[0]]) - int(grades[documents[1]])
         if difference:
             return FIRST if (difference > 0) != wrong else SECOND
+        if neither and not wrong and grades[documents[0]] == 0:
+            return NEITHER
         if ties and not wrong:
             return EQUAL
         return FIRST if (documents[0] < documents[1]) == low_is_better else SECOND
@@ -245,7 +298,11 @@ def ask(task: Task, judge: Judge | npt.ArrayLike) -> Task:
     >>> ask(make_task("pairs", 3), [0, 1, 1]).preferences().tolist()
     [[1, 0], [2, 0]]
     """
-    answer_of = judge if callable(judge) else label_judge(judge, ties=EQUAL in task.values)
+    answer_of = (
+        judge
+        if callable(judge)
+        else label_judge(judge, ties=EQUAL in task.values, neither=NEITHER in task.values)
+    )
     while (question := task.question) is not None:
         value = answer_of(question)
         task = task.skip() if value is None else task.answer(value)
@@ -258,9 +315,9 @@ def make_task(kind: str, n_documents: int, **settings: Any) -> Task:
     Args:
         kind: of ``TASKS``: "grade", "pairs", "top-k" or "active".
         n_documents: of the query.
-        **settings: ``n_grades`` of grades; ``ties``, ``transitive`` and ``pairs`` of pairs; ``ties``,
-            ``transitive`` and ``k`` of top-k, and further ``error`` and ``budget`` of active;
-            ``answers`` that are known already.
+        **settings: ``n_grades`` of grades; ``ties`` and ``transitive`` of comparisons, further ``pairs`` of
+            pairs, ``k`` and ``neither`` of top-k, ``k``, ``error`` and ``budget`` of active; ``answers`` that
+            are known already.
 
     Returns:
         A task whose ``question`` is the next one, and whose ``answer``, ``skip`` and ``undo`` give the task

@@ -189,6 +189,10 @@ class Work:
         )
         return holding < self.batch.annotators_per_unit
 
+    def is_held(self, unit: int, annotator: str) -> bool:
+        """Whether an annotator was shown a unit, or answered in it, not long ago."""
+        return self._seen[unit].get(annotator, 0.0) >= time.time() - HOLD_SECONDS
+
     def expected_left(self, annotator: str) -> float:
         """How many answers are left for an annotator if nobody else answers, as far as one can tell."""
         done, begun = self._finished.get(annotator, set()), self._begun.get(annotator, set())

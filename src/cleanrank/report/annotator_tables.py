@@ -128,7 +128,8 @@ def agreement_table(report: AnnotatorReport) -> Table:
             ("majority right, of these", number(checked["majority"], ".1%")),
             ("consensus right, as the model expects", number(checked["expected"], ".1%")),
         ]
-    return Table(("", repr(report.judged.judgements)), rows)
+    judged = report.judged.judgements
+    return Table(("", f"{len(judged):,} judgements of {len(judged.items):,} items"), rows)
 
 
 def dependence_table(dependence: Dependence) -> Table:
@@ -212,6 +213,29 @@ def again_table(report: AnnotatorReport, cost: float = 1.0) -> Table:
     return Table(head, rows, notes=[BOUND] if again else ())
 
 
+def items_table(report: AnnotatorReport, rows: int) -> Table:
+    """The first items to judge again, with what is known of each."""
+    frame = report.to_judge_again(rows)
+    forms = {"probability": ".2f", "wins": ".3f"}
+    return Table(
+        [str(column).replace("_", " ") for column in frame.columns],
+        [
+            [
+                number(value, forms[name]) if name in forms else str(value)
+                for name, value in zip(frame.columns, row, strict=True)
+            ]
+            for row in frame.itertuples(index=False)
+        ],
+        caption="Items to judge again, first those where a judgement wins most",
+        headed=len(report.judged.keys),
+        explained={
+            "probability": "of the grade, by what everybody answered",
+            "votes": "grade:number of people who gave it",
+            "wins": "wrong labels that one more judgement is expected to put right",
+        },
+    )
+
+
 def annotator_record(
     report: AnnotatorReport,
     cost: float = 1.0,
@@ -277,13 +301,6 @@ def annotators_page(
         filtered: who stays and who was dropped, where somebody asked.
         first: sections that stand before all others.
     """
-    frame = report.to_judge_again(top)
-    items = Table(
-        [str(column) for column in frame.columns],
-        [[str(value) for value in row] for row in frame.itertuples(index=False)],
-        caption="Items to judge again, first those where a judgement wins most",
-        headed=len(report.judged.keys),
-    )
     pairs = [pair for pair in report.pairs if pair.kappa == pair.kappa]
     pairs.sort(key=lambda pair: pair.kappa)
     records = [asdict(pair) for pair in pairs[:MOST_PAIRS]]
@@ -304,7 +321,7 @@ def annotators_page(
         Section("Agreement", [agreement_table(report)]),
         Section("Do they err together?", together),
         Section("Grades from all of them", combined),
-        Section("What to judge again", [*([again] if again.rows else []), items]),
+        Section("What to judge again", [*([again] if again.rows else []), items_table(report, top)]),
         Section("Pairs of annotators", [between] if records else []),
         Section("How each one errs", matrices),
     ]

@@ -18,6 +18,7 @@ MOST_LINES = 7  # judges in one picture: more have no colours of their own
 MOST_QUERIES = 60
 MOST_PICTURES = 4  # of queries, one per judge
 SPREAD = 30  # queries at either end where there are more
+ALIKE = "no query differs from the others in leniency by more than chance."
 AGREEMENT = {
     "share": "equal grades",
     "kappa": "Cohen's kappa",
@@ -71,7 +72,7 @@ def judges_table(reports: Sequence[JudgeReport]) -> Table:
 
 def verdict_table(report: JudgeReport) -> Table:
     """What the judge is good enough for, with the evidence."""
-    rows = [(f"{v.question}?", v.answer, v.evidence) for v in report.verdicts]
+    rows = [(f"{v.question}?", v.answer, Cell(v.evidence, kind="below")) for v in report.verdicts]
     return Table(("good enough to", "", "evidence"), rows, align="lll", caption=report.name)
 
 
@@ -89,7 +90,7 @@ def matrix_table(report: JudgeReport) -> Table:
         rows.append([f"gold {l}", pairs, *cells, span_cell(labels.by_grade[l], "+.2f")])
     rows.append(["mean gold grade", "", *(span_cell(each) for each in labels.by_judge_grade), ""])
     head = ("P(given | gold)", "pairs", *(f"gives {m}" for m in grades), "leniency")
-    return Table(head, rows, caption=f"How {report.name} grades")
+    return Table(head, rows, caption=f"Grades of {report.name}")
 
 
 def agreement_table(reports: Sequence[JudgeReport]) -> Table:
@@ -272,7 +273,10 @@ def judges_page(reports: Sequence[JudgeReport], *, name: str) -> Page:
     systems: list[Part] = [order_panel(ordered)] if ordered else []
     systems += systems_tables(reports)
     systems += [swaps_table(report) for report in ordered if report.orders[0].swaps]
-    queries: list[Part] = [query_panel(report) for report in reports[:MOST_PICTURES]]
+    queries: list[Part] = [
+        query_panel(report) if report.labels.query_spread else f"{report.name}: {ALIKE}"
+        for report in reports[:MOST_PICTURES]
+    ]
     queries += [query_table(report) for report in reports[:1] if len(reports) == 1]
     verdicts = [verdict_table(report) for report in reports]
     limits = [f"{report.name}: {limit}" for report in reports for limit in report.limits]

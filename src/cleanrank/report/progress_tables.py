@@ -109,7 +109,8 @@ def progress_page(progress: ProjectProgress) -> Page:
     step = progress.last
     if step is None:
         words = (
-            f"Nobody has answered yet. {many(progress.n_labels, 'document')} came with a label."
+            f"No document was graded yet. {many(progress.n_labels, 'document')} came with a label; "
+            "comparisons change none of them."
             if progress.n_labels
             else "The documents came without labels: there is nothing to compare the answers with."
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cleanrank.judges.report import JudgeReport
     from cleanrank.noise.judgement_table import JudgedItems
 
+MOST_TO_JUDGE = 30  # items to judge again that are listed
 MOST_JUDGES = 12  # annotators in a report on judges, those with the most answers
 Path: TypeAlias = str | PathLike[str]
 Grades: TypeAlias = Mapping[int, int]  # document -> grade
@@ -49,11 +50,12 @@ def annotators_of(path: Path) -> Page:
     if max(Counter(row for row, _ in graded).values(), default=0) < 2:
         words = "Agreement and reliability need documents that two people or more have graded."
         return needed(title, f"{words} So far there are none.", first)
-    kept = {each: columns[each] for each in ("query_id", "doc_id", "annotator", "grade")}
+    kept = {each: columns[each] for each in ("query_id", "doc_id", "annotator", "grade", "seconds", "at")}
     truth = [known.get(row) for row in columns["project_row"]]
     judged = read_judgements({**kept, "true_grade": truth}, lowest=0)
     panel = _panel(judged, columns, known)
-    return annotators_page(annotator_report(judged), name=name, panel=panel, first=[first])
+    report = annotator_report(judged)
+    return annotators_page(report, name=name, top=MOST_TO_JUDGE, panel=panel, first=[first])
 
 
 def _panel(judged: "JudgedItems", columns: Mapping[str, list[Any]], known: Grades) -> "Panel | None":

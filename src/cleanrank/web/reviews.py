@@ -91,7 +91,8 @@ def _last_answer(session: Session) -> dict[str, Any] | None:
     words = answer_words(event.value, session.project.scale, given)
     answered = event.kind == "answer"
     return {
-        "document": document.fields.get("title") or document.doc_id,
+        "title": document.fields.get("title"),
+        "doc_id": document.doc_id,
         "answer": words,
         "others": _others(session, event.unit) if answered else [],
     }

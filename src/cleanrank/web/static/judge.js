@@ -31,8 +31,13 @@
   async function showNext() {
     const response = await persistently(location.href, {headers: {accept: "text/html"}});
     const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    const page = next.getElementById("page");
+    if (!page) {  // of a proxy, say
+      status.textContent = "The next question could not be loaded. Your answers are stored; load the page again.";
+      return;
+    }
     document.title = next.title;
-    document.getElementById("page").replaceWith(document.adoptNode(next.getElementById("page")));
+    document.getElementById("page").replaceWith(document.adoptNode(page));
     scrollTo(0, 0);
     const heading = document.getElementById("query");
     if (heading) heading.focus({preventScroll: true});

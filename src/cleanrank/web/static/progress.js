@@ -6,6 +6,10 @@
     document.addEventListener(event, ({target}) => { touched ||= Boolean(target.closest("#next")); });
   }
 
+  document.addEventListener("change", ({target}) => {  // as many rows as are worth asking for now
+    if (target.dataset.rows) document.querySelector("#next [name=n]").value = target.dataset.rows;
+  });
+
   async function look() {
     const response = await fetch("/progress?count=false");
     if (!response.ok) return;
