@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,6 +127,19 @@ def test_a_run_is_no_judgements(tmp_path):
         judgements_of(tmp_path / "a.txt")
 
 
+def test_judgements_are_no_run_and_no_rows_of_letor(tmp_path):
+    (tmp_path / "a.qrels").write_text("q1 0 a 1\n")
+    with pytest.raises(CleanrankError, match=r"got judgements, .*Give them as qrels"):
+        systems_of(tmp_path / "a.qrels")
+    for name in ("b.txt", "b.qrels"):
+        (tmp_path / name).write_text("q1 0 1 a\n")
+        with pytest.raises(CleanrankError, match=r"a grade must be a whole number; got 'a' at .*line 1"):
+            judgements_of(tmp_path / name)
+        (tmp_path / name).write_text("")
+        with pytest.raises(CleanrankError, match=rf"at least one pair; got none in .*{name}"):
+            judgements_of(tmp_path / name)
+
+
 def test_judgements_without_document_ids_are_refused():
     with pytest.raises(
         CleanrankError, match=r"must have document ids .* find-issues doubts them without any"
@@ -156,15 +171,38 @@ def test_features_and_texts_that_the_data_have_are_kept():
         (
             QRELS,
             {"runs": {"far": {"q9": {"a": 1}}}},
-            "run 'far' must retrieve judged documents; .* topics such as .'q9'. where the data have .'q1'",
+            "run 'far' must share topics and .*; got topics such as .'q9'. where the data have .'q1'",
         ),
         (QRELS, {"runs": {"far": {"q1": {"z": 1}}}}, "documents such as .'z'. where the data have .'a'"),
-        (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
+        (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must share topics and documents"),
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
         (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),
         (QRELS, {"texts": {"qid": ["q1"], "query": ["t"]}}, "texts must hold texts of documents"),
         (QRELS, {"texts": {"doc_id": ["a"], "n": [1]}}, "texts must hold the texts of queries; got no texts"),
         (QRELS, {"scores": {"qid": ["q1"], "docid": ["a"], "s": ["x"]}}, "and columns of numbers"),
+        (
+            QRELS,
+            {"scores": {"docid": ["a", "b"], "s": [1, math.inf]}},
+            "'s', must hold finite .* 'inf' at row 1",
+        ),
+        (QRELS, {"scores": {"docid": ["a", "b"], "s": [1, 1e39]}}, "must hold finite numbers"),
+        (
+            QRELS,
+            {"scores": {"docid": [*"abc"], "s": ["1", "2", "?"]}},
+            "must hold finite .*; got '\\?' at row 2",
+        ),
+        (
+            QRELS,
+            {"scores": {"qid": ["q1"] * 2, "docid": ["a", "a"], "s": [1, 2]}},
+            "must be '1', as row 0 says of the same ids",
+        ),
+        (
+            QRELS,
+            {"texts": {"docid": ["a", "a"], "text": ["t", "u"]}},
+            "must be 't', as row 0 says .* got 'u' at row 1",
+        ),
+        (QRELS, {"texts": {"docid": [], "text": []}}, "texts must hold at least one row"),
+        ({"q1": {"a": 0, "b": 300}}, {"runs": RUNS}, "labels must be grades below 256; got 300"),
         (QRELS, {"scores": {"qid": ["q9"], "docid": ["a"], "s": [1]}}, "must hold pairs that were judged"),
         (QRELS, {"runs": []}, "runs must hold at least one system"),
         ({}, {"runs": RUNS}, "must hold at least one pair"),

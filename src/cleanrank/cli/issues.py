@@ -144,7 +144,7 @@ def find_issues(
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = None if gold is None else gold_answers(gold, judged, columns=headings)
     known_noise = _noise(noise, answers, judged, seed)
-    options |= screen.parse_options(option)
+    options |= screen.detector_options(option)
     if answers is not None:
         options["gold"] = answers
     elif known_noise is not None:

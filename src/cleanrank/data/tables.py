@@ -241,6 +241,8 @@ def kind_of_file(path: PathLike) -> str:
         return _kind_of_folder(folder)
     file = existing_file(path)
     suffixes = {suffix.lower() for suffix in file.suffixes[-2:]}
+    if ".qrels" in suffixes:
+        return "qrels"
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:

@@ -93,9 +93,11 @@ def read_texts(source: Any, data: RankingData) -> Texts:
     if not headings or (not names and not queries):
         rule = "must have row_id, or query_id, doc_id or both, and columns of texts"
         raise sheet.bad(error_text(sheet.name, rule, ", ".join(sheet.values) or "none"))
+    if not len(sheet):
+        raise sheet.bad(error_text(sheet.name, "must hold at least one row", "none"))
     if "row" not in headings and "doc" not in headings:
         names = []  # texts of queries alone
-    places = row_places(sheet, headings, data)
+    places = row_places(sheet, headings, data, [name for name in names if name in FIELDS])
     if (places < 0).all() and names:
         value = str(sheet.texts(next(iter(headings.values())))[:1])
         raise sheet.bad(error_text(sheet.name, "must speak of rows of the data; none is there", value))
@@ -170,18 +172,40 @@ def queries_of(sheet: Sheet, ids: Sequence[str], heading: str) -> dict[str, str]
     return queries
 
 
-def row_places(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> IntArray:
-    """The row of the table for every row of the data by its ids, -1 where there is none."""
+def row_places(
+    sheet: Sheet, headings: Mapping[str, str], data: RankingData, told: Sequence[str] = ()
+) -> IntArray:
+    """The row of the table for every row of the data by its ids, -1 where there is none.
+
+    Of several rows with the same ids it is the first, which no other may contradict in the columns ``told``.
+    """
+    if "row" not in headings and "doc" not in headings:
+        return np.full(data.n_docs, -1)
+    named, own = _keys(sheet, headings, data)
+    first = match_rows(named, named)
+    again = np.flatnonzero((named >= 0) & (first != np.arange(len(named))))
+    for name in told if len(again) else ():
+        cells = sheet.texts(name)
+        for row in again.tolist():
+            before = cells[first[row]]
+            if before and cells[row] and cells[row] != before:
+                rule = f"must be {before!r}, as {sheet.unit} {sheet.lines[first[row]]} says of the same ids"
+                at = f"{sheet.unit} {sheet.lines[row]}"
+                words = error_text(f"{sheet.name}, column {name!r},", rule, repr(cells[row]), at=at)
+                raise sheet.bad(words, sheet.lines[row])
+    return match_rows(named, own)
+
+
+def _keys(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> tuple[IntArray, IntArray]:
+    """What rows of the table and of the data are matched by; -1 in the table for what the data lack."""
     if "row" in headings:
         numbers = [-1 if n is None else n for n in whole_numbers(sheet.texts(headings["row"]))]
-        return match_rows(np.array(numbers), data.row_ids)
-    if "doc" not in headings:
-        return np.full(data.n_docs, -1)
+        return np.array(numbers, dtype=np.int64), data.row_ids
     docs, doc = np.unique(_doc_ids(data), return_inverse=True)
     query = query_of_row(data.indptr)
     named = match_ids(sheet.texts(headings["doc"]), docs)
     if "query" in headings:
         queries = match_ids(sheet.texts(headings["query"]), data.query_ids)
         named = np.where((named >= 0) & (queries >= 0), queries * len(docs) + named, -1)
-        return match_rows(named, query * len(docs) + doc)
-    return match_rows(named, doc)
+        return named, query * len(docs) + doc
+    return named, doc

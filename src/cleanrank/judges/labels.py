@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cleanrank.data.files import PACKED
 from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
@@ -27,7 +28,7 @@ NOT_JUDGED = -1
 ENOUGH = 30
 MOST = 1000  # a grade
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq")
-RUN_SUFFIXES = (".txt", ".run", ".trec", ".gz", *SUFFIXES)
+RUN_SUFFIXES = (".txt", ".run", ".trec", *PACKED, *SUFFIXES)
 Mapped: TypeAlias = "Mapping[float, int] | None"
 BY_MAPPING = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
 
@@ -357,11 +358,12 @@ def numbers(name: str, values: Any, *, comma: bool = False) -> FloatArray:
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):
-        row = next((row for row, cell in enumerate(cells) if not _is_number(cell)), 0)
+        row = next((row for row, cell in enumerate(cells) if not is_number_cell(cell)), 0)
         raise invalid(name, "must hold numbers", reprlib.repr(cells[row]), at=f"row {row}") from None
 
 
-def _is_number(cell: Any) -> bool:
+def is_number_cell(cell: Any) -> bool:
+    """Whether a cell reads as a number."""
     try:
         float(cell)
     except (TypeError, ValueError):
