@@ -277,7 +277,7 @@ GROUP = ("topics", 0, "query_groups", 0)
         (RRE, (*GROUP, "relevant_documents", "1"), 3, "documents.1 must be an object"),
         (RRE, (*GROUP, "queries", 0, "placeholders"), {}, "must hold the query"),
         (TASKS, (0, "data"), {"query": "x"}, r"\[0\].data must name a query and a document; got query"),
-        (TASKS, (0, "annotations", 0, "result", 0, "value"), {"choices": ["?"]}, "begin with one; .* As in 2, or"),
+        (TASKS, (0, "annotations", 0, "result", 0, "value"), {"choices": ["?"]}, "begin with one; .* As in"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_its_place(tmp_path, document, path, value, said):

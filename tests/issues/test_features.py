@@ -1,7 +1,10 @@
 import math
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import cleanrank as cr
@@ -225,3 +228,28 @@ def test_judges_need_names_of_their_own(tmp_path):
     assert list(judges_of([tmp_path / "llm.qrels"])) == ["llm"]
     with pytest.raises(CleanrankError, match="judges must have names of their own; got 'llm' twice"):
         judges_of([tmp_path / "llm.qrels"] * 2)
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "reader", "duckdb"])
+def test_frames_of_any_kind_are_judgements_runs_texts_and_scores(kind):
+    make = {
+        "polars": pl.from_pandas,
+        "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+        "pyarrow": pa.Table.from_pandas,
+        "reader": lambda frame: pa.Table.from_pandas(frame).to_reader(),
+        "duckdb": duckdb.from_df,
+    }[kind]
+    pairs = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"]})
+
+    def found(of):
+        evidence = {
+            "runs": {"new": of(pairs.assign(score=[1.0, 2.0, 3.0]))},
+            "texts": of(pairs.assign(query="red", text=["red", "blue", "red pie"])),
+            "scores": of(pairs.assign(ce=[0.5, 0.25, None])),
+            "judges": {"llm": of(pairs.assign(grade=[0, 2, 1]))},
+        }
+        return pair_features(judgements_of(of(pairs.assign(grade=[1, 0, 1]))), **evidence)
+
+    ours, plain = found(make), found(lambda frame: frame)
+    assert (ours.feature_names, ours.doc_ids.tolist()) == (plain.feature_names, plain.doc_ids.tolist())
+    np.testing.assert_array_equal(ours.X, plain.X)

@@ -22,7 +22,7 @@ from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.plain_runs import plain_run
 from cleanrank.ragged import indptr_of, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
-from cleanrank.validation import is_frame
+from cleanrank.validation import is_table
 
 NOT_JUDGED = -1
 ENOUGH = 30
@@ -261,7 +261,7 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
     """
     if isinstance(source, str | os.PathLike):
         sheet = read_sheet_file(source, purpose="evaluation")
-    elif is_frame(source) or isinstance(source, Mapping):
+    elif is_table(source) or isinstance(source, Mapping):
         sheet = frame_sheet(source, name)
     else:
         rule = f"must be a path, a frame (qid, docid, {role}) or a mapping {{query: {{document: {role}}}}}"
