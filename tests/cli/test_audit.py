@@ -144,6 +144,9 @@ def test_repaired_qrels_and_their_audit_trail(cli, audited, folder, tmp_path):
     gone = {row["row_id"] for row in trail["changes"]}
     kept = np.isin(before.row_ids, list(gone), invert=True)
     assert before.doc_ids[kept].tolist() == after.doc_ids.tolist()
+    said = pd.read_csv(tmp_path / "issues.csv").set_index("row_id").why
+    assert all(row["why"] == said[row["row_id"]] for row in trail["changes"])
+    assert trail["changes"][0]["why"].startswith("graded ")
 
 
 def test_a_filled_in_sheet_tells_the_noise_and_repairs_the_labels(cli, audited, folder, tmp_path):

@@ -1,7 +1,7 @@
 """``cleanrank find-issues`` and ``cleanrank clean``."""
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -289,7 +289,7 @@ def clean(
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import DATA, check_outputs, written_whole
     from cleanrank.data.tables import names_of, read_data, write_data
-    from cleanrank.issues.table import read_issues
+    from cleanrank.issues.table import read_issues, read_words
     from cleanrank.labeling.reviewed import clean_reviewed
 
     if (issues is None) == (review is None):
@@ -313,6 +313,7 @@ def clean(
         cleaned = clean_data(
             judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, n_grades=n_grades, by=by
         )
+        cleaned = replace(cleaned, audit={"why": read_words(issues, judged.row_ids)})
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
