@@ -124,11 +124,6 @@ def folds(
     return splits
 
 
-def fold_count(data: RankingData, n: int) -> int:
-    """``n`` folds, or one for every query where there are fewer queries than that."""
-    return min(n, max(data.n_queries, 2)) if is_integer(n) else n
-
-
 def query_folds(
     data: RankingData, n: int = 5, seed: int | np.random.Generator = 0
 ) -> Iterator[tuple[RankingData, npt.NDArray[np.bool_]]]:
@@ -141,7 +136,8 @@ def query_folds(
     >>> [(train.n_docs, int(held.sum())) for train, held in query_folds(data, 2)]
     [(2, 2), (2, 2)]
     """
-    n = fold_count(data, n)
+    if is_integer(n):
+        n = min(n, max(data.n_queries, 2))
     fold = fold_of_query(data, n, seed)
     for part in range(n):
         held = np.repeat(fold == part, data.lengths)
