@@ -152,7 +152,7 @@ def find_issues(
     if trees is not None:
         options["model"] = trees
     if clicks is not None:
-        options["clicks"] = clicks_from_log(clicks, judged)
+        options["clicks"] = clicks_from_log(clicks, judged, unknown=options.pop("unknown", "refuse"))
     with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick

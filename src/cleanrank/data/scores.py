@@ -62,7 +62,7 @@ def read_judged_and_scores(
 
 def read_judged(path: str | os.PathLike[str], columns: Mapping[str, Any] | None = None) -> RankingData:
     """TREC judgements (qrels), or else what ``read_data`` reads with the options ``columns``."""
-    return read_data(path, **({} if is_qrels(path) else columns or {}))
+    return read_data(path, **(columns or {}))
 
 
 def _remarks(
