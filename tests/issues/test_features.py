@@ -143,6 +143,26 @@ def test_judgements_are_no_run_and_no_rows_of_letor(tmp_path):
             judgements_of(tmp_path / name)
 
 
+def test_a_tab_for_a_blank_makes_no_table_of_judgements_and_runs(tmp_path):
+    """As in qrels.dev.small.tsv of MS MARCO."""
+    (tmp_path / "q.tsv").write_text("q1\t0\ta\t1\nq1\t0\tb\t0\n")
+    (tmp_path / "r.tsv").write_text("q1\tQ0\tb\t1\t2.5\tA\n")
+    data = judgements_of(tmp_path / "q.tsv")
+    assert (data.doc_ids.tolist(), data.y.tolist()) == (["a", "b"], [1, 0])
+    assert cr.read_data(tmp_path / "q.tsv").y.tolist() == [1, 0]
+    assert systems_of(tmp_path / "r.tsv")["r"].scores.tolist() == [2.5]
+    (tmp_path / "wide.txt").write_text("q1 Q0 b 1 2.5 A\n", encoding="utf-16")  # as PowerShell writes
+    assert systems_of(tmp_path / "wide.txt")["wide"].scores.tolist() == [2.5]
+    assert judges_of(tmp_path / "q.tsv")["q"].grade.tolist() == [1, 0]
+    (tmp_path / "t.tsv").write_text("query_id\tdoc_id\tgrade\tquery\ttitle\ttext\nq1\ta\t2\tx\ty\tz\n")
+    assert judgements_of(tmp_path / "t.tsv").y.tolist() == [2]
+    (tmp_path / "f.tsv").write_text("label\tqid\t0\t1\n2\t1\t5\t6\n")
+    assert cr.read_data(tmp_path / "f.tsv").X.tolist() == [[5, 6]]
+    (tmp_path / "j.jsonl").write_text('{"query-id": "q", "corpus-id": "d", "score": 1}\n')
+    with pytest.raises(CleanrankError, match="judgements of BEIR: name the folder"):
+        judgements_of(tmp_path / "j.jsonl")
+
+
 def test_judgements_without_document_ids_are_refused():
     with pytest.raises(
         CleanrankError, match=r"must have document ids .* find-issues doubts them without any"

@@ -129,7 +129,7 @@ def judgements_of(source: Any) -> RankingData:
     """
     if isinstance(source, RankingData):
         data = source
-    elif isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES:
+    elif isinstance(source, str | os.PathLike) and _is_no_table(source):
         if Path(source).is_file() and is_run(Path(source)):
             raise invalid(JUDGEMENTS, "must be grades", f"a run, {str(source)!r}", remedy="Give it as runs.")
         data = read_qrels(source) if _is_trec(Path(source)) else read_data(source)
@@ -161,7 +161,7 @@ def systems_of(source: Any) -> dict[str, Run]:
             )
         return systems_of(files)
     if not isinstance(source, list | tuple):
-        if not isinstance(source, str | os.PathLike) or Path(source).suffix.lower() in SUFFIXES:
+        if not isinstance(source, str | os.PathLike) or not _is_no_table(source):
             return as_runs(source)
         if is_qrels(source):
             value, remedy = f"judgements, {str(source)!r}", "Give them as qrels or judges."
@@ -264,6 +264,14 @@ def _of_labels(labels: Labels, data: RankingData) -> FloatArray:
     answers = Run(topics, documents, topic, document, labels.grade.astype(float))
     values = scores_from_run(answers, data, labels.name)
     return np.ma.filled(values, np.nan)
+
+
+def _is_no_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is no table by its name, or TREC judgements or a run in spite of it."""
+    file = Path(path)
+    if file.suffix.lower() not in SUFFIXES:
+        return True
+    return file.suffix.lower() == ".tsv" and file.is_file() and (is_qrels(file) or is_run(file))
 
 
 def _is_trec(path: Path) -> bool:

@@ -270,7 +270,8 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
 
 
 def _is_trec(path: Any, test: Any) -> bool:
-    return not str(path).lower().endswith(SUFFIXES) and bool(test(path))
+    name = str(path).lower()
+    return (not name.endswith(SUFFIXES) or name.endswith(".tsv")) and bool(test(path))
 
 
 def is_nested(source: Mapping[Any, Any]) -> bool:
