@@ -208,6 +208,11 @@ def test_features_and_texts_that_the_data_have_are_kept():
             {"scores": {"docid": ["a", "b"], "s": [1, math.inf]}},
             "'s', must hold finite .* 'inf' at row 1",
         ),
+        (
+            QRELS,
+            {"scores": {"docid": ["a", "b"], "v": [[1, 2], [3]]}},
+            "vectors of 2 numbers; got .3. at",
+        ),
         (QRELS, {"scores": {"docid": ["a", "b"], "s": [1, 1e39]}}, "must hold finite numbers"),
         (
             QRELS,
@@ -248,6 +253,13 @@ def test_judges_need_names_of_their_own(tmp_path):
     assert list(judges_of([tmp_path / "llm.qrels"])) == ["llm"]
     with pytest.raises(CleanrankError, match="judges must have names of their own; got 'llm' twice"):
         judges_of([tmp_path / "llm.qrels"] * 2)
+
+
+def test_a_column_of_vectors_is_an_embedding():
+    vectors = pd.DataFrame({"qid": ["q1", "q1"], "docid": ["a", "b"], "v": [[1.0, 2.0], None]})
+    found = score_columns(vectors, judgements_of({"q1": {"b": 0, "a": 1}}))
+    assert list(found) == ["score:v:0", "place:v:0", "score:v:1", "place:v:1"]
+    np.testing.assert_array_equal(found["score:v:1"], [np.nan, 2.0])
 
 
 @pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "reader", "duckdb"])

@@ -7,6 +7,7 @@ is missing is 0 for runs (not retrieved) and NaN elsewhere. No grade of the pair
 """
 
 import os
+import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -46,6 +47,7 @@ BY_RATINGS = "Make grades of ratings first: cleanrank convert ratings.csv grades
 MOST_SYSTEMS = 10  # whose own columns are features; of more of them most are alike, and take the time
 MOST_PLACED = 16  # columns of scores; more of them are an embedding
 URL = "url"
+VECTORS = (list, tuple, np.ndarray)
 
 
 def pair_features(
@@ -202,7 +204,7 @@ def judges_of(source: Any) -> dict[str, Labels]:
 
 def score_columns(source: Any, data: RankingData) -> dict[str, FloatArray]:
     """Columns of numbers from a table that names the pairs; few of them also as places within the query."""
-    sheet = as_sheet(source, "scores")
+    sheet = _with_vectors(as_sheet(source, "scores"))
     headings = sheet.headings(("row", "query", "doc"))
     cells = {name: _measured(sheet, name) for name in sheet.values if name not in headings.values()}
     found = {name: values for name, values in cells.items() if values is not None}
@@ -219,6 +221,24 @@ def score_columns(source: Any, data: RankingData) -> dict[str, FloatArray]:
         if len(found) <= MOST_PLACED:
             columns[f"place:{name}"] = places_in_query(column, data.indptr)
     return columns
+
+
+def _with_vectors(sheet: Sheet) -> Sheet:
+    """A table whose columns of vectors (embeddings) are a column of numbers for each place."""
+    values: dict[str, Sequence[Any]] = {}
+    for name, cells in sheet.values.items():
+        first = next((cell for cell in cells if cell is not None), None)
+        if not isinstance(first, VECTORS):
+            values[name] = cells
+            continue
+        vectors = [[None] * len(first) if cell is None else cell for cell in cells]
+        for line, each in zip(sheet.lines, vectors, strict=True):
+            if not isinstance(each, VECTORS) or len(each) != len(first):
+                rule, at = f"must hold vectors of {len(first)} numbers", f"{sheet.unit} {line}"
+                words = error_text(f"{sheet.name}, column {name!r},", rule, reprlib.repr(each), at=at)
+                raise sheet.bad(words, line)
+        values |= {f"{name}:{j}": [each[j] for each in vectors] for j in range(len(first))}
+    return replace(sheet, values=values)
 
 
 def is_prose(name: str, cells: Sequence[str]) -> bool:
