@@ -255,7 +255,10 @@ def test_judges_need_names_of_their_own(tmp_path):
         judges_of([tmp_path / "llm.qrels"] * 2)
 
 
-def test_a_column_of_vectors_is_an_embedding():
+def test_a_column_of_vectors_is_an_embedding_and_no_text():
+    pair = {"qid": ["q1"], "docid": ["a"], "query": ["red"], "text": ["red pie"], "v": [np.ones(3)]}
+    texts = pd.DataFrame(pair)
+    assert set(pair_features(judgements_of(QRELS), texts=texts).extra) == {"query", "text"}
     vectors = pd.DataFrame({"qid": ["q1", "q1"], "docid": ["a", "b"], "v": [[1.0, 2.0], None]})
     found = score_columns(vectors, judgements_of({"q1": {"b": 0, "a": 1}}))
     assert list(found) == ["score:v:0", "place:v:0", "score:v:1", "place:v:1"]

@@ -16,9 +16,11 @@ from cleanrank.data.spreadsheet import read_text
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.ragged import match_rows, query_of_row
 from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.validation import is_number
 
 QUERY_TEXTS = ("query", "query_text", "question")
 LINES = (".jsonl", ".ndjson")
+VECTORS = (list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,8 @@ def read_texts(source: Any, data: RankingData) -> Texts:
         known = match_ids(sheet.texts(headings["query"]), data.query_ids)
         ids = [str(data.query_ids[at]) if at >= 0 else "" for at in known.tolist()]
         queries = queries_of(sheet, ids, heading)
-    names = [name for name in sheet.values if name not in (heading, *headings.values())]
+    own = (heading, *headings.values())
+    names = [name for name, cells in sheet.values.items() if name not in own and not vector_size(cells)]
     if "doc" in headings and plain_name(headings["doc"]) == "url":
         names.append(headings["doc"])
     if not headings or (not names and not queries):
@@ -154,6 +157,12 @@ def _read_lines(file: Path) -> Sheet:
     names = dict.fromkeys(name for _, record in records for name in record)
     columns = {name: [record.get(name) for _, record in records] for name in names}
     return Sheet(str(file), columns, [number for number, _ in records], path=str(file))
+
+
+def vector_size(cells: Sequence[Any]) -> int:
+    """How many numbers a cell of a column of vectors (an embedding) holds; 0 of any other column."""
+    first = next((cell for cell in cells if cell is not None), None)
+    return len(first) if isinstance(first, VECTORS) and len(first) and is_number(first[0]) else 0
 
 
 def query_heading(sheet: Sheet) -> str | None:

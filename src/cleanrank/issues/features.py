@@ -21,7 +21,16 @@ from cleanrank.data.files import first_bytes
 from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet
 from cleanrank.data.tables import kind_of_file, read_data
-from cleanrank.data.texts import Texts, as_sheet, query_heading, read_texts, row_places, texts_of
+from cleanrank.data.texts import (
+    VECTORS,
+    Texts,
+    as_sheet,
+    query_heading,
+    read_texts,
+    row_places,
+    texts_of,
+    vector_size,
+)
 from cleanrank.data.trec import read_qrels, read_runs, scores_from_run
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.issues.run_features import run_features
@@ -47,7 +56,6 @@ BY_RATINGS = "Make grades of ratings first: cleanrank convert ratings.csv grades
 MOST_SYSTEMS = 10  # whose own columns are features; of more of them most are alike, and take the time
 MOST_PLACED = 16  # columns of scores; more of them are an embedding
 URL = "url"
-VECTORS = (list, tuple, np.ndarray)
 
 
 def pair_features(
@@ -227,17 +235,17 @@ def _with_vectors(sheet: Sheet) -> Sheet:
     """A table whose columns of vectors (embeddings) are a column of numbers for each place."""
     values: dict[str, Sequence[Any]] = {}
     for name, cells in sheet.values.items():
-        first = next((cell for cell in cells if cell is not None), None)
-        if not isinstance(first, VECTORS):
+        size = vector_size(cells)
+        if not size:
             values[name] = cells
             continue
-        vectors = [[None] * len(first) if cell is None else cell for cell in cells]
+        vectors = [[None] * size if cell is None else cell for cell in cells]
         for line, each in zip(sheet.lines, vectors, strict=True):
-            if not isinstance(each, VECTORS) or len(each) != len(first):
-                rule, at = f"must hold vectors of {len(first)} numbers", f"{sheet.unit} {line}"
+            if not isinstance(each, VECTORS) or len(each) != size:
+                rule, at = f"must hold vectors of {size} numbers", f"{sheet.unit} {line}"
                 words = error_text(f"{sheet.name}, column {name!r},", rule, reprlib.repr(each), at=at)
                 raise sheet.bad(words, line)
-        values |= {f"{name}:{j}": [each[j] for each in vectors] for j in range(len(first))}
+        values |= {f"{name}:{j}": [each[j] for each in vectors] for j in range(size)}
     return replace(sheet, values=values)
 
 
