@@ -58,6 +58,12 @@ def test_parts_may_be_packed_or_without_a_header(folder):
     check(cr.read_data(folder))
 
 
+def test_the_header_says_which_field_is_which(folder):
+    lines = [line.split("\t") for line in QRELS.splitlines()]
+    (folder / "qrels/test.tsv").write_text("".join(f"{d}\t{q}\t{score}\n" for q, d, score in lines))
+    check(cr.read_data(folder))
+
+
 def test_parts_may_be_parquet_or_judgements_json_lines(folder):
     for name, records in (("corpus", CORPUS), ("queries", TOPICS)):
         (folder / f"{name}.jsonl").unlink()

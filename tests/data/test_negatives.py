@@ -114,6 +114,7 @@ def test_forms_become_each_other(tmp_path):
         ([{"query": "a", "positive": "b", "negative": "c", "scores": [1, 2, 3]}], "each of 1 negatives"),
         ([{"negative": "c"}], "'query' or 'anchor'"),
         ([{}], "'query' or 'anchor'"),
+        ([{"query": None, "pos": ["b"], "neg": ["c"]}], "must have a member 'query'"),
         ([], "nothing"),
         ([[1]], "line 1"),
     ],

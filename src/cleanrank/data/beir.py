@@ -222,14 +222,12 @@ def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _without_header(fields: LineFields) -> LineFields:
+    """The lines below the header, if there is one; its names say which field is which."""
     first = [column[0].as_py() for column in fields.columns] if len(fields.lines) else []
-    if (
-        first
-        and not first[2].lstrip("+-").isdigit()
-        and not any(character.isdigit() for character in first[2])
-    ):
-        return LineFields(fields.file, [column[1:] for column in fields.columns], fields.lines[1:])
-    return fields
+    if not first or any(character.isdigit() for character in first[2]):
+        return fields
+    order = [first.index(name) for name in HEADER] if sorted(first) == sorted(HEADER) else range(len(HEADER))
+    return LineFields(fields.file, [fields.columns[at][1:] for at in order], fields.lines[1:])
 
 
 def _texts_of(files: list[Path], wanted: set[str]) -> dict[str, tuple[str | None, str | None]]:

@@ -209,7 +209,8 @@ def _form_of(node: Node) -> tuple[str, Names]:
         raise node.bad("must have a member 'query' or 'anchor'", _members(node))
     query = next((name for name in QUERIES if name in members), "")
     if "pos" in members and "neg" in members:
-        return "lists", Names(query or members[0], "pos", "neg_scores" if "neg_scores" in members else "")
+        query = query or next((name for name in members if not name.startswith(("pos", "neg"))), QUERIES[0])
+        return "lists", Names(query, "pos", "neg_scores" if "neg_scores" in members else "")
     negatives = [name for name in members if name == "negative" or NUMBERED.fullmatch(name)]
     label = "" if negatives else next((form for form, name in LABELS.items() if name in members), "")
     others = [name for name in members if name not in (query, *negatives, *SCORES, *LABELS.values())]
