@@ -16,6 +16,10 @@ tried: labels are wrong because noise was put in, by document or by whole querie
 import argparse
 import json
 import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -108,6 +112,38 @@ def passages(folder: Path, year: str) -> dict[str, Any]:
             found = checked(issues, {key: values[rows] for key, values in checks.items()}, suspects)
             record[f"{name}, seed {seed}"] = {**found, "seconds": round(seconds, 1)}
             print(f"dl{year}", name, seed, json.dumps(record[f"{name}, seed {seed}"]), flush=True)
+    return record
+
+
+def command(folder: Path) -> list[dict[str, Any]]:
+    """The command as people type it, in a process of its own: seconds, and where its 50 first rows lie."""
+    labels = pd.read_parquet(folder / "dl19.labels.parquet")
+    record = []
+    with tempfile.TemporaryDirectory() as name:
+        files = Path(name)
+        columns = labels[["qid", "docid", "nist"]]
+        columns.insert(1, "iteration", 0)
+        columns.to_csv(files / "dl19.qrels", sep=" ", header=False, index=False)
+        texts = labels[["qid", "docid", "query", "text"]].rename(columns={"qid": "query_id"})
+        texts.to_csv(files / "passages.csv", index=False)
+        runs = ["--runs", str(folder / "dl19.runs_top100.txt.gz")]
+        with_texts = [*runs, "--texts", str(files / "passages.csv")]
+        for evidence, options in (("runs and texts", with_texts), ("runs", runs)):
+            words = ["-m", "cleanrank", "audit", str(files / "dl19.qrels"), *options]
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            subprocess.run(
+                [sys.executable, *words, "-o", str(files / "issues.csv"), "--force"],
+                check=True,
+                capture_output=True,
+            )
+            seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            first = pd.read_csv(files / "issues.csv", dtype={"query_id": str}).query_id[: TOPS[0]]
+            inside = float(first.isin(MISREAD).mean())
+            load = round(os.getloadavg()[0], 1)
+            timed = {"seconds": round(seconds, 1), "processor_seconds": round(used, 1), "load": load}
+            record.append({"evidence": evidence, **timed, "in the two topics": inside})
+            print("command", json.dumps(record[-1]), flush=True)
     return record
 
 
@@ -258,6 +294,18 @@ def story_table() -> Table:
     return Table.of(rows, columns)
 
 
+def command_table() -> Table:
+    """The command: its time, and where the first rows of its table lie."""
+    columns = [
+        ("evidence", "evidence"),
+        ("first 50 rows in the two topics", "in the two topics", ".0%"),
+        ("seconds of one processor", "processor_seconds", ".0f"),
+        ("seconds by the clock", "seconds", ".0f"),
+        ("load average", "load", ".0f"),
+    ]
+    return Table.of(_results()["command"], columns)
+
+
 def crowds_table() -> Table:
     """Crowds: how many of the most doubted grades differ from an expert's."""
     rows = []
@@ -299,6 +347,7 @@ def injected_table() -> Table:
 
 TEXTS: dict[str, Callable[[], str]] = {
     "story": lambda: story_table().markdown(),
+    "command": lambda: command_table().markdown(),
     "passages": lambda: passages_table().markdown(),
     "crowds": lambda: crowds_table().markdown(),
     "injected": lambda: injected_table().markdown(),
@@ -312,6 +361,7 @@ def main() -> None:
     judged, crowds = folder / "trec-dl-judges", folder / "crowd-judges"
     parts: dict[str, Callable[[], Any]] = {
         "story": lambda: story(judged),
+        "command": lambda: command(judged),
         "dl19": lambda: passages(judged, "19"),
         "dl20": lambda: passages(judged, "20"),
         "rf10": lambda: relevance_feedback(crowds),

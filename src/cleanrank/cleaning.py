@@ -42,7 +42,8 @@ class Cleaned:
         emptied: ids of queries that lost all their documents.
         options: settings of the mode.
         source: what was cleaned.
-        audit: columns of the audit trail that are known row by row of ``before``: action, by, at, why.
+        audit: columns of the audit trail that are known row by row of ``before``: action, by, at, why; an
+            empty text says nothing.
     """
 
     data: RankingData
@@ -94,8 +95,10 @@ class Cleaned:
             "why": reasons,
             "by": self.by,
             "at": self.at,
-            **{name: values[self.acted] for name, values in self.audit.items()},
         }
+        for name, values in self.audit.items():
+            known = values[self.acted]
+            columns[name] = np.where(known == "", columns[name], known)
         return pd.DataFrame(columns)
 
     def undo(self, rows: Sequence[int] | None = None) -> "RankingData | Cleaned":

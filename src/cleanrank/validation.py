@@ -61,6 +61,11 @@ def is_frame(value: Any) -> bool:
     return any(hasattr(kind, name) for name in ("columns", "column_names")) and not hasattr(kind, "collect")
 
 
+def is_table(value: Any) -> bool:
+    """Whether a value is a frame, a lazy one, or a stream of Arrow such as a relation of DuckDB."""
+    return is_frame(value) or is_lazy_frame(value) or hasattr(value, "__arrow_c_stream__")
+
+
 def is_lazy_frame(value: Any) -> bool:
     """Whether a value is a table of named columns that must be collected first, as polars' LazyFrame."""
     kind = type(value)

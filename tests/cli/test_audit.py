@@ -144,6 +144,9 @@ def test_repaired_qrels_and_their_audit_trail(cli, audited, folder, tmp_path):
     gone = {row["row_id"] for row in trail["changes"]}
     kept = np.isin(before.row_ids, list(gone), invert=True)
     assert before.doc_ids[kept].tolist() == after.doc_ids.tolist()
+    said = pd.read_csv(tmp_path / "issues.csv").set_index("row_id").why
+    assert all(row["why"] == said[row["row_id"]] for row in trail["changes"])
+    assert trail["changes"][0]["why"].startswith("graded ")
 
 
 def test_a_filled_in_sheet_tells_the_noise_and_repairs_the_labels(cli, audited, folder, tmp_path):
@@ -166,7 +169,13 @@ def test_a_filled_in_sheet_tells_the_noise_and_repairs_the_labels(cli, audited, 
     [
         ("", "evidence must be there to doubt a label"),
         ("--runs runs.txt --n 5", "--n goes with --sheet"),
-        ("--runs a.qrels", "must"),
+        ("--runs a.qrels", "must be rankings with scores; got judgements, 'a.qrels'"),
+        (
+            "--runs runs.txt --option seed=3",
+            "must not name what the command itself sets; got 'seed=3'",
+        ),
+        ("--runs runs.txt --option folds=x", "folds must be a whole number between 2 and"),
+        ("--runs runs.txt --option probabilities=x", "probabilities must be numbers; got 'x'"),
         ("--runs runs.txt --judge a.qrels", "must not be the judgements themselves"),
         ("--runs runs.txt --method sourr", "unknown detector 'sourr'"),
         ("--runs missing.txt", "there is no file"),

@@ -160,3 +160,28 @@ def test_columns_of_a_table_are_named(cli, tmp_path):
     named = ("--label", "grade", "--qid", "query", "-m", "mrr", "--json")
     done = cli("evaluate", tmp_path / "a.csv", tmp_path / "s.txt", *named)
     assert json.loads(done.out)["measures"][0]["mean"] == 0.5
+
+
+def test_soft_grades_go_from_the_file_to_the_objective_and_the_measures(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"qid": np.repeat(np.arange(20), 15), "a": rng.normal(size=300)})
+    table["b"] = rng.normal(size=300)
+    # The likeliest grade is 0 everywhere: only the shares of grade 2 say what is relevant.
+    table["p2"] = 0.4 / (1 + np.exp(-3 * table.b))
+    table = table.assign(p0=1 - table.p2, p1=0.0, gains=3 * table.p2)
+    table.to_csv("soft.csv", index=False)
+    soft = "--features a,b --distribution p0,p1,p2"
+    assert cli(*f"train soft.csv {soft} --trees 20 --min-docs 5 -o model.txt".split()).code == 0
+    assert cli("predict", "model.txt", "soft.csv", "-o", "scores.txt").code == 0
+    done = cli(*f"evaluate soft.csv scores.txt {soft} -m dcg@5 -m ndcg@5 --json".split())
+    dcg, ndcg = (each["mean"] for each in json.loads(done.out)["measures"])
+    assert ndcg > 0.9
+    ranked = table.assign(score=np.loadtxt("scores.txt")).sort_values(
+        ["qid", "score"], ascending=[True, False]
+    )
+    top = ranked.gains.to_numpy().reshape(20, 15)[:, :5] / np.log2(np.arange(2, 7))
+    assert dcg == pytest.approx(top.sum(axis=1).mean())
+    by_gains = cli(*f"evaluate soft.csv scores.txt {soft[:14]} --gains gains --label p1 -m dcg@5".split())
+    assert f"{dcg:.4f}" in by_gains.out
+    assert "Gains are those of the data" in by_gains.err

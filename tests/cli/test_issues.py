@@ -109,9 +109,16 @@ def test_a_click_log_is_held_against_the_grades(cli, noisy):
 
     log = cr.simulate_clicks(cr.read_data("clean.txt"), sessions=50, seed=0)
     write_click_log(log, "clicks.csv")
-    done = cli("find-issues", "noisy.txt", "--method", "clicks", "--clicks", "clicks.csv", "-o", "i.csv")
+    words = ("find-issues", "noisy.txt", "--method", "clicks", "--clicks")
+    done = cli(*words, "clicks.csv", "-o", "i.csv")
     assert done.code == 0, done.err
     assert "times, " in done.out
+    table = pd.read_csv("clicks.csv")
+    pd.concat([table, table[:1].assign(row_id=10**6)]).to_csv("more.csv", index=False)
+    refused = cli(*words, "more.csv", "-o", "more-issues.csv")
+    assert "Say --option unknown=skip to leave such entries out" in refused.err
+    assert cli(*words, "more.csv", "-o", "more-issues.csv", "--option", "unknown=skip").code == 0
+    assert pd.read_csv("more-issues.csv").equals(pd.read_csv("i.csv"))
 
 
 @pytest.mark.parametrize("mode", ["drop", "relabel", "reweight"])

@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import numpy as np
@@ -84,6 +85,9 @@ def test_negatives_that_look_like_positives_are_taken_out(cli, tmp_path, monkeyp
         lines.append({"query": " ".join(topic[:2]), "pos": like[:3], "neg": [like[3], *other]})
     (tmp_path / "mined.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     done = cli("missing", "mined.jsonl", "-o", "missing.csv", "--kept", "kept.jsonl", "--threshold", 0.3)
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress((tmp_path / "mined.jsonl").read_bytes()))
+    assert cli("missing", "packed.jsonl.gz", "-o", "packed.csv").code == 0
+    assert (tmp_path / "packed.csv").read_text() == (tmp_path / "missing.csv").read_text()
     assert done.code == 0, done.err
     kept = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
     left = sum(text in false for line in kept for text in line["neg"])

@@ -112,3 +112,9 @@ def test_qrels_are_corrupted_as_qrels(cli, folder):
     assert int((noisy.y != clean.y).sum()) == json.loads(done.out)["changed"] > 0
     assert "doc_id" in (folder / "noisy.txt.truth.csv").read_text().splitlines()[0]
     assert cli("compare", "noisy.txt", "good.txt", "poor.txt").code == 0
+
+
+@pytest.mark.parametrize("option", ["--gains x", "--label x", "--features x", "--ratings levels"])
+def test_options_of_tables_are_refused_with_judgements(cli, folder, option):
+    done = cli("evaluate", "qrels.txt", "good.txt", *option.split())
+    assert (done.code, f"{option.split()[0]} must go with" in done.err) == (2, True)

@@ -58,6 +58,12 @@ def test_parts_may_be_packed_or_without_a_header(folder):
     check(cr.read_data(folder))
 
 
+def test_the_header_says_which_field_is_which(folder):
+    lines = [line.split("\t") for line in QRELS.splitlines()]
+    (folder / "qrels/test.tsv").write_text("".join(f"{d}\t{q}\t{score}\n" for q, d, score in lines))
+    check(cr.read_data(folder))
+
+
 def test_parts_may_be_parquet_or_judgements_json_lines(folder):
     for name, records in (("corpus", CORPUS), ("queries", TOPICS)):
         (folder / f"{name}.jsonl").unlink()
@@ -72,6 +78,28 @@ def test_parts_may_be_parquet_or_judgements_json_lines(folder):
     (folder / "qrels/test.jsonl").unlink()
     judged.assign(score=judged.score.astype(float)).to_parquet(folder / "qrels/test-00000-of-00001.parquet")
     check(cr.read_data(folder))
+
+
+@pytest.mark.parametrize("language", ["", "de-"])
+def test_parts_may_come_again_in_every_split_as_mteb_has_them(tmp_path, language):
+    """As push_dataset_to_hub of mteb writes: columns id, and a Parquet file of every part for every split."""
+    score = {
+        "query-id": ["q1", "q1", "q2", "q2"],
+        "corpus-id": ["d1", "4", "d1", "d9"],
+        "score": [2, 0, -1, 1],
+    }
+    parts = {"corpus": CORPUS, "queries": TOPICS, "qrels": score}
+    for part, records in parts.items():
+        frame = pd.DataFrame(records).rename(columns={"_id": "id"}).drop(columns="metadata", errors="ignore")
+        (tmp_path / f"{language}{part}").mkdir()
+        for split in ("dev", "test"):
+            frame.to_parquet(tmp_path / f"{language}{part}/{split}-00000-of-00001.parquet")
+    check(cr.read_data(tmp_path, split="de/dev" if language else "dev"))
+    if language:
+        with pytest.raises(InvalidInputError, match="Say split=, one of de/dev, de/test"):
+            cr.read_data(tmp_path)
+    else:
+        check(cr.read_data(tmp_path))
 
 
 def test_splits_are_chosen_by_name(folder):
@@ -104,7 +132,11 @@ def test_splits_are_chosen_by_name(folder):
         ("corpus.jsonl", jsonl(CORPUS) + "{\n", "a line must be a JSON object .* at .*corpus.jsonl, line 5"),
         ("corpus.jsonl", jsonl(CORPUS) + '{"_id": 3.5}\n', "line 5"),
         ("corpus.jsonl", jsonl(CORPUS) + '{"text": "x"}\n', "missing required field `_id`.* at .*line 5"),
-        ("corpus.jsonl", jsonl([*CORPUS, CORPUS[0]]), "an _id must come once only; got 'd1' at .*line 5"),
+        (
+            "corpus.jsonl",
+            jsonl([*CORPUS, CORPUS[1] | {"_id": "d1"}]),
+            "must have one text only; got another of 'd1' at .*line 5",
+        ),
         ("queries.jsonl", "[]\n", "line 1"),
     ],
 )

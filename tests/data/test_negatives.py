@@ -16,6 +16,17 @@ SAMPLES = {
     "tuple with scores": [
         {"anchor": "é", "positive": "apple", "negative_1": "b", "negative_2": "c", "score": [0.9, 0.5, 0.25]}
     ],
+    "triplet of any names": [{"claim": "fruit", "evidence": "apple", "negative": "lorry"}],
+    "triplet with both scores": [
+        {"question": "fruit", "answer": "apple", "negative": "lorry", "scores": [0.9, 0.25]}
+    ],
+    "labeled-pair": [
+        {"query": "fruit", "answer": "apple", "label": 1}, {"query": "fruit", "answer": "lorry", "label": 0}
+    ],
+    "labeled-list": [
+        {"query": "fruit", "answer": ["apple", "lorry", "pear"], "labels": [1, 0, 0]},
+        {"query": "car", "answer": ["lorry"], "labels": [1]},
+    ],
     "lists": [
         {"query": "fruit", "pos": ["apple", "pear"], "neg": ["lorry"], "id": 7},
         {"query": "car", "pos": ["lorry"], "neg": []},
@@ -50,6 +61,20 @@ def test_a_score_belongs_to_its_negative(tmp_path):
     }  # fmt: skip
 
 
+def test_labels_have_positives_and_negatives_but_no_scores(tmp_path):
+    mined = read_negatives(written(tmp_path, SAMPLES["labeled-list"]))
+    data = mined.data
+    rows = zip(data.extra["query"], data.extra["text"], data.judged.tolist(), strict=True)
+    assert {*rows} == {
+        ("fruit", "apple", True), ("fruit", "lorry", False), ("fruit", "pear", False), ("car", "lorry", True)
+    }  # fmt: skip
+    kept = mined.with_scores({("fruit", "lorry"): 0.1, ("fruit", "pear"): 0.9}).without({("fruit", "pear")})
+    write_negatives(kept, tmp_path / "kept.jsonl")
+    assert [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()] == [
+        {"query": "fruit", "answer": ["apple", "lorry"], "labels": [1, 0]}, SAMPLES["labeled-list"][1]
+    ]  # fmt: skip
+
+
 def test_every_query_and_text_is_a_row_once():
     lines = (Mined("fruit", ("apple",), ("lorry", "pear")), Mined("car", ("lorry",), ("apple", "pear")),
              Mined("fruit", ("pear",), ("lorry",)))  # fmt: skip
@@ -82,6 +107,14 @@ def test_forms_become_each_other(tmp_path):
         ([{"query": "a", "pos": [], "neg": ["c"]}], "pos"),
         ([{"query": "a", "positive": "b", "negative": 7.5}], "must be a text"),
         ([{"query": "a", "positive": "b", "negative": "c", "score": "x"}], "must be a number"),
+        ([{"query": "a", "answer": "b", "score": 0.5}], "Scores alone do not say what is positive"),
+        ([{"query": "a", "doc_id": "b", "label": 1}], "positive and label, or pos and neg"),
+        ([{"query": "a", "answer": "b", "label": 0.5}], "label must be 1 for a positive or 0 for a negative"),
+        ([{"query": "a", "answer": ["b"], "labels": [1, 0]}], "labels must have a label for each of 1 texts"),
+        ([{"query": "a", "positive": "b", "negative": "c", "scores": [1, 2, 3]}], "each of 1 negatives"),
+        ([{"negative": "c"}], "'query' or 'anchor'"),
+        ([{}], "'query' or 'anchor'"),
+        ([{"query": None, "pos": ["b"], "neg": ["c"]}], "must have a member 'query'"),
         ([], "nothing"),
         ([[1]], "line 1"),
     ],
@@ -124,4 +157,4 @@ def test_a_thousand_damaged_files_are_read_as_they_are_or_refused(tmp_path):
     assert len(messages) > 300
     assert len(read) > 30
     assert all("damaged.jsonl" in message for message in messages)
-    assert all(line.positives and line.query for each in read for line in each.lines)
+    assert all((line.positives or line.negatives) and line.query for each in read for line in each.lines)

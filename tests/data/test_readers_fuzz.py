@@ -1,5 +1,6 @@
 """Damaged files of every kind are read or refused: only errors of cleanrank come out, and nothing hangs."""
 
+import re
 import time
 import warnings
 
@@ -13,13 +14,16 @@ from cleanrank.data.scores import read_scores
 from cleanrank.data.spreadsheet import read_frame, read_records, write_frame
 from cleanrank.data.table_files import write_csv
 from cleanrank.data.tables import read_data
+from cleanrank.data.texts import read_texts
 from cleanrank.data.trec import read_qrels, read_run
 from cleanrank.errors import CleanrankError
+from cleanrank.issues.features import score_columns, systems_of
 from cleanrank.issues.table import LabelIssues, read_issues
+from cleanrank.judges.labels import as_labels
 from cleanrank.noise.corrupt import read_changed
 from cleanrank.noise.gold_sheet import read_sheet
 
-TRIALS = 300
+TRIALS = 1000
 SECONDS = 5.0
 DATA = cr.from_arrays(
     np.arange(24.0).reshape(12, 2) / 8,
@@ -36,9 +40,9 @@ def qrels_text():
     return "".join(f"{q} 0 {d} {y}\n" for q, d, y in zip(DATA.qid, DATA.doc_ids, DATA.y, strict=True))
 
 
-def run_text():
+def run_text(tag="tag"):
     return "".join(
-        f"{q} Q0 {d} 1 {i / 7} tag\n" for i, (q, d) in enumerate(zip(DATA.qid, DATA.doc_ids, strict=True))
+        f"{q} Q0 {d} 1 {i / 7} {tag}\n" for i, (q, d) in enumerate(zip(DATA.qid, DATA.doc_ids, strict=True))
     )
 
 
@@ -59,6 +63,14 @@ def write_as_data(path):
     cr.write_data(DATA, path)
 
 
+PAIRS = {"query_id": DATA.qid, "doc_id": DATA.doc_ids}
+TEXTS = PAIRS | {"query": DATA.qid, "text": [f"text é {doc}" for doc in DATA.doc_ids]}
+
+
+def text_lines(path):
+    pd.DataFrame(TEXTS).to_json(path, orient="records", lines=True)
+
+
 # name -> (ending, how it is written, how it is read)
 READERS = {
     "CSV": (".csv", write_as_data, read_data),
@@ -75,6 +87,21 @@ READERS = {
     "issues in Parquet": (".parquet", ISSUES.save, read_issues),
     "truth": (".csv", table(TRUTH), lambda path: read_changed(path, DATA)),
     "clicks": (".csv", table(CLICKS), lambda path: clicks_from_log(path, DATA)),
+    "texts": (".csv", table(TEXTS), lambda path: read_texts(path, DATA)),
+    "lines of texts": (".jsonl", text_lines, lambda path: read_texts(path, DATA)),
+    "columns of scores": (
+        ".csv",
+        table(PAIRS | {"ce": DATA.X[:, 0]}),
+        lambda path: score_columns(path, DATA),
+    ),
+    "systems": (
+        ".txt",
+        lambda path: path.write_text(run_text() + run_text().replace("tag", "b")),
+        systems_of,
+    ),
+    "systems in a table": (".csv", table({"qid": DATA.qid, "docid": DATA.doc_ids, "score": 0.5}), systems_of),
+    "judge": (".csv", table({"qid": DATA.qid, "docid": DATA.doc_ids, "grade": DATA.y}), as_labels),
+    "folder of Parquet": (".parquet", write_as_data, lambda path: read_data(path.parent, form="folder")),
     "records": (".tsv", table(SHEET), read_records),
     "frame": (".csv", table(SHEET), read_frame),
 }
@@ -121,3 +148,23 @@ def test_damaged_files_are_read_or_refused(tmp_path, kind):
                 raise AssertionError(f"trial {trial}: {path.read_bytes()[:300]!r}") from error
         assert time.monotonic() - start < SECONDS
     assert refused > 0
+
+
+def test_damaged_runs_hold_what_a_plain_reader_finds(tmp_path):
+    path, rng, compared = tmp_path / "a.txt", np.random.default_rng(1), 0
+    for trial in range(TRIALS):
+        raw = damaged(run_text().encode(), rng)
+        path.write_bytes(raw)
+        try:
+            run = read_run(path)
+        except CleanrankError:
+            continue
+        encoding = "utf-16" if raw.startswith(b"\xff\xfe") else "utf-8-sig"
+        lines = [
+            re.split(r"[ \t\r]+", line.strip(" \t\r")) for line in raw.decode(encoding, "replace").split("\n")
+        ]
+        said = sorted((q, d, float(score)) for q, _, d, _, score, _ in filter(any, lines))
+        names = run.topic_ids[run.topic].tolist(), run.doc_ids[run.doc].tolist(), run.scores.tolist()
+        assert sorted(zip(*names, strict=True)) == said, f"trial {trial}"
+        compared += 1
+    assert compared > TRIALS / 20

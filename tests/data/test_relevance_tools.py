@@ -161,6 +161,7 @@ def test_tasks_of_label_studio_with_several_people(tmp_path):
     data = cr.read_data(path)
     assert rows(data) == [("fruit", "d1", 2), ("fruit", "d2", -1)]
     assert data.extra["title"].tolist() == ["Apple", "Pear"]
+    assert data.extra["query"].tolist() == ["fruit", "fruit"]  # named by its words
     soft = cr.read_data(path, combine="expected")
     assert soft.gains.tolist() == [pytest.approx((3 + 1 + 3) / 3), 0]
 
@@ -205,6 +206,8 @@ def test_feature_logs_with_grades_of_their_own_and_of_judgements(tmp_path):
     (tmp_path / "judged.qrels").write_text("1 0 7555 2\n2 0 8 0\n2 0 9 1\n")
     joined = cr.read_data(path, judgements=tmp_path / "judged.qrels")
     assert rows(joined) == [("1", "7555", 2), ("2", "8", 0)]
+    with pytest.raises(BadFileError, match=r"the log has pairs such as \('m1', '7555'\), .* \('1', '7555'\)"):
+        cr.read_data(path, qid="movie", judgements=tmp_path / "judged.qrels")
     (tmp_path / "judged.qrels").write_text("m1 0 7555 2\n")
     assert rows(cr.read_data(path, qid="movie", judgements=cr.read_qrels(tmp_path / "judged.qrels"))) == [
         ("m1", "7555", 2), ("m2", "8", -1),
@@ -274,7 +277,7 @@ GROUP = ("topics", 0, "query_groups", 0)
         (RRE, (*GROUP, "relevant_documents", "1"), 3, "documents.1 must be an object"),
         (RRE, (*GROUP, "queries", 0, "placeholders"), {}, "must hold the query"),
         (TASKS, (0, "data"), {"query": "x"}, r"\[0\].data must name a query and a document; got query"),
-        (TASKS, (0, "annotations", 0, "result", 0, "value"), {"choices": ["?"]}, "must be a number"),
+        (TASKS, (0, "annotations", 0, "result", 0, "value"), {"choices": ["?"]}, "begin with one; .* As in"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_by_its_place(tmp_path, document, path, value, said):

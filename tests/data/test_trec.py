@@ -136,10 +136,16 @@ def test_bad_lines_are_named(tmp_path, reader, text, line, said):
 def test_other_bad_files(tmp_path):
     with pytest.raises(MissingDataError, match="no file"):
         read_qrels(tmp_path / "gone")
-    with pytest.raises(BadFileError, match="UTF-8"):
-        read_qrels(written(tmp_path, "latin", b"1 0 caf\xe9 1\n"))
+    with pytest.raises(BadFileError, match=r"UTF-8 text; got b'\\xe9 1.*latin, line 2. Save"):
+        read_qrels(written(tmp_path, "latin", b"1 0 a 1\n1 0 caf\xe9 1\n"))
+    with pytest.raises(BadFileError, match="must be UTF-8 text"):
+        read_qrels(written(tmp_path, "half", b"\xff\xfe1\x000"))
     with pytest.raises(BadFileError, match="whole gzip file"):
         read_qrels(written(tmp_path, "cut.gz", gzip.compress(QRELS.encode() * 9)[:-9]))
+
+
+def test_files_of_powershell_are_read(tmp_path):
+    assert read_qrels(written(tmp_path, "wide", "301 0 é 2\r\n".encode("utf-16"))).doc_ids.tolist() == ["é"]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.compress])

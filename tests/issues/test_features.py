@@ -1,5 +1,10 @@
+import math
+
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import cleanrank as cr
@@ -125,6 +130,39 @@ def test_a_run_is_no_judgements(tmp_path):
         judgements_of(tmp_path / "a.txt")
 
 
+def test_judgements_are_no_run_and_no_rows_of_letor(tmp_path):
+    (tmp_path / "a.qrels").write_text("q1 0 a 1\n")
+    with pytest.raises(CleanrankError, match=r"got judgements, .*Give them as qrels"):
+        systems_of(tmp_path / "a.qrels")
+    for name in ("b.txt", "b.qrels"):
+        (tmp_path / name).write_text("q1 0 1 a\n")
+        with pytest.raises(CleanrankError, match=r"a grade must be a whole number; got 'a' at .*line 1"):
+            judgements_of(tmp_path / name)
+        (tmp_path / name).write_text("")
+        with pytest.raises(CleanrankError, match=rf"at least one pair; got none in .*{name}"):
+            judgements_of(tmp_path / name)
+
+
+def test_a_tab_for_a_blank_makes_no_table_of_judgements_and_runs(tmp_path):
+    """As in qrels.dev.small.tsv of MS MARCO."""
+    (tmp_path / "q.tsv").write_text("q1\t0\ta\t1\nq1\t0\tb\t0\n")
+    (tmp_path / "r.tsv").write_text("q1\tQ0\tb\t1\t2.5\tA\n")
+    data = judgements_of(tmp_path / "q.tsv")
+    assert (data.doc_ids.tolist(), data.y.tolist()) == (["a", "b"], [1, 0])
+    assert cr.read_data(tmp_path / "q.tsv").y.tolist() == [1, 0]
+    assert systems_of(tmp_path / "r.tsv")["r"].scores.tolist() == [2.5]
+    (tmp_path / "wide.txt").write_text("q1 Q0 b 1 2.5 A\n", encoding="utf-16")  # as PowerShell writes
+    assert systems_of(tmp_path / "wide.txt")["wide"].scores.tolist() == [2.5]
+    assert judges_of(tmp_path / "q.tsv")["q"].grade.tolist() == [1, 0]
+    (tmp_path / "t.tsv").write_text("query_id\tdoc_id\tgrade\tquery\ttitle\ttext\nq1\ta\t2\tx\ty\tz\n")
+    assert judgements_of(tmp_path / "t.tsv").y.tolist() == [2]
+    (tmp_path / "f.tsv").write_text("label\tqid\t0\t1\n2\t1\t5\t6\n")
+    assert cr.read_data(tmp_path / "f.tsv").X.tolist() == [[5, 6]]
+    (tmp_path / "j.jsonl").write_text('{"query-id": "q", "corpus-id": "d", "score": 1}\n')
+    with pytest.raises(CleanrankError, match="judgements of BEIR: name the folder"):
+        judgements_of(tmp_path / "j.jsonl")
+
+
 def test_judgements_without_document_ids_are_refused():
     with pytest.raises(
         CleanrankError, match=r"must have document ids .* find-issues doubts them without any"
@@ -156,15 +194,43 @@ def test_features_and_texts_that_the_data_have_are_kept():
         (
             QRELS,
             {"runs": {"far": {"q9": {"a": 1}}}},
-            "run 'far' must retrieve judged documents; .* topics such as .'q9'. where the data have .'q1'",
+            "run 'far' must share topics and .*; got topics such as .'q9'. where the data have .'q1'",
         ),
         (QRELS, {"runs": {"far": {"q1": {"z": 1}}}}, "documents such as .'z'. where the data have .'a'"),
-        (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must have labelled pairs"),
+        (QRELS, {"judges": {"far": {"q9": {"a": 1}}}}, "judge 'far' must share topics and documents"),
         (QRELS, {"judges": {"me": QRELS}}, "column 'judge:me' must not be the judgements themselves"),
         (QRELS, {"texts": {"doc_id": ["a"], "text": ["t"]}}, "texts must hold the texts of queries"),
         (QRELS, {"texts": {"qid": ["q1"], "query": ["t"]}}, "texts must hold texts of documents"),
         (QRELS, {"texts": {"doc_id": ["a"], "n": [1]}}, "texts must hold the texts of queries; got no texts"),
         (QRELS, {"scores": {"qid": ["q1"], "docid": ["a"], "s": ["x"]}}, "and columns of numbers"),
+        (
+            QRELS,
+            {"scores": {"docid": ["a", "b"], "s": [1, math.inf]}},
+            "'s', must hold finite .* 'inf' at row 1",
+        ),
+        (
+            QRELS,
+            {"scores": {"docid": ["a", "b"], "v": [[1, 2], [3]]}},
+            "vectors of 2 numbers; got .3. at",
+        ),
+        (QRELS, {"scores": {"docid": ["a", "b"], "s": [1, 1e39]}}, "must hold finite numbers"),
+        (
+            QRELS,
+            {"scores": {"docid": [*"abc"], "s": ["1", "2", "?"]}},
+            "must hold finite .*; got '\\?' at row 2",
+        ),
+        (
+            QRELS,
+            {"scores": {"qid": ["q1"] * 2, "docid": ["a", "a"], "s": [1, 2]}},
+            "must be '1', as row 0 says of the same ids",
+        ),
+        (
+            QRELS,
+            {"texts": {"docid": ["a", "a"], "text": ["t", "u"]}},
+            "must be 't', as row 0 says .* got 'u' at row 1",
+        ),
+        (QRELS, {"texts": {"docid": [], "text": []}}, "texts must hold at least one row"),
+        ({"q1": {"a": 0, "b": 300}}, {"runs": RUNS}, "labels must be grades below 256; got 300"),
         (QRELS, {"scores": {"qid": ["q9"], "docid": ["a"], "s": [1]}}, "must hold pairs that were judged"),
         (QRELS, {"runs": []}, "runs must hold at least one system"),
         ({}, {"runs": RUNS}, "must hold at least one pair"),
@@ -187,3 +253,38 @@ def test_judges_need_names_of_their_own(tmp_path):
     assert list(judges_of([tmp_path / "llm.qrels"])) == ["llm"]
     with pytest.raises(CleanrankError, match="judges must have names of their own; got 'llm' twice"):
         judges_of([tmp_path / "llm.qrels"] * 2)
+
+
+def test_a_column_of_vectors_is_an_embedding_and_no_text():
+    pair = {"qid": ["q1"], "docid": ["a"], "query": ["red"], "text": ["red pie"], "v": [np.ones(3)]}
+    texts = pd.DataFrame(pair)
+    assert set(pair_features(judgements_of(QRELS), texts=texts).extra) == {"query", "text"}
+    vectors = pd.DataFrame({"qid": ["q1", "q1"], "docid": ["a", "b"], "v": [[1.0, 2.0], None]})
+    found = score_columns(vectors, judgements_of({"q1": {"b": 0, "a": 1}}))
+    assert list(found) == ["score:v:0", "place:v:0", "score:v:1", "place:v:1"]
+    np.testing.assert_array_equal(found["score:v:1"], [np.nan, 2.0])
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "reader", "duckdb"])
+def test_frames_of_any_kind_are_judgements_runs_texts_and_scores(kind):
+    make = {
+        "polars": pl.from_pandas,
+        "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+        "pyarrow": pa.Table.from_pandas,
+        "reader": lambda frame: pa.Table.from_pandas(frame).to_reader(),
+        "duckdb": duckdb.from_df,
+    }[kind]
+    pairs = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docid": ["a", "b", "a"]})
+
+    def found(of):
+        evidence = {
+            "runs": {"new": of(pairs.assign(score=[1.0, 2.0, 3.0]))},
+            "texts": of(pairs.assign(query="red", text=["red", "blue", "red pie"])),
+            "scores": of(pairs.assign(ce=[0.5, 0.25, None])),
+            "judges": {"llm": of(pairs.assign(grade=[0, 2, 1]))},
+        }
+        return pair_features(judgements_of(of(pairs.assign(grade=[1, 0, 1]))), **evidence)
+
+    ours, plain = found(make), found(lambda frame: frame)
+    assert (ours.feature_names, ours.doc_ids.tolist()) == (plain.feature_names, plain.doc_ids.tolist())
+    np.testing.assert_array_equal(ours.X, plain.X)

@@ -229,13 +229,15 @@ CASES = {
 }  # fmt: skip
 COLUMNS = [
     "--label other", "--qid query", "--doc-id number", "--features a,b", "--delimiter ;", "--ratings 2",
+    "--gains number", "--distribution nothing",
 ]  # fmt: skip
 # Where tables are read only with another option.
 COMPANY = {"plan": "--like shop.csv"}
 # Where some columns are read and change no figure, a column that is not there is refused.
-NOT_THERE = {"plan": ("--doc-id", "--features"), "gold read": ("--doc-id", "--features")}
-NOT_THERE |= {"explain-ndcg": NOT_THERE["plan"], "cutoff": NOT_THERE["plan"], "clean": ("--features",)}
-NOT_THERE["predict"] = ("--ratings",)  # which has no use for labels
+NOT_THERE = dict.fromkeys(("plan", "gold read"), ("--doc-id", "--features", "--gains"))
+NOT_THERE |= dict.fromkeys(("explain-ndcg", "cutoff"), ("--doc-id", "--features"))
+NOT_THERE["clean"] = ("--features", "--gains")
+NOT_THERE["predict"] = ("--ratings", "--gains")  # which has no use for labels
 # Refused by what they lead to, in words that do not name them.
 OTHER_WORDS = ("--label other", "--data ml-100k", "--scheduler tcp://a:1", "--values")
 OTHER_WORDS += ("--ratings 2", "--from parquet")

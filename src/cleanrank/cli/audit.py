@@ -104,7 +104,7 @@ def audit(
             method=method,
             seed=seed,
             **options,
-            **screen.parse_options(option),
+            **screen.detector_options(option),
         )
     assert issues.source is not None
     data = issues.source.data

@@ -34,6 +34,7 @@ Topics = Annotated[
 ]
 FORMATS = ("table", "markdown", "latex", "json")
 DEFAULT = ("ndcg@10", "map", "mrr")
+OWN_GAINS = "Gains are those of the data, in place of what is made of grades (dcg and ndcg)."
 CORRECTABLE = {"lightgbm": ("dcg@10", "auc:micro"), "trec": ("dcg@10", "precision@10")}
 DOCUMENTS = 12
 TESTS = "test alternative permutations correction"
@@ -155,6 +156,7 @@ def evaluate(
         as_json,
         repr(judged),
         tables.evaluation_table(evaluation, level=level, seed=seed),
+        *([OWN_GAINS] if judged.gains is not None else []),
         f"Intervals: bootstrap over queries, 10,000 resamples, seed {seed}.",
     )
 
@@ -275,6 +277,8 @@ def compare(
     if form == "table":
         screen.note(repr(judged))
         screen.show_table(tables.comparison_table(comparison, long=True))
+        if judged.gains is not None:
+            screen.note(OWN_GAINS)
         screen.note("Intervals: bootstrap over queries.")
     else:
         table = tables.comparison_table(comparison)
@@ -329,6 +333,7 @@ def explain_ndcg(
     from cleanrank.metrics.explain_ndcg import explain_ndcg as explain_ranking
     from cleanrank.metrics.explain_ndcg import explain_query
 
+    screen.refuse(context, "gains distribution", "has no part here: tools differ in what they make of grades")
     if grades is not None:
         screen.refuse(
             context, f"query {screen.TABLES}", "goes with DATA and SCORES, not with --grades", grades

@@ -1,7 +1,7 @@
 """``cleanrank find-issues`` and ``cleanrank clean``."""
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -144,7 +144,7 @@ def find_issues(
     headings = screen.parse_columns("--gold-columns", gold_columns)
     answers = None if gold is None else gold_answers(gold, judged, columns=headings)
     known_noise = _noise(noise, answers, judged, seed)
-    options |= screen.parse_options(option)
+    options |= screen.detector_options(option)
     if answers is not None:
         options["gold"] = answers
     elif known_noise is not None:
@@ -152,7 +152,7 @@ def find_issues(
     if trees is not None:
         options["model"] = trees
     if clicks is not None:
-        options["clicks"] = clicks_from_log(clicks, judged)
+        options["clicks"] = clicks_from_log(clicks, judged, unknown=options.pop("unknown", "refuse"))
     with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick
@@ -289,7 +289,7 @@ def clean(
     from cleanrank.cleaning import clean as clean_data
     from cleanrank.data.files import DATA, check_outputs, written_whole
     from cleanrank.data.tables import names_of, read_data, write_data
-    from cleanrank.issues.table import read_issues
+    from cleanrank.issues.table import read_issues, read_words
     from cleanrank.labeling.reviewed import clean_reviewed
 
     if (issues is None) == (review is None):
@@ -313,6 +313,7 @@ def clean(
         cleaned = clean_data(
             judged, read_issues(issues), mode, min_doubt=min_doubt, weight=weight, n_grades=n_grades, by=by
         )
+        cleaned = replace(cleaned, audit={"why": read_words(issues, judged.row_ids)})
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)

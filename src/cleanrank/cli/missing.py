@@ -102,6 +102,7 @@ def missing(
     Models learn from the judged pairs of other queries what relevant ones look like. Judge --sheet, then add
     what was judged to the --pool (`clean QRELS --review SHEET`), or give it back as --gold.
     """
+    from cleanrank.data.beir import ENDINGS
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.negatives import read_negatives, write_negatives
     from cleanrank.data.spreadsheet import write_frame
@@ -115,7 +116,7 @@ def missing(
     check_outputs(pool, inputs=(*inputs, out, sheet, kept), force=force, suffixes=("",))
     if sheet is None:
         screen.refuse(context, "n", "goes with --sheet")
-    mined = read_negatives(judgements) if judgements.suffix.lower() in LINES else None
+    mined = read_negatives(judgements) if judgements.name.lower().endswith(ENDINGS) else None
     if kept is not None and mined is None:
         raise invalid("--kept", "goes with mined negatives (.jsonl)", str(judgements))
     with screen.progress("folds") as tick:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -115,6 +115,13 @@ COLUMN_OPTIONS = {
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Columns of features; else all others that hold numbers."),
     ],
+    "gains": Annotated[
+        str | None, typer.Option(help="Column of real-valued gains; else gain, if there is one.")
+    ],
+    "distribution": Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Columns with the share of every grade from 0: soft grades."),
+    ],
     "delimiter": Annotated[
         str | None, typer.Option(help="Of a text table; else the one that its header holds most.")
     ],
@@ -125,6 +132,7 @@ COLUMN_OPTIONS = {
 }
 
 
+LISTED = {"features", "distribution"}
 TABLES = " ".join(COLUMN_OPTIONS)
 # The options of ``read_data`` that were given.
 Columns = dict[str, Any]
@@ -137,8 +145,8 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in COLUMN_OPTIONS}
         names = {name: value for name, value in given.items() if value}
-        if "features" in names:
-            names["features"] = [part.strip() for text in names["features"] for part in text.split(",")]
+        for name in LISTED & names.keys():
+            names[name] = [part.strip() for text in names[name] for part in text.split(",")]
         if "delimiter" in names:
             names["delimiter"] = checked_delimiter(names["delimiter"])
         command(**arguments, columns=names)
@@ -180,8 +188,12 @@ def out_file(metavar: str, description: str) -> Any:
     return typer.Option("--out", "-o", metavar=metavar, help=description)
 
 
-def parse_options(texts: list[str] | None) -> dict[str, Any]:
+def parse_options(texts: list[str] | None, reserved: Iterable[str] = ()) -> dict[str, Any]:
     """NAME=VALUE pairs; values are numbers, JSON, lists (1,2,3 or [1, 2, 3]) or words.
+
+    Args:
+        texts: the pairs.
+        reserved: names that the command itself gives.
 
     >>> parse_options(["rho=.3", "row_weights=1,2,2", "way=second"])
     {'rho': 0.3, 'row_weights': [1.0, 2.0, 2.0], 'way': 'second'}
@@ -191,8 +203,19 @@ def parse_options(texts: list[str] | None) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise invalid("--option", "must read NAME=VALUE", repr(text), remedy="As in --option rho=.3.")
-        options[name.strip().replace("-", "_")] = _value(value.strip())
+        own = name.strip().replace("-", "_")
+        if own in reserved:
+            raise invalid("--option", "must not name what the command itself sets", repr(text))
+        options[own] = _value(value.strip())
     return options
+
+
+def detector_options(texts: list[str] | None) -> dict[str, Any]:
+    """``--option`` of a detector: what ``find_label_issues`` has no argument for, but for the noise."""
+    from cleanrank.issues.find import find_label_issues
+
+    own = {*inspect.signature(find_label_issues).parameters, "n_jobs", "progress"} - {"noise", "options"}
+    return parse_options(texts, own)
 
 
 def _value(text: str) -> Any:

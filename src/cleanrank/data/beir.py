@@ -2,7 +2,8 @@
 
 Judgements are rows; texts of their queries and documents are carried along (query, title, text). The corpus
 is read line by line and only what is judged is kept, so that its size does not matter. A part may also be
-a folder of Parquet files (``corpus/*.parquet``), as on the Hugging Face hub, and any file may be packed.
+a folder of Parquet files (``corpus/*.parquet``), as on the Hugging Face hub, and any file may be packed. Of
+several languages (``de-corpus``, ``de-queries``, ``de-qrels``) the split names one, as in "de/test".
 """
 
 import os
@@ -54,7 +55,11 @@ class Collection(NamedTuple):
 
 def is_beir(folder: Path) -> bool:
     """Whether a folder looks like one of BEIR: judgements, and a corpus or queries."""
-    return bool(_splits(folder)) and bool(_parts(folder, "corpus") or _parts(folder, "queries"))
+    return any(
+        _parts(folder, f"{_language(split)}{stem}")
+        for split in _splits(folder)
+        for stem in ("corpus", "queries")
+    )
 
 
 def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: bool = True) -> RankingData:
@@ -62,7 +67,7 @@ def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: 
 
     Args:
         path: the folder.
-        split: the name of the judgements; "test" or the only one unless given.
+        split: the name of the judgements, such as "test" or "de/test"; "test" or the only one unless given.
         texts: whether to read texts; a document that the corpus lacks has none.
 
     Returns:
@@ -82,7 +87,8 @@ def read_beir(path: str | os.PathLike[str], *, split: str | None = None, texts: 
         return data
     assert data.doc_ids is not None
     extra: dict[str, Array] = {}
-    queries, documents = _texts_of_parts(folder, data.query_ids.tolist(), data.doc_ids.tolist())
+    ids = data.query_ids.tolist(), data.doc_ids.tolist()
+    queries, documents = _texts_of_parts(folder, *ids, language=_language(name))
     if queries:
         extra["query"] = object_column([queries.get(each) for each in data.qid.tolist()])
     for place, field in enumerate(FIELDS if documents else ()):
@@ -150,7 +156,17 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
                     found.setdefault(file.name.split(".")[0].split("-0")[0], []).append(file)
         if found:
             return found
+    for part in sorted(folder.glob("*-qrels")):
+        language = part.name.removesuffix("-qrels")
+        for file in sorted(part.glob("*.parquet")):
+            found.setdefault(f"{language}/{file.name.split('.')[0].split('-0')[0]}", []).append(file)
     return found
+
+
+def _language(split: str) -> str:
+    """What the names of a split's other parts begin with."""
+    language, slash, _ = split.rpartition("/")
+    return f"{language}-" if slash else ""
 
 
 def _parts(folder: Path, stem: str) -> list[Path]:
@@ -160,9 +176,11 @@ def _parts(folder: Path, stem: str) -> list[Path]:
     return files[:1] or sorted((folder / stem).glob("*.parquet")) or sorted((folder / stem).glob("*.jsonl"))
 
 
-def _texts_of_parts(folder: Path, query_ids: Iterable[str], doc_ids: Iterable[str]) -> Collection:
-    queries = _query_texts(_parts(folder, "queries"), query_ids)
-    return Collection(queries, _texts_of(_parts(folder, "corpus"), set(doc_ids)))
+def _texts_of_parts(
+    folder: Path, query_ids: Iterable[str], doc_ids: Iterable[str], language: str = ""
+) -> Collection:
+    queries = _query_texts(_parts(folder, f"{language}queries"), query_ids)
+    return Collection(queries, _texts_of(_parts(folder, f"{language}corpus"), set(doc_ids)))
 
 
 def _query_texts(files: list[Path], query_ids: Iterable[str]) -> dict[str, str | None]:
@@ -204,27 +222,27 @@ def _records(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _without_header(fields: LineFields) -> LineFields:
+    """The lines below the header, if there is one; its names say which field is which."""
     first = [column[0].as_py() for column in fields.columns] if len(fields.lines) else []
-    if (
-        first
-        and not first[2].lstrip("+-").isdigit()
-        and not any(character.isdigit() for character in first[2])
-    ):
-        return LineFields(fields.file, [column[1:] for column in fields.columns], fields.lines[1:])
-    return fields
+    if not first or any(character.isdigit() for character in first[2]):
+        return fields
+    order = [first.index(name) for name in HEADER] if sorted(first) == sorted(HEADER) else range(len(HEADER))
+    return LineFields(fields.file, [fields.columns[at][1:] for at in order], fields.lines[1:])
 
 
 def _texts_of(files: list[Path], wanted: set[str]) -> dict[str, tuple[str | None, str | None]]:
-    """Id -> (title, text) of those that are wanted."""
+    """Id -> (title, text) of those that are wanted; files of several splits may repeat them."""
     found: dict[str, tuple[str | None, str | None]] = {}
     for file in files:
         for line, each in _text_records(file, wanted):
             name = str(each.id)
             if name in wanted:
-                if name in found:
-                    words = error_text("an _id", "must come once only", repr(name), at=f"{file}, line {line}")
-                    raise BadFileError(words, str(file), line)
-                found[name] = each.title, each.text
+                texts = each.title, each.text
+                if found.setdefault(name, texts) != texts:
+                    rule, value = "must have one text only", f"another of {name!r}"
+                    raise BadFileError(
+                        error_text("an _id", rule, value, at=f"{file}, line {line}"), str(file), line
+                    )
     return found
 
 

@@ -1,5 +1,6 @@
 """Lines of fields as TREC and BEIR write them, cut by a compiled scan; every message names its line."""
 
+import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from cleanrank.data.files import existing_file, read_unpacked
+from cleanrank.data.spreadsheet import decoded
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.jit import kernel, mix64
 from cleanrank.ragged import indptr_of
@@ -125,7 +127,10 @@ def read_fields(
         tabs: fields are parted by tabs alone; else by blanks or tabs.
     """
     file = existing_file(path)
-    text = np.frombuffer(read_unpacked(file).removeprefix(b"\xef\xbb\xbf"), dtype=np.uint8)
+    raw = read_unpacked(file)
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as PowerShell writes
+        raw = decoded(raw, str(file)).encode()
+    text = np.frombuffer(raw.removeprefix(codecs.BOM_UTF8), dtype=np.uint8)
     most = int(np.count_nonzero(text == NEW_LINE)) + 1
     starts = np.empty((len(columns), most), dtype=np.int64)
     ends = np.empty((len(columns), most), dtype=np.int64)
@@ -146,10 +151,20 @@ def read_fields(
         field = pa.LargeStringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(joined))
         try:
             field.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise BadFileError(f"{str(file)!r} must be UTF-8 text: {error}.", str(file)) from error
+        except pa.ArrowInvalid:
+            raise _not_utf8(file, text.tobytes()) from None
         fields.append(field)
     return LineFields(file, fields, lines[:n])
+
+
+def _not_utf8(file: Path, raw: bytes) -> BadFileError:
+    """The error for bytes that are no UTF-8."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        line, value = 1 + raw.count(b"\n", 0, error.start), repr(raw[error.start : error.start + 8])
+        return bad_line(file, line, "a line", "must be UTF-8 text", value, "Save the file as UTF-8.")
+    return BadFileError(error_text(repr(str(file)), "must be UTF-8 text"), str(file))
 
 
 def _of_buffers(values: Any, offsets: Any, data: Any) -> tuple[IntArray, Bytes]:

@@ -1,6 +1,7 @@
 """Score files: one number per line in the order of the input rows, ``.npy``, or a TREC run."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from cleanrank.data.files import existing_file, first_bytes, written_whole
 from cleanrank.data.project_file import is_project
 from cleanrank.data.spreadsheet import read_text
-from cleanrank.data.tables import kind_of_file, read_data
+from cleanrank.data.tables import kind_of_file, read_data, start_text
 from cleanrank.data.trec import QRELS, JudgedRuns, join_runs, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.types import Array, FloatArray, RankingData
@@ -62,7 +63,7 @@ def read_judged_and_scores(
 
 def read_judged(path: str | os.PathLike[str], columns: Mapping[str, Any] | None = None) -> RankingData:
     """TREC judgements (qrels), or else what ``read_data`` reads with the options ``columns``."""
-    return read_data(path, **({} if is_qrels(path) else columns or {}))
+    return read_data(path, **(columns or {}))
 
 
 def _remarks(
@@ -104,7 +105,12 @@ def _some(names: Sequence[str]) -> str:
 def is_run(path: str | Path) -> bool:
     """Whether a file looks like a TREC run: topic, Q0, document, rank, score, tag."""
     file = existing_file(path)
-    return file.suffix != ".npy" and len(_first_line(file).split()) == 6
+    fields = [] if file.suffix == ".npy" else _first_line(file).split()
+    if len(fields) != 6 or fields[0].startswith(("{", "[")):
+        return False
+    return (
+        file.suffix not in (".csv", ".tsv") or re.fullmatch(r"[-+.\deE]+", fields[4]) is not None
+    )  # headings
 
 
 def is_qrels(path: str | os.PathLike[str]) -> bool:
@@ -160,7 +166,7 @@ def write_scores(scores: FloatArray, path: str | Path) -> None:
 def _first_line(path: Path) -> str:
     if is_project(path):
         return ""
-    start = first_bytes(path, 1 << 16).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    start = start_text(first_bytes(path, 1 << 16))
     return next((line for line in start.split("\n") if line.strip()), "")
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from cleanrank.data.files import existing_file
+from cleanrank.data.frames import arrow_table
 from cleanrank.data.project_file import is_project, project_columns
 from cleanrank.data.spreadsheet import read_frame, read_records, text_of_value
 from cleanrank.errors import BadFileError, UnknownNameError, error_text, invalid
 from cleanrank.types import Array, IntArray
+from cleanrank.validation import is_table
 
 GROUPED = re.compile(r"(\d{1,3}(?:[.,'’\s]\d{3})+)(?:[.,]0+)?")
 WHOLE = re.compile(r"(\d+)(?:[.,]0*)?")
@@ -178,7 +180,10 @@ def read_sheet_file(path: str | PathLike[str], delimiter: str | None = None, pur
 
 
 def frame_sheet(frame: Any, name: str = "the frame") -> Sheet:
-    """The cells of a pandas, polars or pyarrow table, or of a mapping of columns."""
+    """The cells of a frame of any kind, lazy ones among them, or of a mapping of columns."""
+    is_pandas = type(frame).__module__.partition(".")[0] == "pandas"
+    if is_table(frame) and not is_pandas and not isinstance(frame, Mapping):
+        frame = arrow_table(frame)
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     names = list(frame) if isinstance(frame, Mapping) else names
     if names is None:

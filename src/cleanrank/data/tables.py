@@ -106,7 +106,7 @@ def _check_options(path: Any, chosen: Format, options: Mapping[str, Any]) -> Non
 
 
 def _is_quepid(path: PathLike, options: Mapping[str, Any]) -> bool:
-    text = _text_of(first_bytes(path, 4096))
+    text = start_text(first_bytes(path, 4096))
     header = split_separator_line(text)[1].lstrip().split("\n", 1)[0].rstrip("\r")
     delimiter = options.get("delimiter") or delimiter_of(header)
     return is_quepid_header([name.strip().strip('"') for name in header.split(delimiter)])
@@ -241,10 +241,14 @@ def kind_of_file(path: PathLike) -> str:
         return _kind_of_folder(folder)
     file = existing_file(path)
     suffixes = {suffix.lower() for suffix in file.suffixes[-2:]}
+    if ".qrels" in suffixes:
+        return "qrels"
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
-        return "csv"
+        return (
+            "qrels" if ".tsv" in suffixes and _is_qrels_line(start_text(first_bytes(file, 4096))) else "csv"
+        )
     if suffixes & set(JSON_LINES):
         return "json-lines"
     start = first_bytes(file, 4096)
@@ -258,7 +262,7 @@ def kind_of_file(path: PathLike) -> str:
         raise BadFileError(f"{str(file)!r} {words}.", str(file))
     if start.startswith(b"PAR1"):
         return "parquet"
-    text = _text_of(start)
+    text = start_text(start)
     if text.startswith(("{", "[")):
         return "json-lines" if _is_whole_json(text.split("\n", 1)[0]) and "\n" in text.strip() else "json"
     line = text.split("\n", 1)[0].split("#", 1)[0].rstrip()
@@ -268,6 +272,12 @@ def kind_of_file(path: PathLike) -> str:
     if QRELS_LINE.fullmatch(line) and ":" not in line.split()[1]:
         return "qrels"
     return "csv" if is_table else "letor"
+
+
+def _is_qrels_line(text: str) -> bool:
+    """Whether a text begins with a judgement, as qrels.tsv of MS MARCO does, and not with headings."""
+    line = text.split("\n", 1)[0].rstrip()
+    return bool(QRELS_LINE.fullmatch(line)) and not {"qid", "label"} & {*line.split()}
 
 
 def _kind_of_folder(folder: Path) -> str:
@@ -280,7 +290,8 @@ def _kind_of_folder(folder: Path) -> str:
     raise MissingDataError(error_text(repr(str(folder)), rule, holds, remedy="Or name a file in it."))
 
 
-def _text_of(start: bytes) -> str:
+def start_text(start: bytes) -> str:
+    """The text that a file begins with, UTF-16 by its mark, else UTF-8."""
     encoding = "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     return start.decode(encoding, errors="replace").lstrip()
 

@@ -16,9 +16,11 @@ from cleanrank.data.spreadsheet import read_text
 from cleanrank.errors import BadFileError, error_text, invalid
 from cleanrank.ragged import match_rows, query_of_row
 from cleanrank.types import Array, IntArray, RankingData
+from cleanrank.validation import is_number
 
 QUERY_TEXTS = ("query", "query_text", "question")
 LINES = (".jsonl", ".ndjson")
+VECTORS = (list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +89,18 @@ def read_texts(source: Any, data: RankingData) -> Texts:
         known = match_ids(sheet.texts(headings["query"]), data.query_ids)
         ids = [str(data.query_ids[at]) if at >= 0 else "" for at in known.tolist()]
         queries = queries_of(sheet, ids, heading)
-    names = [name for name in sheet.values if name not in (heading, *headings.values())]
+    own = (heading, *headings.values())
+    names = [name for name, cells in sheet.values.items() if name not in own and not vector_size(cells)]
     if "doc" in headings and plain_name(headings["doc"]) == "url":
         names.append(headings["doc"])
     if not headings or (not names and not queries):
         rule = "must have row_id, or query_id, doc_id or both, and columns of texts"
         raise sheet.bad(error_text(sheet.name, rule, ", ".join(sheet.values) or "none"))
+    if not len(sheet):
+        raise sheet.bad(error_text(sheet.name, "must hold at least one row", "none"))
     if "row" not in headings and "doc" not in headings:
         names = []  # texts of queries alone
-    places = row_places(sheet, headings, data)
+    places = row_places(sheet, headings, data, [name for name in names if name in FIELDS])
     if (places < 0).all() and names:
         value = str(sheet.texts(next(iter(headings.values())))[:1])
         raise sheet.bad(error_text(sheet.name, "must speak of rows of the data; none is there", value))
@@ -154,6 +159,12 @@ def _read_lines(file: Path) -> Sheet:
     return Sheet(str(file), columns, [number for number, _ in records], path=str(file))
 
 
+def vector_size(cells: Sequence[Any]) -> int:
+    """How many numbers a cell of a column of vectors (an embedding) holds; 0 of any other column."""
+    first = next((cell for cell in cells if cell is not None), None)
+    return len(first) if isinstance(first, VECTORS) and len(first) and is_number(first[0]) else 0
+
+
 def query_heading(sheet: Sheet) -> str | None:
     """The column that holds the texts of queries, if there is one."""
     plain = {plain_name(heading): heading for heading in sheet.values}
@@ -170,18 +181,40 @@ def queries_of(sheet: Sheet, ids: Sequence[str], heading: str) -> dict[str, str]
     return queries
 
 
-def row_places(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> IntArray:
-    """The row of the table for every row of the data by its ids, -1 where there is none."""
+def row_places(
+    sheet: Sheet, headings: Mapping[str, str], data: RankingData, told: Sequence[str] = ()
+) -> IntArray:
+    """The row of the table for every row of the data by its ids, -1 where there is none.
+
+    Of several rows with the same ids it is the first, which no other may contradict in the columns ``told``.
+    """
+    if "row" not in headings and "doc" not in headings:
+        return np.full(data.n_docs, -1)
+    named, own = _keys(sheet, headings, data)
+    first = match_rows(named, named)
+    again = np.flatnonzero((named >= 0) & (first != np.arange(len(named))))
+    for name in told if len(again) else ():
+        cells = sheet.texts(name)
+        for row in again.tolist():
+            before = cells[first[row]]
+            if before and cells[row] and cells[row] != before:
+                rule = f"must be {before!r}, as {sheet.unit} {sheet.lines[first[row]]} says of the same ids"
+                at = f"{sheet.unit} {sheet.lines[row]}"
+                words = error_text(f"{sheet.name}, column {name!r},", rule, repr(cells[row]), at=at)
+                raise sheet.bad(words, sheet.lines[row])
+    return match_rows(named, own)
+
+
+def _keys(sheet: Sheet, headings: Mapping[str, str], data: RankingData) -> tuple[IntArray, IntArray]:
+    """What rows of the table and of the data are matched by; -1 in the table for what the data lack."""
     if "row" in headings:
         numbers = [-1 if n is None else n for n in whole_numbers(sheet.texts(headings["row"]))]
-        return match_rows(np.array(numbers), data.row_ids)
-    if "doc" not in headings:
-        return np.full(data.n_docs, -1)
+        return np.array(numbers, dtype=np.int64), data.row_ids
     docs, doc = np.unique(_doc_ids(data), return_inverse=True)
     query = query_of_row(data.indptr)
     named = match_ids(sheet.texts(headings["doc"]), docs)
     if "query" in headings:
         queries = match_ids(sheet.texts(headings["query"]), data.query_ids)
         named = np.where((named >= 0) & (queries >= 0), queries * len(docs) + named, -1)
-        return match_rows(named, query * len(docs) + doc)
-    return match_rows(named, doc)
+        return named, query * len(docs) + doc
+    return named, doc

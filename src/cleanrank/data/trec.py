@@ -221,7 +221,9 @@ def join_runs(judgements: RankingData, runs: Sequence[Run], *, topics: str = "ju
     )
 
 
-def scores_from_run(run: Run, data: RankingData) -> "np.ma.MaskedArray[Any, np.dtype[np.float64]]":
+def scores_from_run(
+    run: Run, data: RankingData, name: str = "a run"
+) -> "np.ma.MaskedArray[Any, np.dtype[np.float64]]":
     """Scores of a run for rows of data, matched by query and document id; masked where it has none."""
     if data.doc_ids is None:
         raise invalid("data", "must have document ids to be matched with a run", "none")
@@ -233,7 +235,7 @@ def scores_from_run(run: Run, data: RankingData) -> "np.ma.MaskedArray[Any, np.d
         if (topic >= 0).any():
             what, own, other = "documents", run.doc_ids, data.doc_ids
         ids = f"{what} such as {own[:3].tolist()} where the data have {other[:3].tolist()}"
-        raise invalid("a run", "must share topics and documents with the data", ids)
+        raise invalid(name, "must share topics and documents with the data", ids)
     at = match_rows(run.topic * len(run.doc_ids) + run.doc, keys)
     return np.ma.masked_equal(np.where(at >= 0, np.append(run.scores, -np.inf)[at], -np.inf), -np.inf)
 

@@ -22,7 +22,7 @@ from cleanrank.issues.table import EXPECTED, BoolArray, LabelIssues
 from cleanrank.noise.anchors import FitPredict
 from cleanrank.rankers.grade_model import cross_fit, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
-from cleanrank.validation import one_of
+from cleanrank.validation import check_numbers, one_of
 
 SLACK = 1e-6
 LEAST = 1
@@ -98,7 +98,7 @@ def out_of_fold(
         C = max(data.n_grades, 2)
         small = partial(fit_grades, n_grades=C, params=params, seed=seed, n_jobs=n_jobs)
         return cross_fit(data, fit_predict or small, folds, seed=seed)[0]
-    p = np.asarray(probabilities, dtype=np.float64)
+    p = check_numbers("probabilities", probabilities)
     if p.ndim != 2 or len(p) != data.n_docs or p.shape[1] < max(data.n_grades, 2):
         rule = f"must have a row per document and a column per grade ({data.n_docs}, {max(data.n_grades, 2)})"
         raise invalid("probabilities", rule, f"shape {p.shape}")

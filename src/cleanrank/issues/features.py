@@ -7,6 +7,7 @@ is missing is 0 for runs (not retrieved) and NaN elsewhere. No grade of the pair
 """
 
 import os
+import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.data.files import first_bytes
 from cleanrank.data.scores import is_qrels, is_run
-from cleanrank.data.tables import read_data
-from cleanrank.data.texts import Texts, as_sheet, query_heading, read_texts, row_places, texts_of
+from cleanrank.data.sheets import Sheet
+from cleanrank.data.tables import kind_of_file, read_data
+from cleanrank.data.texts import (
+    VECTORS,
+    Texts,
+    as_sheet,
+    query_heading,
+    read_texts,
+    row_places,
+    texts_of,
+    vector_size,
+)
 from cleanrank.data.trec import read_qrels, read_runs, scores_from_run
 from cleanrank.errors import InvalidInputError, error_text, invalid
 from cleanrank.issues.run_features import run_features
@@ -31,9 +43,11 @@ from cleanrank.judges.labels import (
     as_runs,
     checked_labels,
     is_nested,
+    is_number_cell,
     numbers,
     table_of,
 )
+from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
@@ -125,15 +139,16 @@ def judgements_of(source: Any) -> RankingData:
     """
     if isinstance(source, RankingData):
         data = source
-    elif isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES:
-        is_trec = Path(source).is_file() and is_qrels(source)
-        if not is_trec and Path(source).is_file() and is_run(Path(source)):
+    elif isinstance(source, str | os.PathLike) and _is_no_table(source):
+        if Path(source).is_file() and is_run(Path(source)):
             raise invalid(JUDGEMENTS, "must be grades", f"a run, {str(source)!r}", remedy="Give it as runs.")
-        data = read_qrels(source) if is_trec else read_data(source)
+        data = read_qrels(source) if _is_trec(Path(source)) else read_data(source)
     else:
         data = _from_table(source)
     if not data.n_docs:
-        raise invalid(JUDGEMENTS, "must hold at least one pair", "none")
+        held = f"none in {str(source)!r}" if isinstance(source, str | os.PathLike) else "none"
+        raise invalid(JUDGEMENTS, "must hold at least one pair", held)
+    check_few_grades(data)
     if data.doc_ids is not None:
         as_labels(data, JUDGEMENTS)  # refuses a pair that comes twice
     return data
@@ -156,8 +171,12 @@ def systems_of(source: Any) -> dict[str, Run]:
             )
         return systems_of(files)
     if not isinstance(source, list | tuple):
-        is_file = isinstance(source, str | os.PathLike) and Path(source).suffix.lower() not in SUFFIXES
-        return _of_run_file(Path(source)) if is_file and is_run(source) else as_runs(source)
+        if not isinstance(source, str | os.PathLike) or not _is_no_table(source):
+            return as_runs(source)
+        if is_qrels(source):
+            value, remedy = f"judgements, {str(source)!r}", "Give them as qrels or judges."
+            raise invalid("runs", "must be rankings with scores", value, remedy=remedy)
+        return _of_run_file(Path(source)) if is_run(Path(source)) else as_runs(source)
     systems: dict[str, Run] = {}
     for place, each in enumerate(source):
         for name, run in systems_of(each).items():
@@ -193,14 +212,14 @@ def judges_of(source: Any) -> dict[str, Labels]:
 
 def score_columns(source: Any, data: RankingData) -> dict[str, FloatArray]:
     """Columns of numbers from a table that names the pairs; few of them also as places within the query."""
-    sheet = as_sheet(source, "scores")
+    sheet = _with_vectors(as_sheet(source, "scores"))
     headings = sheet.headings(("row", "query", "doc"))
-    cells = {name: _numbers(sheet.values[name]) for name in sheet.values if name not in headings.values()}
+    cells = {name: _measured(sheet, name) for name in sheet.values if name not in headings.values()}
     found = {name: values for name, values in cells.items() if values is not None}
     if ("row" not in headings and not {"query", "doc"} <= headings.keys()) or not found:
         rule = "must have query_id and doc_id (or row_id) and columns of numbers"
         raise sheet.bad(error_text(sheet.name, rule, ", ".join(sheet.values) or "none"))
-    places = row_places(sheet, headings, data)
+    places = row_places(sheet, headings, data, list(found))
     if (places < 0).all():
         first = {name: sheet.texts(name)[:1] for name in headings.values()}
         raise sheet.bad(error_text(sheet.name, "must hold pairs that were judged; none is there", first))
@@ -210,6 +229,24 @@ def score_columns(source: Any, data: RankingData) -> dict[str, FloatArray]:
         if len(found) <= MOST_PLACED:
             columns[f"place:{name}"] = places_in_query(column, data.indptr)
     return columns
+
+
+def _with_vectors(sheet: Sheet) -> Sheet:
+    """A table whose columns of vectors (embeddings) are a column of numbers for each place."""
+    values: dict[str, Sequence[Any]] = {}
+    for name, cells in sheet.values.items():
+        size = vector_size(cells)
+        if not size:
+            values[name] = cells
+            continue
+        vectors = [[None] * size if cell is None else cell for cell in cells]
+        for line, each in zip(sheet.lines, vectors, strict=True):
+            if not isinstance(each, VECTORS) or len(each) != size:
+                rule, at = f"must hold vectors of {size} numbers", f"{sheet.unit} {line}"
+                words = error_text(f"{sheet.name}, column {name!r},", rule, reprlib.repr(each), at=at)
+                raise sheet.bad(words, line)
+        values |= {f"{name}:{j}": [each[j] for each in vectors] for j in range(size)}
+    return replace(sheet, values=values)
 
 
 def is_prose(name: str, cells: Sequence[str]) -> bool:
@@ -252,13 +289,24 @@ def _of_texts(texts: Texts, data: RankingData, n_jobs: int | None) -> dict[str, 
 def _of_labels(labels: Labels, data: RankingData) -> FloatArray:
     topics, topic = np.unique(labels.qid, return_inverse=True)
     documents, document = np.unique(labels.docid, return_inverse=True)
-    try:
-        values = scores_from_run(Run(topics, documents, topic, document, labels.grade.astype(float)), data)
-    except InvalidInputError as error:
-        raise invalid(
-            labels.name, "must have labelled pairs of the judgements", str(error).rstrip(".")
-        ) from error
+    answers = Run(topics, documents, topic, document, labels.grade.astype(float))
+    values = scores_from_run(answers, data, labels.name)
     return np.ma.filled(values, np.nan)
+
+
+def _is_no_table(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is no table by its name, or TREC judgements or a run in spite of it."""
+    file = Path(path)
+    if file.suffix.lower() not in SUFFIXES:
+        return True
+    return file.suffix.lower() == ".tsv" and file.is_file() and (is_qrels(file) or is_run(file))
+
+
+def _is_trec(path: Path) -> bool:
+    """Whether a file is TREC judgements, or nothing else: rows of LETOR have colons."""
+    if not path.is_file() or is_qrels(path):
+        return path.is_file()
+    return kind_of_file(path) == "letor" and b":" not in first_bytes(path, 4096)
 
 
 def _from_table(source: Any) -> RankingData:
@@ -311,6 +359,25 @@ def _numbers(cells: Sequence[Any]) -> FloatArray | None:
     except InvalidInputError:
         return None
     return None if np.isnan(values).all() else values
+
+
+def _measured(sheet: Sheet, name: str) -> FloatArray | None:
+    """A column as numbers; None where it holds nothing or mostly words, and raises where it holds one."""
+    values = _numbers(sheet.values[name])
+    texts = [] if values is not None else sheet.texts(name)
+    filled = [row for row, text in enumerate(texts) if text]
+    wrong = [row for row in filled if not is_number_cell(texts[row])]
+    if values is None and (2 * len(wrong) >= len(filled)):
+        return None
+    if values is not None:
+        wrong = np.flatnonzero(abs(values) > np.finfo(np.float32).max).tolist()
+    if wrong:
+        line = sheet.lines[wrong[0]]
+        value, at = repr(sheet.texts(name)[wrong[0]]), f"{sheet.unit} {line}"
+        raise sheet.bad(
+            error_text(f"{sheet.name}, column {name!r},", "must hold finite numbers", value, at=at), line
+        )
+    return values
 
 
 def _refuse_grades(columns: Mapping[str, FloatArray], data: RankingData) -> None:

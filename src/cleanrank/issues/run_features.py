@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from cleanrank.data.trec import scores_from_run
-from cleanrank.errors import InvalidInputError, invalid
 from cleanrank.types import FloatArray, IntArray, RankingData, Run
 
 FUSION = 60.0
@@ -60,11 +59,7 @@ def rank_table(runs: Mapping[str, Run], data: RankingData) -> tuple[FloatArray, 
     for place, (name, run) in enumerate(runs.items()):
         rank, scaled = ranks_and_scores(run)
         for values, table in ((rank, ranks), (scaled, scores)):
-            try:
-                of_rows = scores_from_run(replace(run, scores=values.astype(np.float64)), data)
-            except InvalidInputError as error:
-                value = str(error).rstrip(".")
-                raise invalid(f"run {name!r}", "must retrieve judged documents", value) from error
+            of_rows = scores_from_run(replace(run, scores=values.astype(np.float64)), data, f"run {name!r}")
             table[place] = np.ma.filled(of_rows, np.nan)
     return ranks, scores
 

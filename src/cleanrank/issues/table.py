@@ -385,6 +385,14 @@ def read_issues(path: str | Path) -> LabelIssues:
         raise BadFileError(f"{file.name}: {error}", str(file)) from error
 
 
+def read_words(path: str | Path, row_ids: Array) -> Array:
+    """What a table of issues says in words of every row (its column why); empty where it says nothing."""
+    frame = read_frame(path)
+    words = frame["why"].fillna("") if "why" in frame.columns else [""] * len(frame)
+    known = dict(zip(frame["row_id"].tolist(), words, strict=True))
+    return np.array([str(known.get(row, "")) for row in row_ids.tolist()], dtype=object)
+
+
 def _signal(frame: Any) -> Signal | None:
     """The signal that a file carries: the same three numbers in every row."""
     if len(frame) == 0 or not set(SIGNAL) <= set(frame.columns):

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from cleanrank.data.files import PACKED
 from cleanrank.data.scores import is_qrels, is_run
 from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
@@ -21,13 +22,13 @@ from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.plain_runs import plain_run
 from cleanrank.ragged import indptr_of, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
-from cleanrank.validation import is_frame
+from cleanrank.validation import is_table
 
 NOT_JUDGED = -1
 ENOUGH = 30
 MOST = 1000  # a grade
 SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq")
-RUN_SUFFIXES = (".txt", ".run", ".trec", ".gz", *SUFFIXES)
+RUN_SUFFIXES = (".txt", ".run", ".trec", *PACKED, *SUFFIXES)
 Mapped: TypeAlias = "Mapping[float, int] | None"
 BY_MAPPING = "Say which grade each value stands for: mapping={lowest value of a grade: grade, ...}."
 
@@ -260,7 +261,7 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
     """
     if isinstance(source, str | os.PathLike):
         sheet = read_sheet_file(source, purpose="evaluation")
-    elif is_frame(source) or isinstance(source, Mapping):
+    elif is_table(source) or isinstance(source, Mapping):
         sheet = frame_sheet(source, name)
     else:
         rule = f"must be a path, a frame (qid, docid, {role}) or a mapping {{query: {{document: {role}}}}}"
@@ -269,7 +270,8 @@ def table_of(source: Any, name: str, role: str = "grade") -> tuple[Sheet, dict[s
 
 
 def _is_trec(path: Any, test: Any) -> bool:
-    return not str(path).lower().endswith(SUFFIXES) and bool(test(path))
+    name = str(path).lower()
+    return (not name.endswith(SUFFIXES) or name.endswith(".tsv")) and bool(test(path))
 
 
 def is_nested(source: Mapping[Any, Any]) -> bool:
@@ -357,11 +359,12 @@ def numbers(name: str, values: Any, *, comma: bool = False) -> FloatArray:
     try:
         return np.array(cells, dtype=np.float64)
     except (TypeError, ValueError):
-        row = next((row for row, cell in enumerate(cells) if not _is_number(cell)), 0)
+        row = next((row for row, cell in enumerate(cells) if not is_number_cell(cell)), 0)
         raise invalid(name, "must hold numbers", reprlib.repr(cells[row]), at=f"row {row}") from None
 
 
-def _is_number(cell: Any) -> bool:
+def is_number_cell(cell: Any) -> bool:
+    """Whether a cell reads as a number."""
     try:
         float(cell)
     except (TypeError, ValueError):

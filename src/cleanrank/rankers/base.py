@@ -300,7 +300,10 @@ def unused_columns(data: RankingData) -> str:
     if not names:
         return ""
     listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"columns without numbers are not learnt from: {listed}. Categories and numbers are."
+    return (
+        f"columns that are no features are not learnt from: {listed}. Numbers and categories are features "
+        "unless others are named."
+    )
 
 
 def validation_data(

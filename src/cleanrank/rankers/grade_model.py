@@ -40,7 +40,7 @@ from cleanrank.rankers._lightgbm import (
 from cleanrank.rankers.base import held_out
 from cleanrank.remember import remembered
 from cleanrank.types import Array, FloatArray, Progress, RankingData
-from cleanrank.validation import check_integer, one_of
+from cleanrank.validation import check_integer, is_integer, one_of
 
 # (train, rows) -> (N, C), or with targets (train, targets, sets of rows) -> (N, C) each.
 Fit: TypeAlias = Callable[..., Any]
@@ -102,7 +102,7 @@ def cross_fit(
     C = C if targets is None else targets.shape[1]
     predictions = np.zeros((data.n_docs, C))
     beside = [np.zeros((each.n_docs, C)) for each in others]
-    n_folds = min(n_folds, data.n_queries)
+    n_folds = min(n_folds, data.n_queries) if is_integer(n_folds) else n_folds
     for fold, (train, held) in enumerate(query_folds(data, n_folds, seed), start=1):
         rows = data.select(held)
         if targets is None:
@@ -193,7 +193,7 @@ def cross_fit_means(
     """
     predictions = np.zeros(data.n_docs)
     models = []
-    n_folds = min(n_folds, data.n_queries)
+    n_folds = min(n_folds, data.n_queries) if is_integer(n_folds) else n_folds
     settings = _settings(data, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
     for fold, (train, out) in enumerate(query_folds(data, n_folds, seed), start=1):
         learn, held, stays = _stopping_part(train, seed)

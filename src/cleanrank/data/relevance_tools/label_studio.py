@@ -1,15 +1,18 @@
 """Tasks of Label Studio with the annotations of several people (its JSON export).
 
-A task's ``data`` name the query and the document under any usual heading (query_id, query, doc_id, url, ...).
-An annotation says a choice ("2", or "2: relevant"), a rating or a number.
+A task's ``data`` name the query and the document under any usual heading (query_id, query, doc_id, url, ...);
+a query that is named by its words has them as its text too. An annotation says a choice ("2", or
+"2: relevant"), a rating or a number.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from cleanrank.data.json_files import Node
-from cleanrank.data.relevance_tools.opinions import Opinions, written_rating, written_rows
+from cleanrank.data.relevance_tools.opinions import QUERY_TEXT, Opinions, written_rating, written_rows
 from cleanrank.data.sheets import Sheet, frame_sheet, whole_numbers
+from cleanrank.data.texts import query_heading
+from cleanrank.errors import BadFileError
 from cleanrank.types import RankingData
 
 GRADE = "grade"  # the name of the choice among several results
@@ -39,8 +42,18 @@ def task_opinions(document: Node) -> Opinions:
         for each in annotations(task):
             rating = value_of(each)
             if rating is not None:
+                _check_grade(rating)
                 opinions.add(query, doc, rating, person_of(each))
     return opinions
+
+
+def _check_grade(rating: Node) -> None:
+    """Raises where a choice is a word alone."""
+    try:
+        rating.number()
+    except BadFileError:
+        value, remedy = repr(rating.value), "As in 2, or 2: relevant."
+        raise rating.bad("must be a number or begin with one", value, remedy) from None
 
 
 def task_sheet(task: Node) -> Sheet:
@@ -55,7 +68,10 @@ def _holder(task: Node) -> Node:
 
 def _texts(sheet: Sheet, headings: dict[str, str]) -> dict[str, Any]:
     shown = {name: cells[0] for name, cells in sheet.values.items() if name not in headings.values()}
-    return {name: text for name, text in shown.items() if isinstance(text, str) and name != "label"}
+    texts = {name: text for name, text in shown.items() if isinstance(text, str) and name != "label"}
+    if headings["query"] == query_heading(sheet):
+        texts[QUERY_TEXT] = sheet.texts(headings["query"])[0]
+    return texts
 
 
 def annotations(task: Node) -> Iterator[Node]:

@@ -19,7 +19,7 @@ from cleanrank.data.files import written_whole
 from cleanrank.data.json_files import Node
 from cleanrank.data.ratings import to_grades
 from cleanrank.data.relevance_tools.opinions import from_pairs, written_rows
-from cleanrank.errors import BadFileError, InvalidInputError, invalid
+from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
 from cleanrank.types import RankingData
 
 LOG = "_ltrlog"
@@ -77,6 +77,12 @@ def read_ltr_log(
     known = log.ratings if judgements is None else _joined(judgements)
     y, gains, is_judged = _graded(list(log.rows), known, ratings, source.file)
     if judged and not is_judged.any():
+        if judgements is not None:
+            pair, other = (next(iter(pairs), None) for pairs in (log.rows, known))
+            value = f"none; the log has pairs such as {pair}, the judgements such as {other}"
+            raise BadFileError(
+                error_text(repr(file), "must have pairs of query and document that are judged", value), file
+            )
         usual = " or ".join(GRADE_NAMES)
         remedy = f"Name their field with label= (unless {usual}), or give them: judgements=."
         raise BadFileError(f"{file!r} must have grades beside its features; got none. {remedy}", file)

@@ -46,8 +46,11 @@ OTHERS = {
     ): "a log of User Behavior Insights: read_ubi of cleanrank.clicks.ubi reads it",
     ("index", "create"): "a bulk file of OpenSearch; if it is a log of User Behavior Insights, read_ubi of "
     "cleanrank.clicks.ubi reads it",
+    ("query-id", "corpus-id"): "judgements of BEIR: name the folder that holds them "
+    "(cleanrank convert --split chooses among several)",
     ("_id",): "a corpus or the queries of BEIR: name the folder that holds it",
-    ("positive", "negative", "positives", "negatives"): "texts to train embeddings with, without grades",
+    ("positive", "negative", "positives", "negatives"): "texts to train embeddings with, without grades: "
+    "cleanrank missing looks for positives among mined negatives",
 }
 
 
