@@ -155,6 +155,30 @@ def test_a_file_damaged_in_the_middle_is_named(tmp_path):
         store.records()
 
 
+@pytest.mark.parametrize(
+    ("column", "damage"),
+    [
+        ("means", '{"a":'),
+        ("means", "[1, 2]"),
+        ("chosen", "\x00"),
+        ("query_values", b"no values"),
+        ("query_values", b""),
+    ],
+)
+def test_a_damaged_result_is_named(tmp_path, column, damage):
+    path = tmp_path / "runs.sqlite"
+    with Store(path) as store:
+        store.add("k7", "r", CELL, done(0.5))
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TRIGGER append_only")
+        other.execute(f"UPDATE results SET {column} = ?", (damage,))
+    with (
+        Store(path, create=False) as store,
+        pytest.raises(BadFileError, match=r"as cleanrank wrote them; got .*at key 'k7' in .*runs\.sqlite"),
+    ):
+        store.records()
+
+
 def test_another_programs_file_is_left_alone(tmp_path):
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as other:

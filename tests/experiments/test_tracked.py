@@ -174,7 +174,9 @@ def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path, records):
     path = tmp_path / "r.parquet"
     export(records, path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(BadFileError, match=r"r\.parquet must be"):
+    with pytest.raises(
+        BadFileError, match=r"r\.parquet must be a table that .*export` wrote; got .*Write it again"
+    ):
         read_results(path)
     pd.DataFrame({"a": [1]}).to_parquet(path)
     with pytest.raises(BadFileError, match=r"without the columns recipe, key.*Write it again"):

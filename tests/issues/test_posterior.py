@@ -311,6 +311,18 @@ def test_errors_by_document_reach_further_rows(noisy, monkeypatch):
     assert [each.n_docs for each in asked] == [noisy.data.n_docs, rest.n_docs]
 
 
+def test_the_seed_cuts_the_gold_rows_that_teach_errors_by_document(noisy, monkeypatch):
+    known = np.where(np.arange(noisy.data.n_docs) < 200, noisy.true_labels, -1)
+    p = (np.full((noisy.data.n_docs, 5), 0.2),)
+    seeds = []
+    real = posterior_module.document_noise
+    monkeypatch.setattr(
+        posterior_module, "document_noise", lambda *a, **o: seeds.append(o.get("seed")) or real(*a, **o)
+    )
+    posterior_of(noisy.data, noisy.profile, known=known, probabilities=p, rounds=1, seed=9)
+    assert seeds == [9]
+
+
 def test_probabilities_are_calibrated_unless_told_otherwise(noisy):
     one, two = (
         find_posterior(noisy.data, noise=noisy.profile, folds=2, calibrate=calibrate)

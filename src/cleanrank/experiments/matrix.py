@@ -140,7 +140,7 @@ def matrix(
     """Every published figure with its verdict.
 
     Args:
-        store: a file of runs of this machine; none unless given.
+        store: an existing file of runs of this machine; none unless given.
         results: the folder of results that travel; those that come with cleanrank unless given.
         figures: those to judge; all published ones unless given.
 
@@ -153,7 +153,7 @@ def matrix(
         for each in [figure, *(figure.on(other) for other in figure.stand_in)]:
             if each.recipe:
                 asked.setdefault(each.recipe, []).append(each)
-    runs = Store(store, create=False) if store is not None and Path(store).is_file() else None
+    runs = Store(store, create=False) if store is not None else None
     try:
         evidence = {name: _evidence(name, mine, runs, results) for name, mine in asked.items()}
     finally:
