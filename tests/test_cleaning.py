@@ -38,6 +38,9 @@ def test_drop_leaves_the_others_as_they_are_and_names_emptied_queries(toy, issue
     assert set(found.removed.by) == {"ada"}
     assert found.removed.why.str.startswith("sour ").all()
     assert found.removed.new_label.isna().all()
+    changes = found.to_json()["changes"]
+    assert [each["row_id"] for each in changes] == found.removed.row_id.tolist()
+    assert {each["by"] for each in changes} == {"ada"}
 
 
 def test_relabel_takes_the_suggested_grades(toy, issues):

@@ -107,6 +107,15 @@ def test_a_number_on_the_papers_own_data(results, value, more, verdict):
     assert ("ours is larger" in line.why) == (verdict == "differs")
 
 
+def test_a_drop_has_the_interval_that_it_is_judged_by(results):
+    (line,) = judged(results, figure(0.23, noise="uniform", rate=0.2, drop=True))
+    half = 1.96 * math.hypot(0.005, 0.005) / 0.5
+    assert (line.observed, line.verdict) == (pytest.approx(0.2), "differs")
+    assert (line.observed - line.low, line.high - line.observed) == pytest.approx((half, half), rel=0.05)
+    (near,) = judged(results, figure(line.high - 0.001, noise="uniform", rate=0.2, drop=True))
+    assert near.verdict == "agrees"
+
+
 def absent(value, row, **more):
     other = StandIn("toy", "other", why="small")
     return figure(value, row, dataset="absent", stand_in=(other,), **more)

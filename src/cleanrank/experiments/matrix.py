@@ -272,7 +272,8 @@ def _number(figure: Figure, known: Evidence) -> Found | None:
         return None
     errors = [math.hypot(row.query_se or 0.0, clean.query_se or 0.0) / clean.mean]
     errors += [math.hypot(row.seed_sd or 0.0, clean.seed_sd or 0.0) / clean.mean]
-    return 1 - row.mean / clean.mean, None, None, errors[1], errors[0], None
+    drop, half = 1 - row.mean / clean.mean, Z * math.hypot(*errors)
+    return drop, drop - half, drop + half, errors[1], errors[0], None
 
 
 def _holds(figure: Figure, known: Evidence) -> Found | None:
