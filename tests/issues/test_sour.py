@@ -96,6 +96,8 @@ def test_the_last_model_alone(noisy):
     found = watch_last(noisy, model, Window(5, 0, 7, "all", min_frequency=0.5))
     single = SOUR.of(noisy, Window(5, 6, 7, "all")).watch([(7, model.predict(noisy.X))])
     np.testing.assert_array_equal(found.outliers(), single.outliers())
+    early = watch_last(noisy, model, Window(5, 0, 3, "all"))  # of the window, all trees count all the same
+    np.testing.assert_array_equal(early.outliers(), single.outliers())
 
 
 def test_a_query_of_more_than_ten_thousand_documents(noisy):

@@ -9,6 +9,7 @@ from cleanrank.issues.posterior import posterior_of
 from cleanrank.issues.table import expected_gains
 from cleanrank.noise.assumed import possible_noise
 from cleanrank.noise.gold import sample_gold
+from cleanrank.noise.gold_sheet import gold_answers
 from cleanrank.robust import repairs
 from cleanrank.robust.repairs import strategy_weights
 from cleanrank.robust.targets import Target, given_probabilities
@@ -114,3 +115,11 @@ def test_gold_rows_weigh_the_strategies_by_what_they_foretell(noisy):
     assert weights[0] > 0.9
     few = np.where(np.arange(data.n_docs) < 5, known, -1)
     assert 0.5 < strategy_weights([right, wrong], few)[0] < weights[0]
+
+
+def test_the_seed_draws_the_matrices_that_gold_rows_allow(noisy):
+    rows = np.arange(60)
+    answers = gold_answers((noisy.data.row_ids[rows], noisy.true_labels[rows]), noisy.data)
+    assumed = np.full((5, 5), 0.05) + 0.75 * np.eye(5)
+    draws = [repairs.know_noise(noisy.data, None, answers, assumed, seed)[0].draws for seed in (0, 3)]
+    assert not np.array_equal(*draws)
