@@ -380,6 +380,12 @@ def test_a_query_with_one_document_left_is_not_emptied(toy):
     assert found.data.n_queries == toy.n_queries
 
 
+def test_a_query_that_loses_its_only_document_is_emptied():
+    data = cr.from_arrays(np.ones((3, 1)), [0, 1, 1], qid=["a", "b", "b"])
+    table = LabelIssues.of(data, doubt=[1.0, 0.0, 0.0], is_label_issue=[True, False, False])
+    assert cr.clean(data, table).emptied == ("a",)
+
+
 def test_the_summary_counts_documents_and_changes_of_every_grade(toy, issues):
     found = cr.clean(toy, issues).summary()["by_grade"]
     changed = [int((issues.is_label_issue & (toy.y == grade)).sum()) for grade in range(3)]
