@@ -233,3 +233,7 @@ def test_a_part_of_the_cells_is_no_figure(results):
     (line,) = judged(results, figure(0.5))
     assert (line.verdict, line.observed) == ("not run", None)
     assert line.why.startswith("1 of 2 cells have run: run cleanrank reproduce toy")
+
+
+def test_a_tie_lies_on_neither_side():
+    assert [matrix_module._sign(value) for value in (-0.2, 0.0, 0.2, 3.0)] == [-1, 0, 1, 1]

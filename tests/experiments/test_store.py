@@ -93,6 +93,12 @@ def test_records_by_key_and_prefix(store):
         store.add(key, "r", CELL, done(0.5))
     assert [r.key for r in store.records(keys=["b3", "aa1"])] == ["aa1", "b3"]
     assert [r.key for r in store.find("a")] == ["aa1", "ab2"]
+    assert store.find_one("ab").key == "ab2"
+    for prefix, count in (("a", 2), ("c", 0)):
+        with pytest.raises(
+            InvalidInputError, match=f"the start of one stored key; got '{prefix}', which fits {count}"
+        ):
+            store.find_one(prefix)
 
 
 def test_the_figures_are_open_to_plain_sql(store):
