@@ -182,3 +182,12 @@ def test_probabilities_have_a_row_per_document(corrupted):
     reasons = {f"{PROBABILITY}{grade}": p[:, grade] for grade in range(3)}
     table = LabelIssues.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0, reasons=reasons)
     np.testing.assert_allclose(table.probabilities(), p)
+
+
+def test_a_row_that_the_truth_does_not_know_is_named(corrupted):
+    other = cr.corrupt(corrupted.data.select(np.arange(2)), rate=0.2, seed=3)
+    rows = np.array([1, 0, 2, 3])  # of these four the truth knows two documents or two queries
+    table = table_of(corrupted).select(rows)
+    strange = next(int(row) for row in table.row_id if row not in other.data.row_ids)
+    with pytest.raises(CleanrankError, match=rf"row_id must be one of the corrupted data; got {strange}\."):
+        table.average_precision(other)

@@ -120,3 +120,11 @@ def test_measures_of_trec_runs_are_looked_up_as_trec_has_them(tmp_path):
     found = compare(runs, cr.read_qrels(tmp_path / "qrels.txt"), ["ndcg@10"], permutations=10)
     assert all(each.convention == "trec" for each in found.evaluations.values())
     assert found.evaluations["up"]["ndcg@10"].tolist() == [1.0, 1.0]
+
+
+def test_queries_may_be_named_by_row_or_counted(data, scores):
+    ids, order = np.repeat(np.arange(data.n_queries), data.lengths), {"order": "input"}
+    by_id = compare(scores, data.X, ["map"], y=data.y, qid=ids, permutations=10, **order)
+    by_size = compare(scores, data.X, ["map"], y=data.y, group=data.lengths, permutations=10, **order)
+    np.testing.assert_array_equal(by_id.means, by_size.means)
+    np.testing.assert_allclose(by_id.means, compare(scores, data, ["map"], permutations=10).means)
