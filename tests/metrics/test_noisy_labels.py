@@ -197,3 +197,11 @@ def test_draws_that_cannot_be_inverted_count_at_both_ends(monkeypatch):
     monkeypatch.setattr(noisy_labels, "resampled_means", lambda *arguments: (values, unknown))
     nothing = np.zeros((1, 1))
     assert noisy_labels._interval(Measure("dcg"), nothing, nothing, nothing, 0.95, 0, 1000) == (14.0, 975.0)
+
+
+@pytest.mark.parametrize("spoilt", [[-0.1, 1.1], [0.5, 0.6]])
+def test_the_draw_that_is_no_matrix_is_named(spoilt):
+    draws = np.stack([T2, T2])
+    draws[1, 1] = spoilt
+    with pytest.raises(CleanrankError, match=r"sum to 1; got .* at draw 1, row 1\."):
+        noisy_labels._checked_draws(draws, T2)
