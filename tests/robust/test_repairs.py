@@ -8,7 +8,7 @@ import pytest
 from cleanrank.issues.posterior import posterior_of
 from cleanrank.issues.table import expected_gains
 from cleanrank.noise.assumed import possible_noise
-from cleanrank.noise.gold import sample_gold
+from cleanrank.noise.gold import from_gold, sample_gold
 from cleanrank.noise.gold_sheet import gold_answers
 from cleanrank.robust import repairs
 from cleanrank.robust.repairs import strategy_weights
@@ -123,3 +123,23 @@ def test_the_seed_draws_the_matrices_that_gold_rows_allow(noisy):
     assumed = np.full((5, 5), 0.05) + 0.75 * np.eye(5)
     draws = [repairs.know_noise(noisy.data, None, answers, assumed, seed)[0].draws for seed in (0, 3)]
     assert not np.array_equal(*draws)
+
+
+def test_an_estimate_is_acted_on_only_if_it_is_trusted(noisy):
+    rows = noisy.data.row_ids[:300]
+    estimate = from_gold(noisy.data, rows, noisy.true_labels[:300])
+    assert estimate.profile is not None
+    for trusted in (True, False):
+        assert repairs.is_told(replace(estimate, trusted=trusted)) is trusted
+    assert repairs.is_told(noisy.profile)
+    assert not repairs.is_told(None)
+
+
+def test_four_queries_are_enough_to_repair_and_three_are_not(noisy):
+    def reasons(queries):
+        part = noisy.data.select(np.arange(noisy.data.indptr[queries]))
+        return repairs.repair_labels(part, None, strategy="grades", folds=2).reasons
+
+    assert not any("fewer than 4 queries" in reason for reason in reasons(4))
+    with pytest.warns(UserWarning, match="fewer than 4 queries"):
+        assert any("fewer than 4 queries" in reason for reason in reasons(3))
