@@ -78,7 +78,7 @@ def test_gains_of_grades_between_whole_ones():
 
 
 def test_grades_are_mixed_before_their_gain_is_taken_and_gains_after(rows):
-    """2^x - 1 bends upwards: the gain of a mean lies below the mean of gains, and only means of grades rank."""
+    """2^x - 1 bends upwards: the gain of a mean lies below the mean of gains; only models of grades rank."""
     _, train, _ = rows
     by_grade = distilled_target(train, None, "grades", mixing=0.5, folds=2)
     assert by_grade.means is not None
