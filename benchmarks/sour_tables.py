@@ -333,21 +333,22 @@ def panel(title: str, measure: str, points: Sequence[Point], x_title: str = "tre
 def draw_curves(path: Path) -> object:
     """Fig. 3 to 5."""
     parts = []
-    for name, methods in FIGURES.items():
-        points = [p for method in methods for p in curve("here-curves", SAMPLE, method)]
-        parts.append(panel(f"{SAMPLE}, {name}", "validation NDCG@10", points))
+    for dataset in (SYNTHETIC, SAMPLE):
+        for name, methods in FIGURES.items():
+            points = [p for method in methods for p in curve("here-curves", dataset, method)]
+            parts.append(panel(f"{dataset}, {name}", "validation NDCG@10", points))
     return save_picture(parts, path, width=320)
 
 
 def draw_test_curves(path: Path) -> object:
     """Fig. 7 and Fig. 8."""
-    clean = [p for method in FIGURE_7 for p in curve("here-curves", SAMPLE, method)]
     methods = dict.fromkeys(r.cell["method"] for r in records("here-noise"))
-    noisy = [p for method in methods for p in curve("here-noise", SAMPLE, method, 0.1)]
-    parts = [
-        panel(f"{SAMPLE}, Fig. 7", "test NDCG@10", clean),
-        panel(f"{SAMPLE}, Fig. 8: rate 0.1", "test NDCG@10", noisy),
-    ]
+    parts = []
+    for dataset in (SYNTHETIC, SAMPLE):
+        clean = [p for method in FIGURE_7 for p in curve("here-curves", dataset, method)]
+        noisy = [p for method in methods for p in curve("here-noise", dataset, method, 0.1)]
+        parts.append(panel(f"{dataset}, Fig. 7", "test NDCG@10", clean))
+        parts.append(panel(f"{dataset}, Fig. 8: rate 0.1", "test NDCG@10", noisy))
     return save_picture(parts, path, width=400)
 
 

@@ -38,6 +38,9 @@ def test_drop_leaves_the_others_as_they_are_and_names_emptied_queries(toy, issue
     assert set(found.removed.by) == {"ada"}
     assert found.removed.why.str.startswith("sour ").all()
     assert found.removed.new_label.isna().all()
+    changes = found.to_json()["changes"]
+    assert [each["row_id"] for each in changes] == found.removed.row_id.tolist()
+    assert {each["by"] for each in changes} == {"ada"}
 
 
 def test_relabel_takes_the_suggested_grades(toy, issues):
@@ -375,6 +378,12 @@ def test_a_query_with_one_document_left_is_not_emptied(toy):
     found = cr.clean(toy, table)
     assert found.emptied == ()
     assert found.data.n_queries == toy.n_queries
+
+
+def test_a_query_that_loses_its_only_document_is_emptied():
+    data = cr.from_arrays(np.ones((3, 1)), [0, 1, 1], qid=["a", "b", "b"])
+    table = LabelIssues.of(data, doubt=[1.0, 0.0, 0.0], is_label_issue=[True, False, False])
+    assert cr.clean(data, table).emptied == ("a",)
 
 
 def test_the_summary_counts_documents_and_changes_of_every_grade(toy, issues):

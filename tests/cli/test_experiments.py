@@ -223,6 +223,7 @@ def test_export_to_a_folder_adds_to_what_is_there(folder, ran):
         (("reproduce", "recipes/toys"), "there is no recipe"),
         (("reproduce", "toys/tiny", "--store", "recipes/toys/tiny.toml/x"), "store must be usable"),
         (("runs", "list", "--store", "nowhere.sqlite"), "store must be an existing file"),
+        (("reproduce", "--matrix", "--store", "nowhere.sqlite"), "store must be an existing file"),
         (("runs", "show", "zz"), "must be the start of one stored key; got 'zz', which fits 0"),
         (("runs", "list", "toys/tinny"), "unknown recipe 'toys/tinny'"),
         (("runs", "export", "runs.xls"), "output must be .csv, .tsv, .parquet, .xlsx; got 'runs.xls'"),

@@ -135,6 +135,10 @@ def test_clean_writes_data_and_audit(cli, noisy, tmp_path, mode, out):
     audit = json.loads((tmp_path / f"{out}.audit.json").read_text())
     assert audit["by"] == "ada"
     assert audit["changed"] == len(audit["changes"]) == len(wanted.removed)
+    again = ("clean", "noisy.txt", "issues.csv", "-o", out, "--mode", mode, "--by", "bob")
+    assert cli(*again).code == 2
+    assert cli(*again, "--force").code == 0
+    assert json.loads((tmp_path / f"{out}.audit.json").read_text())["by"] == "bob"
 
 
 def test_expected_gains_are_written(cli, noisy):

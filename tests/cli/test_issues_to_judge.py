@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
+from cleanrank.cli.issues import _noise
 from cleanrank.data.spreadsheet import read_frame, write_frame
 from cleanrank.issues.table import read_issues
+from cleanrank.noise.gold_sheet import gold_answers
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,13 @@ def test_the_table_lists_what_to_judge_next(cli, folder, noisy, suffix):
     plans = record["rejudging"]
     assert [(plan["rows"], plan["cost"]) for plan in plans][-1] == (200, 20.0)
     assert all(plan["low"] <= plan["wrong"] <= plan["high"] for plan in plans)
+
+
+def test_the_seed_draws_the_matrices_that_gold_rows_allow(noisy):
+    answers = gold_answers((np.arange(90), noisy.true_labels[:90]), noisy.data)
+    draws = [_noise(None, answers, noisy.data, seed).draws for seed in (0, 3)]
+    assert not np.array_equal(*draws)
+    np.testing.assert_array_equal(draws[1], answers.estimate(noisy.data, seed=3).draws)
 
 
 def test_without_an_issue_the_most_doubted_are_shown(cli, tmp_path):

@@ -131,7 +131,9 @@ def test_what_is_not_there_says_what_was_looked_for_and_how_to_get_it(made, monk
         assert words in said
     for words in ("MSLR-WEB30K.zip", "microsoft.com", "research use"):
         assert words in said
-    with pytest.raises(MissingDataError, match=r"Set CLEANRANK_DATA .* or give root="):
+    with pytest.raises(
+        MissingDataError, match=r"^mslr-web30k: no data folder .*Set CLEANRANK_DATA .* root= in Python"
+    ):
         load_dataset("mslr-web30k")
     monkeypatch.setenv("CLEANRANK_DATA", str(made / "no"))
     with pytest.raises(MissingDataError, match=r"CLEANRANK_DATA names .*no folder"):

@@ -107,6 +107,45 @@ def test_a_number_on_the_papers_own_data(results, value, more, verdict):
     assert ("ours is larger" in line.why) == (verdict == "differs")
 
 
+def test_a_drop_has_the_interval_that_it_is_judged_by(results):
+    (line,) = judged(results, figure(0.23, noise="uniform", rate=0.2, drop=True))
+    half = 1.96 * math.hypot(0.005, 0.005) / 0.5
+    assert (line.observed, line.verdict) == (pytest.approx(0.2), "differs")
+    assert (line.observed - line.low, line.high - line.observed) == pytest.approx((half, half), rel=0.05)
+    (near,) = judged(results, figure(line.high - 0.001, noise="uniform", rate=0.2, drop=True))
+    assert near.verdict == "agrees"
+
+
+def test_the_error_of_a_drop_comes_from_folds_of_the_same_queries(tmp_path, monkeypatch):
+    """Folds differ much in their level, and all lose a fifth: nothing is uncertain but the digits."""
+    path = tmp_path / "toy.toml"
+    path.write_text(TOML.replace('label = "own"', 'label = "own"\nfolds = [1, 2, 3]'))
+    monkeypatch.setattr(matrix_module, "find_recipe", lambda name: path)
+
+    def judged_with(last):
+        records = []
+        for cell in expand(
+            read_recipe(path), lambda *data: "" if data[0] == "istella-x" else identity_of(*data)
+        ):
+            at = cell.inputs
+            if (at["dataset"], at["method"]) == ("own", "a"):
+                mean = 0.2 * at["fold"] * ({1: 0.8, 2: 0.8, 3: last}[at["fold"]] if at["rate"] else 1)
+                records.append(RunRecord(cell.key, "toy", at, "done", {}, {"map": mean}, chosen={},
+                                         query_se={"map": 0.05}, n_queries={"map": 20}))  # fmt: skip
+        export(records, tmp_path / "toy.parquet")
+        return judged(tmp_path, figure(0.2, noise="uniform", rate=0.2, drop=True))[0]
+
+    line = judged_with(0.8)
+    assert (line.observed, line.low, line.high) == pytest.approx((0.2, 0.2, 0.2))
+    assert line.verdict == "agrees"
+    line = judged_with(0.7)
+    ratio = (0.16 + 0.32 + 0.42) / 1.2
+    off = [0.16 - ratio * 0.2, 0.32 - ratio * 0.4, 0.42 - ratio * 0.6]
+    assert line.high - line.observed == pytest.approx(
+        1.96 * math.sqrt(sum(e**2 for e in off) * 3 / 2) / 1.2, rel=1e-3
+    )
+
+
 def absent(value, row, **more):
     other = StandIn("toy", "other", why="small")
     return figure(value, row, dataset="absent", stand_in=(other,), **more)
@@ -194,3 +233,7 @@ def test_a_part_of_the_cells_is_no_figure(results):
     (line,) = judged(results, figure(0.5))
     assert (line.verdict, line.observed) == ("not run", None)
     assert line.why.startswith("1 of 2 cells have run: run cleanrank reproduce toy")
+
+
+def test_a_tie_lies_on_neither_side():
+    assert [matrix_module._sign(value) for value in (-0.2, 0.0, 0.2, 3.0)] == [-1, 0, 1, 1]

@@ -82,3 +82,15 @@ def test_measured_numbers_are_packed_byte_by_byte(tmp_path):
     parts = pq.read_metadata(tmp_path / "toy.parquet").row_group(0).to_dict()["columns"]
     packed = {c["path_in_schema"] for c in parts if "BYTE_STREAM_SPLIT" in c["encodings"]}
     assert packed == {"mean", "query_se", "values.list.element"}
+
+
+def test_the_standard_error_is_that_of_the_mean_of_the_queries_that_count():
+    cell = {"dataset": "d", "measures": ["map"]}
+    record = RunRecord("k", "r", cell, "done", {"map": np.array([0.0, np.nan, 1.0])}, {"map": 0.5})
+    (row,) = rows_of([record])
+    assert (row["mean"], row["n_queries"], row["query_se"]) == (0.5, 2, pytest.approx(0.5))
+    (alone,) = rows_of([RunRecord("k", "r", cell, "done", {"map": np.array([1.0])}, {"map": 1.0})])
+    assert (alone["n_queries"], alone["query_se"]) == (1, None)
+    told = RunRecord("k", "r", cell, "done", {}, {"map": 0.5}, query_se={"map": 0.1}, n_queries={"map": 7})
+    (row,) = rows_of([told])
+    assert (row["n_queries"], row["query_se"]) == (7, 0.1)

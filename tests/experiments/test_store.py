@@ -93,6 +93,12 @@ def test_records_by_key_and_prefix(store):
         store.add(key, "r", CELL, done(0.5))
     assert [r.key for r in store.records(keys=["b3", "aa1"])] == ["aa1", "b3"]
     assert [r.key for r in store.find("a")] == ["aa1", "ab2"]
+    assert store.find_one("ab").key == "ab2"
+    for prefix, count in (("a", 2), ("c", 0)):
+        with pytest.raises(
+            InvalidInputError, match=f"the start of one stored key; got '{prefix}', which fits {count}"
+        ):
+            store.find_one(prefix)
 
 
 def test_the_figures_are_open_to_plain_sql(store):
@@ -152,6 +158,30 @@ def test_a_file_damaged_in_the_middle_is_named(tmp_path):
     content[4096 * 3 : -4096] = b"\xff" * (len(content) - 4096 * 4)
     path.write_bytes(content)
     with pytest.raises(BadFileError, match=r"runs\.sqlite"), Store(path) as store:
+        store.records()
+
+
+@pytest.mark.parametrize(
+    ("column", "damage"),
+    [
+        ("means", '{"a":'),
+        ("means", "[1, 2]"),
+        ("chosen", "\x00"),
+        ("query_values", b"no values"),
+        ("query_values", b""),
+    ],
+)
+def test_a_damaged_result_is_named(tmp_path, column, damage):
+    path = tmp_path / "runs.sqlite"
+    with Store(path) as store:
+        store.add("k7", "r", CELL, done(0.5))
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TRIGGER append_only")
+        other.execute(f"UPDATE results SET {column} = ?", (damage,))
+    with (
+        Store(path, create=False) as store,
+        pytest.raises(BadFileError, match=r"as cleanrank wrote them; got .*at key 'k7' in .*runs\.sqlite"),
+    ):
         store.records()
 
 

@@ -96,6 +96,18 @@ def test_results_of_another_version_do_not_count(tmp_path, recipe, records):
     assert recall(recipe, folder=tmp_path).records == ()
 
 
+def test_a_failure_here_is_shown_where_no_result_travelled(tmp_path, recipe, records):
+    path = tmp_path / f"{recipe.name}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    export(records[:3], path)
+    with Store(tmp_path / "runs.sqlite") as store:
+        for r in (records[0], records[3]):
+            store.add(r.key, recipe.name, r.cell, pack(Result("failed", error="late")))
+        known = recall(recipe, store, tmp_path)
+    assert [r.status for r in known.records] == ["done", "done", "done", "failed"]
+    assert [r.key for r in known.records] == [r.key for r in records[:4]]
+
+
 def of_version(records, version):
     """Records as an earlier version of their method would have left them."""
     cells = [{**r.cell, "version": version} for r in records]
@@ -174,7 +186,9 @@ def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path, records):
     path = tmp_path / "r.parquet"
     export(records, path)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(BadFileError, match=r"r\.parquet must be"):
+    with pytest.raises(
+        BadFileError, match=r"r\.parquet must be a table that .*export` wrote; got .*Write it again"
+    ):
         read_results(path)
     pd.DataFrame({"a": [1]}).to_parquet(path)
     with pytest.raises(BadFileError, match=r"without the columns recipe, key.*Write it again"):

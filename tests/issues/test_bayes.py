@@ -85,3 +85,14 @@ def test_solutions_outside_of_the_simplex_may_come_back_to_a_grade_that_they_had
     for grade in range(3):
         toward = 0.99 * q + 0.01 * np.eye(3)[grade]
         assert (likelihood(toward) <= likelihood(q) + 1e-7).all()
+
+
+@pytest.mark.parametrize("low", range(4))
+def test_whichever_grade_would_be_negative_the_solution_is_on_the_simplex(low):
+    T = 0.6 * np.eye(4) + 0.1
+    observed = np.full((1, 4), 0.31)
+    observed[0, low] = 0.07  # less than the noise alone makes of it
+    (q,) = invert_noise(observed, T)
+    assert q.min() >= 0.0
+    assert q.sum() == pytest.approx(1.0)
+    assert np.delete(q, low) == pytest.approx(1 / 3, abs=0.01)

@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -140,3 +141,11 @@ def test_the_reason_is_the_probability_of_the_given_grade_whatever_the_score():
     three = find_confident(data, probabilities=[[0.3, 0.5, 0.2], [0.4, 0.6, 0.0]], score="margin")
     assert three.doubt.tolist() == pytest.approx([0.6, 0.4])
     assert three.reasons["confident"].tolist() == pytest.approx([0.7, 0.4])
+
+
+@pytest.mark.parametrize("spoilt", [[np.nan, 0.5, 0.5], [-0.5, 1.0, 0.5], [0.5, 0.5, 0.5]])
+def test_the_row_without_probabilities_is_named(toy, spoilt):
+    p = np.full((toy.n_docs, 3), 1 / 3)
+    p[4] = spoilt
+    with pytest.raises(CleanrankError, match=rf"sum to 1; got .* {re.escape(toy.place(4))}"):
+        find_confident(toy, probabilities=p)

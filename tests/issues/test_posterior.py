@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 import cleanrank as cr
 from cleanrank.issues import posterior as posterior_module
 from cleanrank.issues.bayes import bayes, invert_noise, likelihoods
-from cleanrank.issues.posterior import _in_both_orders, find_posterior, posterior_of, posterior_table
+from cleanrank.issues.posterior import (
+    _in_both_orders,
+    find_posterior,
+    posterior_of,
+    posterior_table,
+    with_expected_gains,
+)
 from cleanrank.issues.table import read_issues
 from cleanrank.noise.profiles import NoiseProfile, make_profile, uniform
 
@@ -311,6 +317,18 @@ def test_errors_by_document_reach_further_rows(noisy, monkeypatch):
     assert [each.n_docs for each in asked] == [noisy.data.n_docs, rest.n_docs]
 
 
+def test_the_seed_cuts_the_gold_rows_that_teach_errors_by_document(noisy, monkeypatch):
+    known = np.where(np.arange(noisy.data.n_docs) < 200, noisy.true_labels, -1)
+    p = (np.full((noisy.data.n_docs, 5), 0.2),)
+    seeds = []
+    real = posterior_module.document_noise
+    monkeypatch.setattr(
+        posterior_module, "document_noise", lambda *a, **o: seeds.append(o.get("seed")) or real(*a, **o)
+    )
+    posterior_of(noisy.data, noisy.profile, known=known, probabilities=p, rounds=1, seed=9)
+    assert seeds == [9]
+
+
 def test_probabilities_are_calibrated_unless_told_otherwise(noisy):
     one, two = (
         find_posterior(noisy.data, noise=noisy.profile, folds=2, calibrate=calibrate)
@@ -370,3 +388,13 @@ def test_a_hundred_gold_rows_find_no_less_than_none():
         with_gold = cr.find_label_issues(noisy.data, gold=gold, seed=seed).average_precision(noisy)
         gains.append(with_gold - cr.find_label_issues(noisy.data, seed=seed).average_precision(noisy))
     assert np.mean(gains) > 0
+
+
+def test_validation_rows_get_the_gains_of_their_own_posterior(noisy):
+    held = cr.corrupt(cr.make_ranking(10, 8, docs_per_query=20, seed=7), rate=0.2, seed=8).data
+    options = {"folds": 2, "rounds": 1}
+    posterior, train, validation = with_expected_gains(noisy.data, held, noisy.profile, **options)
+    gains = posterior.others[0] @ (2.0 ** np.arange(5) - 1)
+    np.testing.assert_allclose(validation.gains, gains, rtol=1e-5)
+    assert len(train.gains) == noisy.data.n_docs
+    assert with_expected_gains(noisy.data, None, noisy.profile, **options)[2] is None

@@ -12,6 +12,8 @@ from cleanrank.issues.posterior import MOST_ISSUES, find_auto
 from cleanrank.issues.table import LabelIssues
 from cleanrank.noise.anchors import from_data
 from cleanrank.noise.assumed import LEAST, MISSED, possible_noise
+from cleanrank.noise.gold import from_gold
+from cleanrank.noise.gold_sheet import GoldAnswers
 from cleanrank.noise.profiles import NoiseProfile, one_way, uniform
 
 
@@ -144,6 +146,21 @@ def test_gold_rows_are_settled(noisy):
         np.testing.assert_array_equal(found.is_label_issue[:200], noisy.changed[:200])
         changed = found.select(np.flatnonzero(noisy.changed[:200]))
         np.testing.assert_array_equal(changed.suggested_label, noisy.true_labels[:200][noisy.changed[:200]])
+
+
+@pytest.mark.parametrize("highest", [4, 6])
+def test_the_scale_reaches_to_the_highest_grade_of_the_data_or_of_gold_rows(monkeypatch, highest):
+    data = cr.make_ranking(20, 5, docs_per_query=10, seed=3)
+    answers = GoldAnswers(np.arange(40), np.where(np.arange(40) == 7, highest, data.y[:40]), np.ones(40))
+    asked = []
+
+    def estimate(self, data, *, n_grades, assumed, **options):
+        asked.append((n_grades, assumed.shape))
+        return from_gold(data, self.row_ids, self.true_grades, n_grades=n_grades, **options)
+
+    monkeypatch.setattr(GoldAnswers, "estimate", estimate)
+    find_auto(data, noise=answers, folds=2, repeats=1, params={"num_leaves": 4})
+    assert asked == [(highest + 1, (highest + 1, highest + 1))]
 
 
 def test_mistakes_are_named(noisy):

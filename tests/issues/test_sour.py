@@ -6,7 +6,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.issues.outliers import SOUR, Window
-from cleanrank.issues.sour import watch_folds, watch_last, watch_model, watch_training
+from cleanrank.issues.sour import find_sour, watch_folds, watch_last, watch_model, watch_training
 from cleanrank.rankers.trees import TreeModel, TreeParams
 from tests.oracles import naive_outliers
 
@@ -96,6 +96,8 @@ def test_the_last_model_alone(noisy):
     found = watch_last(noisy, model, Window(5, 0, 7, "all", min_frequency=0.5))
     single = SOUR.of(noisy, Window(5, 6, 7, "all")).watch([(7, model.predict(noisy.X))])
     np.testing.assert_array_equal(found.outliers(), single.outliers())
+    early = watch_last(noisy, model, Window(5, 0, 3, "all"))  # of the window, all trees count all the same
+    np.testing.assert_array_equal(early.outliers(), single.outliers())
 
 
 def test_a_query_of_more_than_ten_thousand_documents(noisy):
@@ -107,3 +109,10 @@ def test_a_query_of_more_than_ten_thousand_documents(noisy):
     found, model = watch_training(data, window, TreeParams(params=PARAMS))
     np.testing.assert_array_equal(found.counts, watch_model(data, model, window).counts)
     assert found.outliers().any()
+
+
+def test_the_window_starts_in_the_middle_unless_told(noisy):
+    options = {"end": 9, "params": PARAMS, "cutoff": 5, "kind": "all", "min_frequency": 0.5}
+    doubts = [find_sour(noisy, start=start, **options).doubt for start in (None, 4, 3)]
+    np.testing.assert_array_equal(doubts[0], doubts[1])
+    assert not np.array_equal(doubts[0], doubts[2])

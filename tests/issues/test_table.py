@@ -5,7 +5,7 @@ from sklearn.metrics import average_precision_score, precision_score, recall_sco
 
 import cleanrank as cr
 from cleanrank.errors import BadFileError, CleanrankError
-from cleanrank.issues.table import LabelIssues, read_issues
+from cleanrank.issues.table import PROBABILITY, LabelIssues, read_issues
 
 
 @pytest.fixture
@@ -174,3 +174,20 @@ def test_reasons_are_the_tables_own(corrupted):
     assert found.reasons["mine"][0] == found.doubt[0] == 0
     with pytest.raises(ValueError, match="read-only"):
         found.reasons["mine"][0] = 1.0
+
+
+def test_probabilities_have_a_row_per_document(corrupted):
+    p = np.random.default_rng(0).dirichlet(np.ones(3), len(corrupted.changed))
+    doubt = np.zeros(len(p))
+    reasons = {f"{PROBABILITY}{grade}": p[:, grade] for grade in range(3)}
+    table = LabelIssues.of(corrupted.data, doubt=doubt, is_label_issue=doubt > 0, reasons=reasons)
+    np.testing.assert_allclose(table.probabilities(), p)
+
+
+def test_a_row_that_the_truth_does_not_know_is_named(corrupted):
+    other = cr.corrupt(corrupted.data.select(np.arange(2)), rate=0.2, seed=3)
+    rows = np.array([1, 0, 2, 3])  # of these four the truth knows two documents or two queries
+    table = table_of(corrupted).select(rows)
+    strange = next(int(row) for row in table.row_id if row not in other.data.row_ids)
+    with pytest.raises(CleanrankError, match=rf"row_id must be one of the corrupted data; got {strange}\."):
+        table.average_precision(other)

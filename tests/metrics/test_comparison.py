@@ -110,3 +110,21 @@ def test_pooled_differences_are_weighed_in_the_test_too(data):
     plain, weighed = fisher_test(b, a, 5000), fisher_test(b * w, a * w, 5000)
     assert found.p_values[1, 0] == weighed
     assert abs(plain - weighed) > 0.01
+
+
+def test_measures_of_trec_runs_are_looked_up_as_trec_has_them(tmp_path):
+    (tmp_path / "qrels.txt").write_text("1 0 a 2\n1 0 b 0\n2 0 a 0\n2 0 c 1\n")
+    (tmp_path / "up").write_text("1 Q0 a 1 3 t\n2 Q0 c 1 3 t\n")
+    (tmp_path / "down").write_text("1 Q0 b 1 3 t\n2 Q0 a 1 3 t\n")
+    runs = {name: cr.read_run(tmp_path / name) for name in ("up", "down")}
+    found = compare(runs, cr.read_qrels(tmp_path / "qrels.txt"), ["ndcg@10"], permutations=10)
+    assert all(each.convention == "trec" for each in found.evaluations.values())
+    assert found.evaluations["up"]["ndcg@10"].tolist() == [1.0, 1.0]
+
+
+def test_queries_may_be_named_by_row_or_counted(data, scores):
+    ids, order = np.repeat(np.arange(data.n_queries), data.lengths), {"order": "input"}
+    by_id = compare(scores, data.X, ["map"], y=data.y, qid=ids, permutations=10, **order)
+    by_size = compare(scores, data.X, ["map"], y=data.y, group=data.lengths, permutations=10, **order)
+    np.testing.assert_array_equal(by_id.means, by_size.means)
+    np.testing.assert_allclose(by_id.means, compare(scores, data, ["map"], permutations=10).means)

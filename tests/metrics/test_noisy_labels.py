@@ -5,6 +5,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import CleanrankError, InvalidInputError
+from cleanrank.metrics import noisy_labels
 from cleanrank.metrics.evaluation import evaluate
 from cleanrank.metrics.measure import Measure
 from cleanrank.metrics.noisy_labels import coefficients, corrected, query_stats
@@ -189,3 +190,18 @@ def test_a_family_with_its_rate_names_a_matrix():
     assert named.means == corrected([1, 2], data, "dcg@10", noise=[[0.9, 0.1], [0.1, 0.9]]).means
     with pytest.raises(CleanrankError, match="no file 'uniform'"):
         corrected([1, 2], data, "dcg@10", noise="uniform")
+
+
+def test_draws_that_cannot_be_inverted_count_at_both_ends(monkeypatch):
+    values, unknown = np.arange(1000.0), np.arange(1000) >= 990
+    monkeypatch.setattr(noisy_labels, "resampled_means", lambda *arguments: (values, unknown))
+    nothing = np.zeros((1, 1))
+    assert noisy_labels._interval(Measure("dcg"), nothing, nothing, nothing, 0.95, 0, 1000) == (14.0, 975.0)
+
+
+@pytest.mark.parametrize("spoilt", [[-0.1, 1.1], [0.5, 0.6]])
+def test_the_draw_that_is_no_matrix_is_named(spoilt):
+    draws = np.stack([T2, T2])
+    draws[1, 1] = spoilt
+    with pytest.raises(CleanrankError, match=r"sum to 1; got .* at draw 1, row 1\."):
+        noisy_labels._checked_draws(draws, T2)

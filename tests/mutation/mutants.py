@@ -49,6 +49,13 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
+def area(file: str) -> str:
+    """The area of a file: the one that names the longest start of it."""
+    areas = tomllib.loads(LIST.read_text())["areas"]
+    starts = {start: name for name, some in areas.items() for start in some}
+    return starts[max((start for start in starts if file.startswith(start)), key=len)]
+
+
 def mirror(file: str) -> tuple[str, ...]:
     """The tests that mirror a module: tests/noise/test_gold*.py of noise/gold.py."""
     path = Path(file)

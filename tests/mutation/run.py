@@ -30,7 +30,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.mutants import PACKAGE, ROOT, Mutant, drawn, written
+from tests.mutation.mutants import PACKAGE, ROOT, Mutant, area, drawn, written
 
 RESULTS = ROOT / "benchmarks" / "results" / "mutation.json"
 DRAWN_ANEW = RESULTS.with_stem("mutation_drawn_anew")
@@ -220,7 +220,7 @@ def key(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def summary(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts by origin and by package; the score is the share that was killed or ran out of time."""
+    """Counts by origin and by area; the score is the share that was killed or ran out of time."""
     records = list(records)
 
     def counts(some: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -231,12 +231,13 @@ def summary(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         }
         return {"mutants": len(some), **states, "score": round(caught / len(seen), 4) if seen else None}
 
-    packages = sorted({each["file"].partition("/")[0] for each in records})
+    areas = {each["file"]: area(each["file"]) for each in records}
     return {
         "all": counts(records),
         "by origin": {o: counts([e for e in records if e["origin"] == o]) for o in ("written", "drawn")},
-        "by package": {
-            name: counts([e for e in records if e["file"].partition("/")[0] == name]) for name in packages
+        "by area": {
+            name: counts([e for e in records if areas[e["file"]] == name])
+            for name in sorted(set(areas.values()))
         },
     }
 

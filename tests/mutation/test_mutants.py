@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from tests.mutation.mutants import ROOT, drawn, written
-from tests.mutation.run import RESULTS, importers, is_compiled, key, summary
+from tests.mutation.mutants import ROOT, area, drawn, written
+from tests.mutation.run import DRAWN_ANEW, RESULTS, importers, is_compiled, key, summary
 
 EVERY = [*written(), *drawn()]
 
@@ -38,11 +38,22 @@ def test_the_score_counts_what_was_tried():
     states = ["killed", "killed", "timed out", "survived", "tests fail without it"]
     records = [{"state": state, "origin": "drawn", "file": "noise/gold.py"} for state in states]
     assert summary(records)["all"]["score"] == 0.75
-    assert summary(records)["by package"]["noise"]["mutants"] == 5
+    assert summary(records)["by area"]["noise"]["mutants"] == 5
 
 
-def test_stored_results_are_each_of_one_mutant_and_give_the_score():
-    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("metrics/measure.py", "measures"), ("metrics/risk_control.py", "risk control"),
+     ("robust/sour.py", "SOUR"),
+     ("robust/targets.py", "rankers"), ("experiments/store.py", "store"), ("data/cache.py", "others")],
+)  # fmt: skip
+def test_the_longest_start_of_a_file_says_its_area(file, name):
+    assert area(file) == name
+
+
+@pytest.mark.parametrize("path", [RESULTS, DRAWN_ANEW], ids=lambda path: path.stem)
+def test_stored_results_are_each_of_one_mutant_and_give_the_score(path):
+    stored = json.loads(path.read_text(encoding="utf-8"))
     records = stored["mutants"]
     assert len({key(record) for record in records}) == len(records) <= stored["listed"]
     assert {name: stored[name] for name in summary(records)} == summary(records)

@@ -5,6 +5,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.noise.agreement import (
+    _shares_and_kappas,
     agreement,
     cohen_kappa,
     fleiss_kappa,
@@ -103,3 +104,16 @@ def test_agreement_of_a_table_of_counts_is_that_of_its_judgements():
         assert found[name] == pytest.approx([cohen_kappa_score(a, b, weights=weights)] * 2)
     assert found["alpha"] == pytest.approx([krippendorff_alpha(units)] * 2)
     assert found["share"] == pytest.approx([(a == b).mean()] * 2)
+
+
+def test_tables_of_several_pairs_are_looked_at_one_by_one():
+    rng = np.random.default_rng(0)
+    said = rng.integers(0, 3, (3, 40))
+    said[1] = np.where(rng.random(40) < 0.7, said[0], said[1])
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    counts = np.zeros((3, 3, 3))
+    for table, (a, b) in zip(counts, pairs, strict=True):
+        np.add.at(table, (said[a], said[b]), 1)
+    shares, kappas = _shares_and_kappas(counts)
+    assert shares == pytest.approx([np.mean(said[a] == said[b]) for a, b in pairs])
+    assert kappas == pytest.approx([cohen_kappa_score(said[a], said[b]) for a, b in pairs])

@@ -4,6 +4,7 @@ import pytest
 import cleanrank as cr
 from cleanrank.errors import CleanrankError
 from cleanrank.noise.corrupt import corrupt
+from cleanrank.noise.dependent import DEPENDENT
 from cleanrank.noise.profiles import NoiseProfile, uniform
 
 
@@ -92,3 +93,16 @@ def test_mistakes_are_named(toy):
         corrupt(toy, rate=0.0, spread=0.1)
     with pytest.raises(CleanrankError, match="0 to 1; got 2"):
         corrupt(toy, rate=0.1, n_grades=2)
+
+
+def test_sizes_of_queries_are_as_good_as_their_ids(toy):
+    by_id = corrupt(toy.X, y=toy.y, qid=np.repeat(np.arange(toy.n_queries), toy.lengths), rate=0.3, seed=1)
+    by_size = corrupt(toy.X, y=toy.y, group=toy.lengths, rate=0.3, seed=1)
+    np.testing.assert_array_equal(by_size.data.y, by_id.data.y)
+    np.testing.assert_array_equal(by_size.data.indptr, by_id.data.indptr)
+
+
+@pytest.mark.parametrize("more", [{"spread": 0.1}, {"options": {"rho": 2}}])
+def test_errors_by_document_have_no_spread_and_no_options(toy, more):
+    with pytest.raises(CleanrankError, match="do not go with"):
+        corrupt(toy, sorted(DEPENDENT)[0], 0.1, **more)

@@ -272,3 +272,15 @@ def test_thirty_answers_are_the_least(n, trusted):
     found = from_gold(data, sheet.row_ids, data.y[sheet.rows])
     assert found.trusted == trusted
     assert any("too few" in reason for reason in found.reasons) == (not trusted)
+
+
+def test_rows_of_whole_grades_are_tested_and_kept_and_those_drawn_by_doubt_are_not():
+    clean = cr.make_ranking(30, 5, docs_per_query=20, seed=1)
+    noisy = cr.corrupt(clean, rate=0.2, seed=2).data
+    rows = np.arange(0, noisy.n_docs, 4)
+    whole = from_gold(noisy, rows, clean.y[rows], shares=np.ones(len(rows)))
+    np.testing.assert_array_equal(whole.known_rows[:, 1], clean.y[rows])
+    assert np.isfinite(whole.class_conditional.p_value)
+    part = from_gold(noisy, rows, clean.y[rows], shares=np.full(len(rows), 0.5))
+    assert part.known_rows is None or not len(part.known_rows)
+    assert np.isnan(part.class_conditional.p_value)

@@ -218,3 +218,10 @@ def test_uneven_errors_are_three_times_as_frequent_on_the_top_grade_as_on_grade_
     assert rates[-1] / rates[0] == pytest.approx(3)
     assert np.diff(rates) == pytest.approx(2 * rates[0] / (n_grades - 1))
     assert rates.mean() == pytest.approx(0.1)
+
+
+def test_errors_do_not_grow_with_their_distance():
+    np.testing.assert_allclose(power(0.3, 3, rho=0).matrix, uniform(0.3, 3).matrix)
+    for profile, rho in ((power, -0.5), (geometric, 0.0), (geometric, 1.5)):
+        with pytest.raises(CleanrankError, match="rho must"):
+            profile(0.3, 3, rho=rho)

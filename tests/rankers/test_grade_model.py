@@ -11,6 +11,7 @@ from cleanrank.noise.anchors import from_data
 from cleanrank.noise.profiles import one_way, uniform
 from cleanrank.rankers.grade_model import (
     NoisyGrades,
+    _stopping_part,
     calibrated,
     cross_fit,
     fit_grades,
@@ -253,3 +254,17 @@ def test_models_of_true_grades_never_see_their_rows(data):
     q, _ = cross_fit(own, partial(fit_true_grades, n_estimators=10, params=deep), 2, targets=np.eye(3)[own.y])
     right = (q.argmax(axis=1) == own.y).mean()
     assert right < 0.42
+
+
+def test_seven_queries_are_enough_to_hold_some_out():
+    for queries in (6, 7):
+        data = cr.make_ranking(queries, 3, docs_per_query=5, seed=1)
+        learn, held, is_first = _stopping_part(data, seed=0)
+        assert (held is not None) == (queries == 7)
+        assert is_first.sum() == learn.n_docs == data.n_docs - (0 if held is None else held.n_docs)
+
+
+@pytest.mark.parametrize("rounds", [0, -3])
+def test_boosting_is_watched_for_a_round_at_least(rounds):
+    with pytest.raises(CleanrankError, match="rounds must be"):
+        watch_boosting(cr.make_ranking(10, 3, seed=1), None, lambda *seen: None, n_estimators=rounds)

@@ -44,7 +44,15 @@ def test_markdown_has_every_figure_with_its_reason():
         assert re.search(rf"^\| {each['row']} .*{each['verdict']}", text, re.M)
     assert "| B (2021) |  |  | 1 | 1 | 1 | 1 | 1 | 5 |" in text
     assert "1. The text is lost." not in text.partition("## B (2021)")[0]
-    assert "The text is lost." in text
+    numbers = {
+        row: re.search(rf"^\| {row} .*\((\d)\) \|$", text, re.M)[1] for row in ("near", "lost", "later")
+    }
+    for row, why in (
+        ("near", "Against plain."),
+        ("lost", "The text is lost."),
+        ("later", "No cell has run."),
+    ):
+        assert re.search(rf"^{numbers[row]}\. {re.escape(why)}$", text.partition("## B (2021)")[2], re.M)
     assert "[S3](../errata.md)" in text
     assert "`cleanrank reproduce a/one` (results/a/one.parquet, 2026-01-01)" in text
 

@@ -8,7 +8,8 @@ import pytest
 from cleanrank.issues.posterior import posterior_of
 from cleanrank.issues.table import expected_gains
 from cleanrank.noise.assumed import possible_noise
-from cleanrank.noise.gold import sample_gold
+from cleanrank.noise.gold import from_gold, sample_gold
+from cleanrank.noise.gold_sheet import gold_answers
 from cleanrank.robust import repairs
 from cleanrank.robust.repairs import strategy_weights
 from cleanrank.robust.targets import Target, given_probabilities
@@ -114,3 +115,31 @@ def test_gold_rows_weigh_the_strategies_by_what_they_foretell(noisy):
     assert weights[0] > 0.9
     few = np.where(np.arange(data.n_docs) < 5, known, -1)
     assert 0.5 < strategy_weights([right, wrong], few)[0] < weights[0]
+
+
+def test_the_seed_draws_the_matrices_that_gold_rows_allow(noisy):
+    rows = np.arange(60)
+    answers = gold_answers((noisy.data.row_ids[rows], noisy.true_labels[rows]), noisy.data)
+    assumed = np.full((5, 5), 0.05) + 0.75 * np.eye(5)
+    draws = [repairs.know_noise(noisy.data, None, answers, assumed, seed)[0].draws for seed in (0, 3)]
+    assert not np.array_equal(*draws)
+
+
+def test_an_estimate_is_acted_on_only_if_it_is_trusted(noisy):
+    rows = noisy.data.row_ids[:300]
+    estimate = from_gold(noisy.data, rows, noisy.true_labels[:300])
+    assert estimate.profile is not None
+    for trusted in (True, False):
+        assert repairs.is_told(replace(estimate, trusted=trusted)) is trusted
+    assert repairs.is_told(noisy.profile)
+    assert not repairs.is_told(None)
+
+
+def test_four_queries_are_enough_to_repair_and_three_are_not(noisy):
+    def reasons(queries):
+        part = noisy.data.select(np.arange(noisy.data.indptr[queries]))
+        return repairs.repair_labels(part, None, strategy="grades", folds=2).reasons
+
+    assert not any("fewer than 4 queries" in reason for reason in reasons(4))
+    with pytest.warns(UserWarning, match="fewer than 4 queries"):
+        assert any("fewer than 4 queries" in reason for reason in reasons(3))

@@ -75,3 +75,15 @@ def test_the_posterior_knows_what_it_would_have_said_without_judgements(rows):
 def test_gains_of_grades_between_whole_ones():
     assert gain_of(np.array([0.0, 0.5, 2.0])) == pytest.approx([0, 2**0.5 - 1, 3])
     assert gain_of(np.array([0.5, 3.0]), [0, 2, 3, 10]) == pytest.approx([1, 10])
+
+
+def test_grades_are_mixed_before_their_gain_is_taken_and_gains_after(rows):
+    """2^x - 1 bends upwards: the gain of a mean lies below the mean of gains; only models of grades rank."""
+    _, train, _ = rows
+    by_grade = distilled_target(train, None, "grades", mixing=0.5, folds=2)
+    assert by_grade.means is not None
+    p = by_grade.means.predictions
+    np.testing.assert_allclose(
+        by_grade.train.gains, 2.0 ** (0.5 * np.maximum(p, 0) + 0.5 * train.y) - 1, rtol=1e-6
+    )
+    assert distilled_target(train, None, "gains", folds=2).means is None

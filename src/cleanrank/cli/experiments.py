@@ -138,7 +138,8 @@ def _show_matrix(store: Path, page: Path, markdown: Path | None, as_json: bool) 
     from cleanrank.experiments.matrix import matrix as every_figure
     from cleanrank.report.matrix import counts_table, matrix_markdown, write_matrix
 
-    lines = [line.to_dict() for line in every_figure(store)]
+    here = store if store != DEFAULT_STORE or store.is_file() else None
+    lines = [line.to_dict() for line in every_figure(here)]
     write_matrix(lines, page)
     if markdown is not None:
         with written_whole(markdown) as part:

@@ -202,7 +202,7 @@ def find_issues(
         by_grade_table(issues, record.get("quality")),
         *([worst_table(worst)] if worst else []),
         *remarks,
-        *([rejudging_table(plans, is_checked=check is not None)] if plans else []),
+        *([rejudging_table(plans)] if plans else []),  # without notes on the screen
         *([] if issues.signal is None else [f"signal of the features, out of fold: {issues.signal}"]),
         f"{issues.n_issues:,} of {len(issues):,} labels are doubted ({issues.share:.2%})",
         f"wrote {out}",

@@ -172,12 +172,13 @@ def entry_of(name: str) -> Entry:
     raise UnknownNameError(f"unknown data set {name!r}.{hint} Known: {', '.join(CATALOGUE)}.")
 
 
-def data_root(root: Root = None) -> Path:
-    """The folder of the data sets: ``root``, else what CLEANRANK_DATA names."""
+def data_root(root: Root = None, wanted: str = "data sets") -> Path:
+    """The folder of the data sets: ``root``, else what CLEANRANK_DATA names; ``wanted`` is for the error."""
     name = str(check_path(root)) if root is not None else os.environ.get(VARIABLE, "")
     if not name:
         raise MissingDataError(
-            f"no data folder is named. Set {VARIABLE} to the folder that holds the data sets, or give root=."
+            f"{wanted}: no data folder is named. Set {VARIABLE} to the folder that holds the data sets, "
+            "or give root= in Python."
         )
     folder = Path(name)
     if not folder.is_dir():
@@ -189,7 +190,7 @@ def data_root(root: Root = None) -> Path:
 def find(name: str, root: Root = None) -> Location:
     """Where a data set lies; a MissingDataError says what was looked for and how to get it."""
     entry = entry_of(name)
-    top = data_root(root)
+    top = data_root(root, entry.name)
     for spelling in entry.folders:
         folder = top / spelling
         if folder.is_dir() and _holds(entry, folder):

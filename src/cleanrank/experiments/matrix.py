@@ -24,6 +24,7 @@ from cleanrank.experiments.recipe import find_recipe, read_recipe
 from cleanrank.experiments.sources import GENERATORS
 from cleanrank.experiments.store import Store
 from cleanrank.experiments.tracked import FOLDER, recall
+from cleanrank.report.means import count_queries, mean_of
 from cleanrank.report.published import AGREES, DIFFERS, NOT_RUN, Published, Z, judge, matching_row, tolerance
 from cleanrank.report.summaries import Row, Summary, summarise
 from cleanrank.report.table import canonical
@@ -140,7 +141,7 @@ def matrix(
     """Every published figure with its verdict.
 
     Args:
-        store: a file of runs of this machine; none unless given.
+        store: an existing file of runs of this machine; none unless given.
         results: the folder of results that travel; those that come with cleanrank unless given.
         figures: those to judge; all published ones unless given.
 
@@ -153,7 +154,7 @@ def matrix(
         for each in [figure, *(figure.on(other) for other in figure.stand_in)]:
             if each.recipe:
                 asked.setdefault(each.recipe, []).append(each)
-    runs = Store(store, create=False) if store is not None and Path(store).is_file() else None
+    runs = Store(store, create=False) if store is not None else None
     try:
         evidence = {name: _evidence(name, mine, runs, results) for name, mine in asked.items()}
     finally:
@@ -270,9 +271,40 @@ def _number(figure: Figure, known: Evidence) -> Found | None:
     clean = known.row(replace(figure, rate=0.0))
     if clean is None or clean.state != "complete" or not clean.mean:
         return None
-    errors = [math.hypot(row.query_se or 0.0, clean.query_se or 0.0) / clean.mean]
-    errors += [math.hypot(row.seed_sd or 0.0, clean.seed_sd or 0.0) / clean.mean]
-    return 1 - row.mean / clean.mean, None, None, errors[1], errors[0], None
+    drop, error = 1 - row.mean / clean.mean, _drop_error(figure, known)
+    if error is None:
+        error = math.hypot(*(e or 0.0 for r in (row, clean) for e in (r.query_se, r.seed_sd))) / clean.mean
+    return drop, drop - Z * error, drop + Z * error, None, error, None
+
+
+def _drop_error(figure: Figure, known: Evidence) -> float | None:
+    """The standard error of a relative drop, from folds, in which the same queries have both labels.
+
+    That of a ratio of means; None with fewer than three folds.
+    """
+    cells: dict[int, tuple[list[RunRecord], list[RunRecord]]] = {}
+    for record in known.records:
+        if (record.cell["dataset"], record.cell["method"], record.status) == (
+            figure.dataset,
+            figure.method,
+            "done",
+        ):
+            noisy, clean = cells.setdefault(record.cell["fold"], ([], []))
+            if record.cell["rate"] == 0.0:
+                clean.append(record)
+            elif (record.cell["noise"], record.cell["rate"]) == (figure.noise, figure.rate):
+                noisy.append(record)
+    measure = canonical(figure.measure)
+    both = [(
+        count_queries(clean[0], measure),
+        *(float(np.mean([mean_of(r, measure) for r in some])) for some in (noisy, clean)),
+    ) for noisy, clean in cells.values() if noisy and clean]  # fmt: skip
+    if len(both) < 3:
+        return None
+    weight, noisy_mean, clean_mean = np.array(both, dtype=np.float64).T
+    whole = weight @ clean_mean
+    off = weight * (noisy_mean - (weight @ noisy_mean) / whole * clean_mean) / whole
+    return float(np.sqrt((off**2).sum() * len(both) / (len(both) - 1)))
 
 
 def _holds(figure: Figure, known: Evidence) -> Found | None:

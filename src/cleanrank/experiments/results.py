@@ -147,16 +147,20 @@ def rows_of(
 
 
 def _figures(record: RunRecord, measure: str) -> dict[str, Any]:
-    """Mean, queries, standard error and values of a measure."""
-    per_query = record.values.get(measure)
-    counted = np.empty(0) if per_query is None else per_query[~np.isnan(per_query)]
-    spread = float(counted.std(ddof=1) / np.sqrt(len(counted))) if len(counted) > 1 else None
+    """Mean, queries, standard error and values of a measure.
+
+    The error is that of the plain mean over queries: of a figure pooled over rows or pairs it is as near as
+    queries are alike in size.
+    """
+    mean, per_query = _or_none(record.means.get(measure, np.nan)), record.values.get(measure)
+    if per_query is None:
+        queries, error = (of.get(measure) for of in (record.n_queries, record.query_se))
+        return {"mean": mean, "n_queries": queries, "query_se": error, "values": None}
+    counted = per_query[~np.isnan(per_query)]
+    error = float(counted.std(ddof=1) / np.sqrt(len(counted))) if len(counted) > 1 else None
     return {
-        "mean": _or_none(record.means.get(measure, np.nan)),
-        "n_queries": record.n_queries.get(measure) if per_query is None else len(counted),
-        "query_se": record.query_se.get(measure) if per_query is None else spread,
-        "values": None if per_query is None else per_query.astype(np.float32),
-    }
+        "mean": mean, "n_queries": len(counted), "query_se": error, "values": per_query.astype(np.float32)
+    }  # fmt: skip
 
 
 def line_of(record: RunRecord) -> dict[str, Any]:

@@ -160,7 +160,15 @@ class Store:
         if keys is not None:
             query += " AND a.key IN (SELECT value FROM json_each(?))"
             arguments.append(to_json(list(keys)))
-        return [_record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
+        return [self._record(row) for row in self._rows(f"{query} ORDER BY l.key", arguments)]
+
+    def _record(self, row: sqlite3.Row) -> RunRecord:
+        try:
+            return _record(row)
+        except Exception as error:  # damage may show anywhere: in JSON, in compressed values, in their shapes
+            problem = f"{type(error).__name__}: {error} at key {row['key']!r}"
+            remedy = "Move it away, or give another path; what was exported before stays valid."
+            raise KIND.bad(self.path, "must hold results as cleanrank wrote them", problem, remedy) from error
 
     def recipes(self) -> dict[str, tuple[int, int, int]]:
         """Recipe -> (cells asked for, done, failed)."""

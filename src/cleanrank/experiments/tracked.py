@@ -81,7 +81,10 @@ def read_results(path: str | Path) -> list[RunRecord]:
         One record per cell; values of queries where the file has them.
     """
     path = Path(path)
-    frame = read_frame(path)
+    try:
+        frame = read_frame(path)
+    except BadFileError as error:
+        raise _bad(path, str(error).rstrip(".")) from error
     if missing := [name for name in COLUMNS if name not in frame.columns]:
         raise _bad(path, f"a table without the column{'s' * (len(missing) > 1)} {', '.join(missing[:4])}")
     frame = frame.astype(object).where(frame.notna(), None)
