@@ -33,7 +33,7 @@ from cleanrank.types import Array, RankingData
 from cleanrank.validation import one_of
 
 QUERIES = ("query", "anchor", "question")
-# What is written; labels have no room for scores.
+# What is written; lines with labels hold no scores.
 SCORED = {"triplet": "score", "tuple": "score", "lists": "neg_scores"}
 SCORES = ("score", "label", "scores")
 LABELS = {"labeled-pair": "label", "labeled-list": "labels"}
@@ -133,7 +133,7 @@ class Negatives:
         return replace(self, lines=tuple(kept))
 
     def with_scores(self, scores: Mapping[tuple[str, str], float]) -> "Negatives":
-        """The lines with a number for every negative, by (query, text); labels have no room for them."""
+        """The lines with a number for every negative, by (query, text); lines with labels hold none."""
         if self.form in LABELS:
             return self
         lines = [
