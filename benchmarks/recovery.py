@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,21 @@ from cards.sections import AS_JUDGED, DETECTED, LINES, RECIPES, Cards, cost_sect
 from cards.tables import averages_table, detection_table, gains_table, losses_table, pooled_table
 from timing import write_result
 
-from cleanrank.experiments.driver import Reproduction, Tally, collect, plan, reproduce
+from cleanrank.experiments.cells import filter_cells
+from cleanrank.experiments.driver import Reproduction, Tally, reproduce
 from cleanrank.experiments.recipe import read_recipe
 from cleanrank.experiments.results import export
 from cleanrank.experiments.store import Store
 from cleanrank.experiments.studies import algorithm
-from cleanrank.experiments.tracked import recall
+from cleanrank.experiments.tracked import recall, to_travel, tracked_records
 from cleanrank.report.images import save_picture
 from cleanrank.report.panels import Panel
 from cleanrank.types import RunRecord
 
 ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results"
+RECIPES_FOLDER = ROOT / "recipes" / "recovery"
+PLACE = itemgetter("dataset", "fold", "noise", "rate", "method", "seed")
 
 
 def main() -> None:
@@ -51,7 +56,7 @@ def main() -> None:
     cards = make_cards(runs)
     print("\n\n".join(["## What must hold", goals_table(cards.goals).markdown(), *sections_of(cards)]))
     if asked.write:
-        write(cards)
+        write(cards, asked.store)
 
 
 def arguments() -> argparse.Namespace:
@@ -81,31 +86,37 @@ def run(
             left = "" if tally.seconds_left is None else f", {tally.seconds_left / 60:.0f} min left"
             print(f"{name}: {tally.finished} of {tally.total} cells{left}", flush=True)
 
-    recipe = ROOT / "recipes" / "recovery" / f"{name}.toml"
     if stored:
-        return of_store(recipe, quick, store, only)
-    done = reproduce(recipe, store=store, jobs=jobs, quick=quick, only=only, watch=watch)
+        with Store(store) as runs:
+            return known(name, runs, quick=quick, only=only)
+    done = reproduce(
+        RECIPES_FOLDER / f"{name}.toml", store=store, jobs=jobs, quick=quick, only=only, watch=watch
+    )
     for record in done.failed:
         print(f"failed: {record.cell['dataset']}, {record.cell['method']}: {record.error.splitlines()[-1]}")
     return done
 
 
-def of_store(path: Path, quick: bool, store: str, only: Sequence[str]) -> Reproduction:
-    """What is stored of a recipe, be it whole or not."""
-    recipe = read_recipe(path)
+def known(
+    name: str, runs: Store | None = None, *, quick: bool = False, only: Sequence[str] = ()
+) -> Reproduction:
+    """What is stored of a recipe, in results/ and in a store; nothing is computed."""
+    recipe = read_recipe(RECIPES_FOLDER / f"{name}.toml")
     recipe = recipe.reduced() if quick else recipe
-    with Store(store) as runs:
-        cells = plan(recipe, runs, only=only)
-        records = collect(cells, runs, recipe.name)
-    return Reproduction(recipe, tuple(cells), records, Tally(len(cells), stored=len(records)))
+    found = recall(recipe, runs, folder=RESULTS, older=True)
+    cells = tuple(filter_cells(found.cells, only))
+    wanted = {PLACE(cell.inputs) for cell in cells}
+    records = tuple(r for r in found.records if PLACE(r.cell) in wanted)
+    return Reproduction(recipe, cells, records, Tally(len(cells), stored=len(records)))
 
 
-def write(cards: Cards) -> None:
+def write(cards: Cards, store: str) -> None:
     """The runs as files that travel, from which the pages are made, and the figures as JSON."""
-    for name, each in cards.runs.items():
-        folder = ROOT / "results" / "recovery"
-        folder.mkdir(parents=True, exist_ok=True)
-        export(each.records, folder / f"{name}.parquet", values="detection" not in name)
+    with Store(store) as runs:
+        for name in cards.runs:
+            path = RESULTS / "recovery" / f"{name}.parquet"
+            records = to_travel(f"recovery/{name}", runs, tracked_records(f"recovery/{name}", RESULTS))
+            export(records, path, values="detection" not in name)
     result: dict[str, Any] = {"goals": [plain(g) for g in cards.goals]}
     if cards.card:
         result["averages"] = [plain(a) for a in cards.card.averages]
@@ -143,13 +154,7 @@ def compared_json(card: Any) -> list[dict[str, Any]]:
 @cache
 def tracked() -> Cards:
     """The cards of the runs in results/recovery."""
-    runs = {}
-    for name in RECIPES:
-        recipe = read_recipe(ROOT / "recipes" / "recovery" / f"{name}.toml")
-        known = recall(recipe, folder=ROOT / "results", older=True)
-        tally = Tally(len(known.cells), stored=len(known.records))
-        runs[name] = Reproduction(recipe, known.cells, known.records, tally)
-    return make_cards(runs)
+    return make_cards({name: known(name) for name in RECIPES})
 
 
 def goals_text() -> str:
@@ -226,7 +231,8 @@ TEXTS: dict[str, Callable[[], str]] = {
     "sections": sections_text,
     "goals": goals_text,
     "card": card_text,
-    "by-noise": lambda: pooled_table(tracked().card).markdown(),
+    "by-noise": lambda: pooled_table(tracked().card, lambda s: s.level.label).markdown(),
+    "by-data": lambda: pooled_table(tracked().card, lambda s: s.dataset).markdown(),
     "losses": lambda: losses_table(tracked().card).markdown(),
     "no-noise": unharmed_text,
     "judges": judges_text,

@@ -121,9 +121,9 @@ class Card:
             (r for r in self.rows if (r.dataset, r.level, r.method) == (dataset, level, method)), None
         )
 
-    def pooled(self, method: str, level: Level) -> Estimate | None:
-        """The pooled share of a method over the data sets at a noise level; None where it did not run."""
-        places = [s.place for s in self.settings if s.level == level and (s.place, method) in self.gains]
+    def pooled(self, method: str, settings: Iterable[Setting]) -> Estimate | None:
+        """The pooled share of a method over those of the settings where it ran; None where it ran in none."""
+        places = [s.place for s in settings if (s.place, method) in self.gains]
         if not places:
             return None
         return of_draws(_pooled(method, places, self.gains, self.losses), self.confidence)

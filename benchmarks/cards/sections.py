@@ -165,7 +165,8 @@ def _card_sections(cards: Cards) -> list[str]:
     assert cards.card is not None
     card = cards.card
     parts = ["## Recovered share", averages_table(card, cards.old).markdown()]
-    parts += ["## Pooled share by noise", pooled_table(card).markdown()]
+    parts += ["## Pooled share by noise", pooled_table(card, lambda s: s.level.label).markdown()]
+    parts += ["## Pooled share by data set", pooled_table(card, lambda s: s.dataset).markdown()]
     parts += ["## What noise costs", settings_table(card).markdown()]
     for level in dict.fromkeys(s.level for s in card.settings):
         parts += [f"## {level.label}", shares_table(card, level).markdown()]

@@ -1,5 +1,7 @@
 """The tables of the report card."""
 
+from collections.abc import Callable
+
 from cleanrank.report.collapse import Estimate
 from cleanrank.report.summaries import Level
 from cleanrank.report.table import Table
@@ -30,13 +32,15 @@ def averages_table(card: Card, other: Card | None = None) -> Table:
     return Table(["method", "judgements", *shares, "worst setting"], rows)
 
 
-def pooled_table(card: Card) -> Table:
-    """Methods against noise levels: the share pooled over data sets."""
-    levels = list(dict.fromkeys(s.level for s in card.settings))
+def pooled_table(card: Card, part: Callable[[Setting], str]) -> Table:
+    """Methods against parts of the settings, such as noise levels or data sets: the share pooled in each."""
+    parts: dict[str, list[Setting]] = {}
+    for setting in card.settings:
+        parts.setdefault(part(setting), []).append(setting)
     methods = [a.method for a in card.averages if a.method != card.clean]
-    shares = {(m, level): card.pooled(m, level) for m in methods for level in levels}
-    rows = [[m, *("not run" if (e := shares[m, at]) is None else f"{e}" for at in levels)] for m in methods]
-    return Table(["method", *(level.label for level in levels)], rows)
+    shares = {m: [card.pooled(m, settings) for settings in parts.values()] for m in methods}
+    rows = [[m, *("not run" if e is None else f"{e}" for e in shares[m])] for m in methods]
+    return Table(["method", *parts], rows)
 
 
 def gains_table(card: Compared, head: str, base: str, group: str | None = None) -> Table:

@@ -46,16 +46,22 @@ def test_a_method_that_did_not_run_says_so():
     assert lines(shares_table(card, UNIFORM))[-1][-1] == "not run"
 
 
-def test_shares_are_pooled_over_data_sets_by_noise_level():
+def test_shares_are_pooled_by_noise_level_or_data_set():
     records = cells({**ENDS, "m": 0.55}, spread=0)  # gains .05 of .1
     records += cells(
         {"clean-trained": 0.8, "noisy-trained": 0.5, "m": 0.77}, spread=0, dataset="B"
     )  # .27 of .3
     records += cells({**ENDS, "other": 0.5}, spread=0, level=MISSED)
-    head, _, m, other = lines(pooled_table(recovery_card(records, resamples=20)))
-    assert head == ["method", "uniform 0.2", "missed 0.3"]
-    assert m == ["m", "0.80 [0.80, 0.80]", "not run"]
-    assert other == ["other", "not run", "0.00 [0.00, 0.00]"]
+    card = recovery_card(records, resamples=20)
+    assert lines(pooled_table(card, lambda s: s.level.label))[::2] == [
+        ["method", "uniform 0.2", "missed 0.3"],
+        ["m", "0.80 [0.80, 0.80]", "not run"],
+    ]
+    assert lines(pooled_table(card, lambda s: s.dataset))[::2] == [
+        ["method", "A", "B"],
+        ["m", "0.50 [0.50, 0.50]", "0.90 [0.90, 0.90]"],
+    ]
+    assert lines(pooled_table(card, lambda s: s.dataset))[-1] == ["other", "0.00 [0.00, 0.00]", "not run"]
 
 
 def test_detectors_stand_beside_the_lead_of_the_reference():
