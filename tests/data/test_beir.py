@@ -115,6 +115,12 @@ def test_splits_are_chosen_by_name(folder):
         cr.read_data(folder)
 
 
+def test_splits_whose_names_end_in_numbers_are_not_mixed(folder):
+    for year, line in (("04", "q1\td1\t1\n"), ("05", "q2\td2\t1\n")):
+        (folder / f"qrels/robust-{year}.tsv").write_text("query-id\tcorpus-id\tscore\n" + line)
+    assert cr.read_data(folder, split="robust-05").doc_ids.tolist() == ["d2"]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

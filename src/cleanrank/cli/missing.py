@@ -142,8 +142,9 @@ def missing(
         write_sheet(found.sheet(n or found.effort(find)), sheet, data=found.data)
     if kept is not None and mined is not None:
         p = found.by_text()
-        likely = {pair for pair, value in p.items() if value >= threshold}
-        write_negatives(mined.with_scores(p).without(likely), kept, force=force)
+        pairs = {(line.query, text) for line in mined.lines for text in line.negatives}
+        likely = {pair for pair in pairs if p.get(pair, 1.0) >= threshold}  # or nothing is known about it
+        write_negatives(mined.without(likely).with_scores(p), kept, force=force)
     likeliest = found.to_frame(10).to_dict("records")
     for each in likeliest:
         each["text"] = " ".join(str(each.get("text", "")).split())[:LETTERS]

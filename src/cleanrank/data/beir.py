@@ -7,6 +7,7 @@ several languages (``de-corpus``, ``de-queries``, ``de-qrels``) the split names 
 """
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +31,7 @@ from cleanrank.validation import check_path, one_of
 
 HEADER = ("query-id", "corpus-id", "score")
 FIELDS = ("title", "text")
+SHARD = re.compile(r"-\d{5}-of-\d{5}(-[0-9a-f]+)?")  # of a file in parts
 QRELS_FOLDERS = ("qrels", "data", "default")
 ENDINGS = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in ("", *PACKED))
 TABLES = tuple(f".tsv{packed}" for packed in ("", *PACKED))
@@ -153,14 +155,18 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
         if (folder / place).is_dir():
             for file in sorted((folder / place).iterdir()):
                 if file.name.endswith((*TABLES, *ENDINGS, ".parquet")) and not file.name.startswith("."):
-                    found.setdefault(file.name.split(".")[0].split("-0")[0], []).append(file)
+                    found.setdefault(_split_of(file), []).append(file)
         if found:
             return found
     for part in sorted(folder.glob("*-qrels")):
         language = part.name.removesuffix("-qrels")
         for file in sorted(part.glob("*.parquet")):
-            found.setdefault(f"{language}/{file.name.split('.')[0].split('-0')[0]}", []).append(file)
+            found.setdefault(f"{language}/{_split_of(file)}", []).append(file)
     return found
+
+
+def _split_of(file: Path) -> str:
+    return SHARD.sub("", file.name.split(".")[0])
 
 
 def _language(split: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from cleanrank.data.beir import object_column
+from cleanrank.data.beir import SHARD, object_column
 from cleanrank.data.frames import short_text
 from cleanrank.data.line_fields import LineFields
 from cleanrank.data.trec import judgements_of
@@ -20,7 +20,7 @@ from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of, require
 
 PREFIX = "ir_datasets:"
-SHARD = re.compile(r"(?P<split>.+?)(-\d{5}-of-\d{5}(-[0-9a-f]+)?)?\.(parquet|arrow)")
+FILE = re.compile(rf"(?P<split>.+?)({SHARD.pattern})?\.(parquet|arrow)")
 TEXT_FIELDS = ("title", "text", "body", "abstract", "url")
 
 
@@ -104,7 +104,7 @@ def folder_splits(folder: Path) -> dict[str, list[Path]]:
     places = [folder, *sorted(each for each in folder.iterdir() if each.is_dir())] if folder.is_dir() else []
     for place in places:
         for file in sorted(place.iterdir()):
-            match = SHARD.fullmatch(file.name)
+            match = FILE.fullmatch(file.name)
             if match and file.is_file() and not file.name.startswith((".", "cache-")):
                 of_place = match["split"] in ("data", "part", "dataset") and place != folder
                 found.setdefault(place.name if of_place else match["split"], []).append(file)

@@ -27,10 +27,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.beir import is_collection
 from cleanrank.data.sheets import Sheet
 from cleanrank.data.texts import as_sheet, columns_of_text, query_heading, texts_of
 from cleanrank.errors import invalid
-from cleanrank.issues.features import is_prose, judgements_of, judges_of, pair_features, systems_of
+from cleanrank.issues.features import (
+    is_prose,
+    judgements_of,
+    judges_of,
+    pair_features,
+    several,
+    systems_of,
+)
 from cleanrank.issues.judged_evidence import judged_evidence, rank_masses, text_vectors
 from cleanrank.issues.run_features import ranks_and_scores
 from cleanrank.issues.table import BoolArray
@@ -209,9 +217,9 @@ def find_missing(
     """P(relevant | evidence) of pairs that nobody judged: of runs, of tables of evidence, of grades < 0.
 
     Args:
-        judgements: judged pairs, as ``judgements_of`` takes them; or ``Negatives.data()``.
+        judgements: judged pairs, as ``judgements_of`` takes them; or ``Negatives.data``.
         runs: systems, as ``systems_of`` takes them; what they retrieve is a pair to judge.
-        texts: one table of texts or several; a pair without a text is left out then.
+        texts: one table of texts or BEIR folder, or several; a pair without a text is left out then.
         scores: one table of numbers or several, by query_id and doc_id; likewise.
         judges: labels of other judges; likewise.
         gold: true grades of pairs that nobody judged, in any form that ``estimate_noise`` takes.
@@ -285,7 +293,8 @@ def with_candidates(
     if judgements.doc_ids is None:
         raise invalid("the judgements", "must have document ids to be matched with evidence", "none")
     pairs: list[tuple[Any, Any]] = [_retrieved(run, depth) for run in systems.values()]
-    tables = [as_sheet(each, "evidence") for source in (texts, scores) for each in _several(source)]
+    sources = [each for source in (texts, scores) for each in several(source)]
+    tables = [as_sheet(each, "evidence") for each in sources if not is_collection(each)]
     pairs += [pair for pair in map(_named, tables) if pair is not None]
     pairs += [(labels.qid, labels.docid) for labels in judges_of(judges).values()]
     qid, doc = (np.concatenate([np.zeros(0, str), *(np.asarray(c, str) for c in column)])
@@ -325,12 +334,6 @@ def _named(sheet: Sheet) -> tuple[list[str], list[str]] | None:
     if len(headings) < 2 or headings["query"] == query_heading(sheet):
         return None
     return sheet.texts(headings["query"]), sheet.texts(headings["doc"])
-
-
-def _several(source: Any) -> Sequence[Any]:
-    if source is None:
-        return ()
-    return source if isinstance(source, list | tuple) else (source,)
 
 
 def _has_evidence(data: RankingData) -> BoolArray:
