@@ -19,13 +19,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
+from cleanrank.data.arrow_tables import read_arrow_file
 from cleanrank.data.files import PACKED, read_lines
-from cleanrank.data.frames import short_text
 from cleanrank.data.line_fields import LineFields, read_fields
 from cleanrank.data.trec import judgements_of
-from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
+from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import check_path, one_of
 
@@ -286,24 +285,13 @@ def _bad_line(file: Path, line: int, error: Exception) -> BadFileError:
 
 
 def _parquet(file: Path, needed: tuple[str, ...]) -> Any:
-    try:
-        there = pyarrow.parquet.read_schema(file).names
-        if lacking := [
-            name for name in needed if name not in there and not (name == "_id" and "id" in there)
-        ]:
-            raise BadFileError(
-                error_text(repr(str(file)), f"must have a column {lacking[0]!r}", ", ".join(there)), str(file)
-            )
-        table = pyarrow.parquet.read_table(file, partitioning=None)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        message = f"{str(file)!r} cannot be read as Parquet: {short_text(error)}."
-        raise BadFileError(message, str(file)) from error
-    return table.rename_columns(
-        ["_id" if name == "id" and "_id" in needed else name for name in table.column_names]
-    )
+    table = read_arrow_file(file)
+    if "_id" in needed and "_id" not in table.column_names:
+        table = table.rename_columns(["_id" if name == "id" else name for name in table.column_names])
+    if lacking := [name for name in needed if name not in table.column_names]:
+        there, rule = ", ".join(table.column_names), f"must have a column {lacking[0]!r}"
+        raise BadFileError(error_text(repr(str(file)), rule, there), str(file))
+    return table
 
 
 def write_beir(data: RankingData, path: str | os.PathLike[str], *, split: str = "test") -> None:
