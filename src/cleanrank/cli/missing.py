@@ -22,7 +22,6 @@ PLAN = (
 )
 LIKELIEST = (("query", "query_id"), ("document", "doc_id"), ("P(relevant)", "probability", ".3f"))
 LETTERS = 80
-LINES = (".jsonl", ".ndjson")
 
 
 @app.command()
@@ -102,8 +101,8 @@ def missing(
     Models learn from the judged pairs of other queries what relevant ones look like. Judge --sheet, then add
     what was judged to the --pool (`clean QRELS --review SHEET`), or give it back as --gold.
     """
-    from cleanrank.data.beir import ENDINGS
     from cleanrank.data.files import FRAMES, check_outputs
+    from cleanrank.data.json_files import JSON_LINES, is_json_lines
     from cleanrank.data.negatives import read_negatives, write_negatives
     from cleanrank.data.spreadsheet import write_frame
     from cleanrank.data.trec import write_qrels
@@ -112,11 +111,11 @@ def missing(
 
     inputs = (judgements, gold, *(runs or []), *(texts or []), *(judge or []), *(scores or []))
     check_outputs(out, sheet, inputs=inputs, force=force, suffixes=FRAMES)
-    check_outputs(kept, inputs=inputs, force=force, suffixes=LINES)
+    check_outputs(kept, inputs=inputs, force=force, suffixes=JSON_LINES)
     check_outputs(pool, inputs=(*inputs, out, sheet, kept), force=force, suffixes=("",))
     if sheet is None:
         screen.refuse(context, "n", "goes with --sheet")
-    mined = read_negatives(judgements) if judgements.name.lower().endswith(ENDINGS) else None
+    mined = read_negatives(judgements) if is_json_lines(judgements) else None
     if kept is not None and mined is None:
         raise invalid("--kept", "goes with mined negatives (.jsonl)", str(judgements))
     with screen.progress("folds") as tick:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from cleanrank.data.arrow_tables import read_arrow_file
 from cleanrank.data.files import PACKED, read_lines
+from cleanrank.data.json_files import ENDINGS, is_json_lines
 from cleanrank.data.line_fields import LineFields, read_fields
 from cleanrank.data.trec import judgements_of
 from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
@@ -32,7 +33,6 @@ HEADER = ("query-id", "corpus-id", "score")
 FIELDS = ("title", "text")
 SHARD = re.compile(r"-\d{5}-of-\d{5}(-[0-9a-f]+)?")  # of a file in parts
 QRELS_FOLDERS = ("qrels", "data", "default")
-ENDINGS = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in ("", *PACKED))
 TABLES = tuple(f".tsv{packed}" for packed in ("", *PACKED))
 
 
@@ -104,7 +104,7 @@ def is_collection(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     path = Path(source)
-    if path.is_dir() or not path.name.lower().endswith(ENDINGS):
+    if path.is_dir() or not is_json_lines(path):
         return path.is_dir()
     try:
         return "_id" in msgspec.json.decode(next(read_lines(path), (1, b"{}"))[1], type=dict)

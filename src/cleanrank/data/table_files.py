@@ -68,13 +68,14 @@ def read_table(file: Path, delimiter: str | None = None, texts: Sequence[str] = 
     if delimiter is None:
         guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
         delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
-    header, first = _first_lines(file, start, checked_delimiter(delimiter))
+    delimiter = checked_delimiter(delimiter)
+    header, first = _first_lines(file, start, delimiter)
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=checked_delimiter(delimiter)),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types={name: pa.string() for name in texts if name in header},
-            decimal_point=_decimal_point(start, checked_delimiter(delimiter)),
+            decimal_point=_decimal_point(start, delimiter),
         ),
     }
     return _csv_table(file, source, 0 if said is None else 1, options), quoted

@@ -15,6 +15,7 @@ from cleanrank.data.beir import is_beir, read_beir, write_beir
 from cleanrank.data.files import DATA, PACKED, check_suffix, existing_file, first_bytes, read_unpacked
 from cleanrank.data.hub import folder_splits, is_ir_dataset, read_folder_table, read_ir_dataset
 from cleanrank.data.inputs import check_data
+from cleanrank.data.json_files import JSON_LINES
 from cleanrank.data.relevance_tools.ltr_logs import write_ltr_log
 from cleanrank.data.relevance_tools.quepid import is_quepid_header
 from cleanrank.data.relevance_tools.tools import (
@@ -41,7 +42,6 @@ from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of
 
 QRELS_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d+(\.\d*)?")
-JSON_LINES = (".jsonl", ".ndjson")
 COLUMNS = ("label", "qid", "features", "gains", "doc_id", "weight", "position", "ratings", "distribution")
 MAY_LACK_LABELS = ("csv", "parquet", "folder", LTR_LOG, "json", "json-lines")
 OF_JUDGEMENTS = ("ratings", "combine")

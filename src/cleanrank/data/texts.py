@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.beir import ENDINGS, FIELDS, is_collection, read_collection
+from cleanrank.data.beir import FIELDS, is_collection, read_collection
 from cleanrank.data.files import existing_file
+from cleanrank.data.json_files import is_json_lines
 from cleanrank.data.sheets import Sheet, frame_sheet, match_ids, plain_name, read_sheet_file, whole_numbers
 from cleanrank.data.spreadsheet import read_text
 from cleanrank.errors import BadFileError, error_text, invalid
@@ -19,7 +20,6 @@ from cleanrank.types import Array, IntArray, RankingData
 from cleanrank.validation import is_number
 
 QUERY_TEXTS = ("query", "query_text", "question")
-LINES = (".jsonl", ".ndjson")
 VECTORS = (list, tuple, np.ndarray)
 
 
@@ -138,7 +138,7 @@ def as_sheet(source: Any, name: str) -> Sheet:
     if not isinstance(source, str | PathLike):
         return frame_sheet(source, name)
     file = existing_file(source)
-    return _read_lines(file) if file.name.lower().endswith(ENDINGS) else read_sheet_file(file)
+    return _read_lines(file) if is_json_lines(file) else read_sheet_file(file)
 
 
 def _read_lines(file: Path) -> Sheet:

@@ -48,7 +48,7 @@ from cleanrank.judges.labels import (
     table_of,
 )
 from cleanrank.noise.scales import check_few_grades
-from cleanrank.ragged import from_arrays
+from cleanrank.ragged import from_arrays, judged_rows
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
 JUDGEMENTS = "the judgements"
@@ -383,7 +383,7 @@ def _measured(sheet: Sheet, name: str) -> FloatArray | None:
 
 def _refuse_grades(columns: Mapping[str, FloatArray], data: RankingData) -> None:
     """A column that is the grades themselves would leave nothing to doubt."""
-    judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+    judged = judged_rows(data)
     for name, column in columns.items():
         same = np.array_equal(column[judged], data.y[judged])
         if same and len(np.unique(data.y[judged])) > 1 and name.startswith(("judge:", "score:")):

@@ -45,7 +45,7 @@ from cleanrank.issues.table import BoolArray
 from cleanrank.metrics.calibration import Calibration, fit_calibration
 from cleanrank.noise.gold import GoldSheet
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
-from cleanrank.ragged import from_arrays
+from cleanrank.ragged import from_arrays, judged_rows
 from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData, Run
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
@@ -252,7 +252,7 @@ def find_missing(
         pool, runs=systems or None, texts=texts, scores=scores, judges=judges, n_jobs=n_jobs
     )
     data = replace(features, extra=columns_of_text(features)).select(_has_evidence(features))
-    known = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else np.asarray(data.judged)
+    known = judged_rows(data)
     positive = known & (data.y >= relevant)
     _check_rows(known, positive, relevant, unjudged)
     prose = [c for name, c in texts_of(data).fields.items() if is_prose(name, c)]
@@ -309,7 +309,6 @@ def with_candidates(
     blank = np.full(len(added), "", dtype=object)
     extra = {name: np.concatenate((column.astype(object), blank))
              for name, column in (judgements.extra or {}).items() if column.dtype.kind in "UO"}  # fmt: skip
-    judged = np.ones(n, dtype=np.bool_) if judgements.judged is None else judgements.judged
     X: Any = judgements.X.toarray() if hasattr(judgements.X, "toarray") else judgements.X
     data = from_arrays(
         np.concatenate((X, np.full((len(added), X.shape[1]), np.nan, dtype=np.float32))),
@@ -319,7 +318,7 @@ def with_candidates(
         feature_names=judgements.feature_names,
         extra=extra,
     )
-    known = np.concatenate((judged, np.zeros(len(added), dtype=np.bool_)))[data.row_ids]
+    known = np.concatenate((judged_rows(judgements), np.zeros(len(added), dtype=np.bool_)))[data.row_ids]
     return replace(data, judged=known, row_ids=np.arange(data.n_docs))
 
 
@@ -343,7 +342,7 @@ def _has_evidence(data: RankingData) -> BoolArray:
     kinds = np.array([name.partition(":")[0] for name in data.feature_names or ()])
     for kind in np.unique(kinds[~np.isin(kinds, ("run", "runs"))]):
         kept &= ~missing[:, kinds == kind].all(axis=1)
-    unjudged = np.zeros(data.n_docs, dtype=np.bool_) if data.judged is None else ~data.judged
+    unjudged = ~judged_rows(data)
     if not (unjudged & kept).any():
         value = "none" if not unjudged.any() else f"{int(unjudged.sum()):,}, none with all of the evidence"
         remedy = "Give runs, or texts, scores or labels that speak of further pairs too."
@@ -374,8 +373,8 @@ def _scores(
 
 def _fit(train: RankingData, rows: RankingData, *, unjudged: str, seed: int, n_jobs: int) -> FloatArray:
     """P(judged relevant | features), (rows, 2)."""
-    if unjudged == "ignored" and train.judged is not None:
-        train = train.select(train.judged)
+    if unjudged == "ignored":
+        train = train.select(judged_rows(train))
     return fit_grades(train, rows, n_grades=2, seed=seed, n_jobs=n_jobs)
 
 
