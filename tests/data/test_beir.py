@@ -80,6 +80,14 @@ def test_parts_may_be_parquet_or_judgements_json_lines(folder):
     check(cr.read_data(folder))
 
 
+def test_a_row_of_parquet_is_named_by_its_place_in_the_file(folder):
+    (folder / "corpus.jsonl").unlink()
+    texts = {"_id": ["other", "d1", "other", "d1"], "text": ["", "one", "", "two"]}
+    pd.DataFrame(texts).to_parquet(folder / "corpus.parquet")
+    with pytest.raises(BadFileError, match=r"must have one text only; .*line 4"):
+        cr.read_data(folder)
+
+
 @pytest.mark.parametrize("language", ["", "de-"])
 def test_parts_may_come_again_in_every_split_as_mteb_has_them(tmp_path, language):
     """As push_dataset_to_hub of mteb writes: columns id, and a Parquet file of every part for every split."""
