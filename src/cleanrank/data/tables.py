@@ -204,11 +204,8 @@ def form_of_name(path: PathLike) -> str:
     target = Path(path)
     suffix = next((s.lower() for s in reversed(target.suffixes) if s not in PACKED), "")
     if suffix == ".json":
-        rule, remedy = (
-            f"must say which kind of JSON: form= one of {', '.join(TOOLS)}",
-            "Change its ending otherwise.",
-        )
-        raise invalid("output", rule, repr(str(target)), remedy=remedy)
+        rule = f"must say which kind of JSON: form= one of {', '.join(TOOLS)}"
+        raise invalid("output", rule, repr(str(target)), remedy="Change its ending otherwise.")
     if str(path).endswith(os.sep) or target.is_dir():
         return "beir"
     check_suffix(target, DATA)
@@ -246,9 +243,8 @@ def kind_of_file(path: PathLike) -> str:
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
-        return (
-            "qrels" if ".tsv" in suffixes and _is_qrels_line(start_text(first_bytes(file, 4096))) else "csv"
-        )
+        is_qrels = ".tsv" in suffixes and _is_qrels_line(start_text(first_bytes(file, 4096)))
+        return "qrels" if is_qrels else "csv"
     if suffixes & set(JSON_LINES):
         return "json-lines"
     start = first_bytes(file, 4096)

@@ -182,18 +182,18 @@ def queries_of(sheet: Sheet, ids: Sequence[str], heading: str) -> dict[str, str]
 
 
 def row_places(
-    sheet: Sheet, headings: Mapping[str, str], data: RankingData, told: Sequence[str] = ()
+    sheet: Sheet, headings: Mapping[str, str], data: RankingData, compared: Sequence[str] = ()
 ) -> IntArray:
     """The row of the table for every row of the data by its ids, -1 where there is none.
 
-    Of several rows with the same ids it is the first, which no other may contradict in the columns ``told``.
+    Of several rows with the same ids it is the first; others must agree with it in the columns ``compared``.
     """
     if "row" not in headings and "doc" not in headings:
         return np.full(data.n_docs, -1)
     named, own = _keys(sheet, headings, data)
     first = match_rows(named, named)
     again = np.flatnonzero((named >= 0) & (first != np.arange(len(named))))
-    for name in told if len(again) else ():
+    for name in compared if len(again) else ():
         cells = sheet.texts(name)
         for row in again.tolist():
             before = cells[first[row]]

@@ -51,7 +51,7 @@ from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData, 
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
 ENOUGH = 1000  # rows for an isotonic curve
-REPEATS = 5  # means over cuts into folds and parts: with one cut alone, visible judgements were told worse
+REPEATS = 5  # means over cuts into folds and parts: one cut alone ordered pairs worse
 HALF = 0.5
 APART = "their probabilities say nothing. Learn from judged pairs alone (unjudged='ignored') and judge some."
 UNJUDGED = ("irrelevant", "ignored")

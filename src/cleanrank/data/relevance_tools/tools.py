@@ -1,4 +1,4 @@
-"""Which tool wrote a JSON document, told by its content; reading it, and writing one like it."""
+"""Which tool wrote a JSON document, by its content; reading it, and writing one like it."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ from cleanrank.types import RankingData
 
 
 class Tool(NamedTuple):
-    """A kind of document: what it is called, how it is told, read and made."""
+    """A kind of document: what it is called, how it is recognised, read and made."""
 
     words: str
     matches: Callable[[Node], bool]
