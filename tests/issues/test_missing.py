@@ -138,6 +138,12 @@ def test_a_plan_adds_up(found):
     assert p[:n].sum() >= 0.8 * p.sum() - 1e-6 > p[: n - 1].sum() - 1e-6
 
 
+def test_a_plan_where_no_pair_is_expected_to_be_relevant(found):
+    none = replace(found, probability=np.zeros(len(found.probability)))
+    (step,) = none.plan((0.8,))
+    assert (none.expected, step.rows, step.expected, step.found, step.each) == (0.0, 1, 0.0, 0.0, 0.0)
+
+
 def test_the_pool_as_judgements_keeps_row_ids(found, tmp_path):
     write_qrels(found.pool, tmp_path / "pool.qrels")
     again = read_qrels(tmp_path / "pool.qrels")

@@ -152,10 +152,11 @@ class MissingJudgements:
         """What it takes to find shares of the relevant pairs expected, and what a threshold finds."""
         p = self.probability[self.places()]
         sums = np.cumsum(p)
+        most = sums[-1] if p.any() else 1.0  # an isotonic curve may expect none at all
         likely = int((p >= check_number("threshold", threshold, least=0, most=1)).sum())
         sizes = {*(self.effort(share) for share in shares), likely} - {0}
         return [
-            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / sums[-1]),
+            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / most),
                     float(sums[n - 1] / n))
             for n in sorted({min(size, len(p)) for size in sizes})
         ]  # fmt: skip
