@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from cleanrank.cli import screen
-from cleanrank.cli.judges import LABELS
 from cleanrank.errors import invalid
 from cleanrank.report.table import Table
 
@@ -31,7 +30,7 @@ def missing(
         Path,
         typer.Argument(
             metavar="QRELS|NEGATIVES",
-            help=f"Judgements: {LABELS}. Or mined negatives (.jsonl): query or anchor, positive and "
+            help=f"Judgements: {screen.LABELS}. Or mined negatives (.jsonl): query or anchor, positive and "
             "negative; or query, pos and neg.",
             callback=screen.piped,
         ),
@@ -39,19 +38,16 @@ def missing(
     out: Annotated[
         Path, screen.out_file("MISSING", "Unjudged pairs, the likeliest first: .csv, .tsv, .xlsx, .parquet.")
     ],
-    runs: Annotated[
-        list[Path] | None,
-        screen.in_option(
-            "RUN", "Systems: a TREC file (of several, told apart by their tags) or a folder; repeatable."
-        ),
-    ] = None,
+    runs: screen.Runs = None,
     texts: Annotated[
         list[Path] | None,
         screen.in_option("FILE", "Texts by query_id and doc_id; pairs without one are left out; repeatable."),
     ] = None,
     judge: Annotated[
         list[Path] | None,
-        screen.in_option("FILE", f"Labels of another judge, of unjudged pairs too: {LABELS}; repeatable."),
+        screen.in_option(
+            "FILE", f"Labels of another judge, of unjudged pairs too: {screen.LABELS}; repeatable."
+        ),
     ] = None,
     scores: Annotated[
         list[Path] | None,
