@@ -41,7 +41,10 @@ def missing(
     runs: screen.Runs = None,
     texts: Annotated[
         list[Path] | None,
-        screen.in_option("FILE", "Texts by query_id and doc_id; pairs without one are left out; repeatable."),
+        screen.in_option(
+            "FILE",
+            "Texts, as of audit: a table or a BEIR folder; pairs without one are left out; repeatable.",
+        ),
     ] = None,
     judge: Annotated[
         list[Path] | None,
