@@ -255,8 +255,9 @@ def _text_records(file: Path, wanted: set[str]) -> Iterator[tuple[int, _Text]]:
     if file.name.endswith(".parquet"):
         table = _parquet(file, ("_id",))
         ids = table.column("_id").cast(pa.string())
-        table = table.filter(pc.is_in(ids, pa.array(sorted(wanted), pa.string())))
-        for row, record in enumerate(table.to_pylist(), start=1):
+        kept = pc.is_in(ids, pa.array(sorted(wanted), pa.string()))
+        rows = np.flatnonzero(kept.to_numpy()) + 1
+        for row, record in zip(rows.tolist(), table.filter(kept).to_pylist(), strict=True):
             yield row, _Text(str(record["_id"]), record.get("title"), record.get("text"))
         return
     decoder = msgspec.json.Decoder(_Text)
