@@ -228,6 +228,15 @@ def ranks(scores: npt.ArrayLike, indptr: IntArray) -> IntArray:
     return rank
 
 
+def judged_rows(data: RankingData) -> npt.NDArray[np.bool_]:
+    """Whether somebody judged each row, (N,); True for all where the data do not say.
+
+    >>> judged_rows(from_arrays(np.zeros((2, 0)), [1, 0], group=[2])).tolist()
+    [True, True]
+    """
+    return np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+
+
 def match_rows(row_ids: npt.ArrayLike, targets: npt.ArrayLike) -> IntArray:
     """The place of each target among ``row_ids`` (or other ids that are all different), -1 if it is missing.
 

@@ -83,6 +83,7 @@ def test_negatives_that_look_like_positives_are_taken_out(cli, tmp_path, monkeyp
         false.add(like[3])
         other = [" ".join(random.choice(words, 5)) for _ in range(4)]
         lines.append({"query": " ".join(topic[:2]), "pos": like[:3], "neg": [like[3], *other]})
+    lines[0]["neg"].append("!?")  # nothing is known about a text without words
     (tmp_path / "mined.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     done = cli("missing", "mined.jsonl", "-o", "missing.csv", "--kept", "kept.jsonl", "--threshold", 0.3)
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress((tmp_path / "mined.jsonl").read_bytes()))
@@ -92,6 +93,7 @@ def test_negatives_that_look_like_positives_are_taken_out(cli, tmp_path, monkeyp
     kept = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text().splitlines()]
     left = sum(text in false for line in kept for text in line["neg"])
     assert left < 20
+    assert not any("!?" in line["neg"] for line in kept)
     assert sum(len(line["neg"]) for line in kept) - left > 0.9 * 60 * 4
     assert all(score < 0.3 for line in kept for score in line["neg_scores"])
 

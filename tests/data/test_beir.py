@@ -80,6 +80,14 @@ def test_parts_may_be_parquet_or_judgements_json_lines(folder):
     check(cr.read_data(folder))
 
 
+def test_a_row_of_parquet_is_named_by_its_place_in_the_file(folder):
+    (folder / "corpus.jsonl").unlink()
+    texts = {"_id": ["other", "d1", "other", "d1"], "text": ["", "one", "", "two"]}
+    pd.DataFrame(texts).to_parquet(folder / "corpus.parquet")
+    with pytest.raises(BadFileError, match=r"must have one text only; .*line 4"):
+        cr.read_data(folder)
+
+
 @pytest.mark.parametrize("language", ["", "de-"])
 def test_parts_may_come_again_in_every_split_as_mteb_has_them(tmp_path, language):
     """As push_dataset_to_hub of mteb writes: columns id, and a Parquet file of every part for every split."""
@@ -113,6 +121,12 @@ def test_splits_are_chosen_by_name(folder):
         InvalidInputError, match=r"has several splits and no test\. Say split=, one of dev, train"
     ):
         cr.read_data(folder)
+
+
+def test_splits_whose_names_end_in_numbers_are_not_mixed(folder):
+    for year, line in (("04", "q1\td1\t1\n"), ("05", "q2\td2\t1\n")):
+        (folder / f"qrels/robust-{year}.tsv").write_text("query-id\tcorpus-id\tscore\n" + line)
+    assert cr.read_data(folder, split="robust-05").doc_ids.tolist() == ["d2"]
 
 
 @pytest.mark.parametrize(

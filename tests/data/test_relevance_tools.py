@@ -192,6 +192,7 @@ def test_feature_logs_with_grades_of_their_own_and_of_judgements(tmp_path):
     assert data.feature_names == ("title_query", "body_query", "popularity")
     nan = np.nan
     np.testing.assert_array_equal(data.X, np.float32([[9.5, nan, nan], [nan, 1.25, 2], [nan] * 3]))
+    assert rows(cr.read_data(lines.rename(tmp_path / "a.v2.jsonl"), form="ltr-log")) == rows(data)
     for document in ([first, second], {"responses": [first, second]}):
         assert rows(cr.read_data(saved(tmp_path / "a.json", document))) == rows(data)
     bare = {

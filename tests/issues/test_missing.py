@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -137,6 +138,12 @@ def test_a_plan_adds_up(found):
     assert p[:n].sum() >= 0.8 * p.sum() - 1e-6 > p[: n - 1].sum() - 1e-6
 
 
+def test_a_plan_where_no_pair_is_expected_to_be_relevant(found):
+    none = replace(found, probability=np.zeros(len(found.probability)))
+    (step,) = none.plan((0.8,))
+    assert (none.expected, step.rows, step.expected, step.found, step.each) == (0.0, 1, 0.0, 0.0, 0.0)
+
+
 def test_the_pool_as_judgements_keeps_row_ids(found, tmp_path):
     write_qrels(found.pool, tmp_path / "pool.qrels")
     again = read_qrels(tmp_path / "pool.qrels")
@@ -174,6 +181,16 @@ def test_pairs_without_a_text_are_left_out():
     found = find_missing(judged, runs={"run": run}, texts=texts)
     assert (len(found), found.left_out, set(found.to_frame().doc_id)) == (12, 12, {"d"})
     assert found.to_frame().text.tolist()[0].startswith("w")
+
+
+def test_texts_come_from_a_beir_folder(tmp_path):
+    judged = {f"q{q}": {"a": 1, "b": 0} for q in range(12)}
+    for name, ids in (("queries", judged), ("corpus", "abcx")):
+        lines = [json.dumps({"_id": each, "text": f"words of {each}"}) for each in ids]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    run = {q: {"a": 3.0, "c": 2.0, "e": 1.0} for q in judged}
+    found = find_missing(judged, runs={"run": run}, texts=tmp_path, folds=2)
+    assert (len(found), found.left_out, set(found.to_frame().doc_id)) == (12, 12, {"c"})
 
 
 def test_where_all_judged_pairs_are_relevant_their_number_does_not_tell_which_they_are():

@@ -130,9 +130,9 @@ def test_an_estimate_is_acted_on_only_if_it_is_trusted(noisy):
     estimate = from_gold(noisy.data, rows, noisy.true_labels[:300])
     assert estimate.profile is not None
     for trusted in (True, False):
-        assert repairs.is_told(replace(estimate, trusted=trusted)) is trusted
-    assert repairs.is_told(noisy.profile)
-    assert not repairs.is_told(None)
+        assert repairs.is_given(replace(estimate, trusted=trusted)) is trusted
+    assert repairs.is_given(noisy.profile)
+    assert not repairs.is_given(None)
 
 
 def test_four_queries_are_enough_to_repair_and_three_are_not(noisy):

@@ -11,7 +11,6 @@ from cleanrank.cli import screen
 from cleanrank.validation import one_of
 
 app = typer.Typer()
-LABELS = "TREC qrels, or a table (.csv, .xlsx, .parquet) with qid, docid and grade"
 SHOWN = 10
 
 
@@ -22,7 +21,7 @@ def audit(
         Path,
         typer.Argument(
             metavar="QRELS",
-            help=f"Judgements: {LABELS}; a BEIR folder with its texts; others (see convert).",
+            help=f"Judgements: {screen.LABELS}; a BEIR folder with its texts; others (see convert).",
             callback=screen.piped,
         ),
     ],
@@ -31,13 +30,7 @@ def audit(
         list[Path] | None,
         typer.Argument(metavar="[RUN]...", help="Runs, as with --runs.", callback=screen.piped),
     ] = None,
-    runs: Annotated[
-        list[Path] | None,
-        screen.in_option(
-            "RUN",
-            "Systems: a TREC file (of several, told apart by their tags) or a folder; repeatable.",
-        ),
-    ] = None,
+    runs: screen.Runs = None,
     texts: Annotated[
         list[Path] | None,
         screen.in_option(
@@ -47,7 +40,7 @@ def audit(
         ),
     ] = None,
     judge: Annotated[
-        list[Path] | None, screen.in_option("FILE", f"Labels of another judge: {LABELS}; repeatable.")
+        list[Path] | None, screen.in_option("FILE", f"Labels of another judge: {screen.LABELS}; repeatable.")
     ] = None,
     scores: Annotated[
         list[Path] | None,

@@ -10,13 +10,15 @@ from cleanrank.cli.with_judge import scale
 from cleanrank.errors import invalid
 
 app = typer.Typer()
-LABELS = "TREC qrels, or a table (.csv, .xlsx, .parquet) with qid, docid and grade"
 
 
 @app.command()
 def judge(
     gold: Annotated[
-        Path, typer.Argument(metavar="GOLD", help=f"Labels that are right: {LABELS}.", callback=screen.piped)
+        Path,
+        typer.Argument(
+            metavar="GOLD", help=f"Labels that are right: {screen.LABELS}.", callback=screen.piped
+        ),
     ],
     judges: Annotated[
         list[Path],

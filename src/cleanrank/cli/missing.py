@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from cleanrank.cli import screen
-from cleanrank.cli.judges import LABELS
 from cleanrank.errors import invalid
 from cleanrank.report.table import Table
 
@@ -22,7 +21,6 @@ PLAN = (
 )
 LIKELIEST = (("query", "query_id"), ("document", "doc_id"), ("P(relevant)", "probability", ".3f"))
 LETTERS = 80
-LINES = (".jsonl", ".ndjson")
 
 
 @app.command()
@@ -32,7 +30,7 @@ def missing(
         Path,
         typer.Argument(
             metavar="QRELS|NEGATIVES",
-            help=f"Judgements: {LABELS}. Or mined negatives (.jsonl): query or anchor, positive and "
+            help=f"Judgements: {screen.LABELS}. Or mined negatives (.jsonl): query or anchor, positive and "
             "negative; or query, pos and neg.",
             callback=screen.piped,
         ),
@@ -40,19 +38,19 @@ def missing(
     out: Annotated[
         Path, screen.out_file("MISSING", "Unjudged pairs, the likeliest first: .csv, .tsv, .xlsx, .parquet.")
     ],
-    runs: Annotated[
-        list[Path] | None,
-        screen.in_option(
-            "RUN", "Systems: a TREC file (of several, told apart by their tags) or a folder; repeatable."
-        ),
-    ] = None,
+    runs: screen.Runs = None,
     texts: Annotated[
         list[Path] | None,
-        screen.in_option("FILE", "Texts by query_id and doc_id; pairs without one are left out; repeatable."),
+        screen.in_option(
+            "FILE",
+            "Texts, as of audit: a table or a BEIR folder; pairs without one are left out; repeatable.",
+        ),
     ] = None,
     judge: Annotated[
         list[Path] | None,
-        screen.in_option("FILE", f"Labels of another judge, of unjudged pairs too: {LABELS}; repeatable."),
+        screen.in_option(
+            "FILE", f"Labels of another judge, of unjudged pairs too: {screen.LABELS}; repeatable."
+        ),
     ] = None,
     scores: Annotated[
         list[Path] | None,
@@ -102,8 +100,8 @@ def missing(
     Models learn from the judged pairs of other queries what relevant ones look like. Judge --sheet, then add
     what was judged to the --pool (`clean QRELS --review SHEET`), or give it back as --gold.
     """
-    from cleanrank.data.beir import ENDINGS
     from cleanrank.data.files import FRAMES, check_outputs
+    from cleanrank.data.json_files import JSON_LINES, is_json_lines
     from cleanrank.data.negatives import read_negatives, write_negatives
     from cleanrank.data.spreadsheet import write_frame
     from cleanrank.data.trec import write_qrels
@@ -112,11 +110,11 @@ def missing(
 
     inputs = (judgements, gold, *(runs or []), *(texts or []), *(judge or []), *(scores or []))
     check_outputs(out, sheet, inputs=inputs, force=force, suffixes=FRAMES)
-    check_outputs(kept, inputs=inputs, force=force, suffixes=LINES)
+    check_outputs(kept, inputs=inputs, force=force, suffixes=JSON_LINES)
     check_outputs(pool, inputs=(*inputs, out, sheet, kept), force=force, suffixes=("",))
     if sheet is None:
         screen.refuse(context, "n", "goes with --sheet")
-    mined = read_negatives(judgements) if judgements.name.lower().endswith(ENDINGS) else None
+    mined = read_negatives(judgements) if is_json_lines(judgements) else None
     if kept is not None and mined is None:
         raise invalid("--kept", "goes with mined negatives (.jsonl)", str(judgements))
     with screen.progress("folds") as tick:
@@ -142,8 +140,9 @@ def missing(
         write_sheet(found.sheet(n or found.effort(find)), sheet, data=found.data)
     if kept is not None and mined is not None:
         p = found.by_text()
-        likely = {pair for pair, value in p.items() if value >= threshold}
-        write_negatives(mined.with_scores(p).without(likely), kept, force=force)
+        pairs = {(line.query, text) for line in mined.lines for text in line.negatives}
+        likely = {pair for pair in pairs if p.get(pair, 1.0) >= threshold}  # or nothing is known about it
+        write_negatives(mined.without(likely).with_scores(p), kept, force=force)
     likeliest = found.to_frame(10).to_dict("records")
     for each in likeliest:
         each["text"] = " ".join(str(each.get("text", "")).split())[:LETTERS]

@@ -84,6 +84,7 @@ def in_option(metavar: str, description: str) -> Any:
     return typer.Option(metavar=metavar, help=description, callback=piped)
 
 
+LABELS = "TREC qrels, or a table (.csv, .xlsx, .parquet) with qid, docid and grade"
 DATA_FORMATS = "LETOR/SVMlight, CSV, Parquet, others (see convert); - reads stdin"
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.", callback=piped)]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
@@ -98,6 +99,10 @@ GoldColumns = Annotated[
         metavar="ROLE=NAME,...",
         help="Headings of the gold file that are not usual ones, as in query=Search,doc=URL,grade=Mark.",
     ),
+]
+Runs = Annotated[
+    list[Path] | None,
+    in_option("RUN", "Systems: a TREC file (of several, told apart by their tags) or a folder; repeatable."),
 ]
 Options = Annotated[
     list[str] | None,

@@ -7,6 +7,7 @@ several languages (``de-corpus``, ``de-queries``, ``de-qrels``) the split names 
 """
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,20 +19,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
+from cleanrank.data.arrow_tables import read_arrow_file
 from cleanrank.data.files import PACKED, read_lines
-from cleanrank.data.frames import short_text
+from cleanrank.data.json_files import ENDINGS, is_json_lines
 from cleanrank.data.line_fields import LineFields, read_fields
 from cleanrank.data.trec import judgements_of
-from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
+from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
 from cleanrank.types import Array, RankingData
 from cleanrank.validation import check_path, one_of
 
 HEADER = ("query-id", "corpus-id", "score")
 FIELDS = ("title", "text")
+SHARD = re.compile(r"-\d{5}-of-\d{5}(-[0-9a-f]+)?")  # of a file in parts
 QRELS_FOLDERS = ("qrels", "data", "default")
-ENDINGS = tuple(f"{ending}{packed}" for ending in (".jsonl", ".ndjson") for packed in ("", *PACKED))
 TABLES = tuple(f".tsv{packed}" for packed in ("", *PACKED))
 
 
@@ -103,7 +104,7 @@ def is_collection(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     path = Path(source)
-    if path.is_dir() or not path.name.lower().endswith(ENDINGS):
+    if path.is_dir() or not is_json_lines(path):
         return path.is_dir()
     try:
         return "_id" in msgspec.json.decode(next(read_lines(path), (1, b"{}"))[1], type=dict)
@@ -153,14 +154,18 @@ def _splits(folder: Path) -> dict[str, list[Path]]:
         if (folder / place).is_dir():
             for file in sorted((folder / place).iterdir()):
                 if file.name.endswith((*TABLES, *ENDINGS, ".parquet")) and not file.name.startswith("."):
-                    found.setdefault(file.name.split(".")[0].split("-0")[0], []).append(file)
+                    found.setdefault(_split_of(file), []).append(file)
         if found:
             return found
     for part in sorted(folder.glob("*-qrels")):
         language = part.name.removesuffix("-qrels")
         for file in sorted(part.glob("*.parquet")):
-            found.setdefault(f"{language}/{file.name.split('.')[0].split('-0')[0]}", []).append(file)
+            found.setdefault(f"{language}/{_split_of(file)}", []).append(file)
     return found
+
+
+def _split_of(file: Path) -> str:
+    return SHARD.sub("", file.name.split(".")[0])
 
 
 def _language(split: str) -> str:
@@ -250,8 +255,9 @@ def _text_records(file: Path, wanted: set[str]) -> Iterator[tuple[int, _Text]]:
     if file.name.endswith(".parquet"):
         table = _parquet(file, ("_id",))
         ids = table.column("_id").cast(pa.string())
-        table = table.filter(pc.is_in(ids, pa.array(sorted(wanted), pa.string())))
-        for row, record in enumerate(table.to_pylist(), start=1):
+        kept = pc.is_in(ids, pa.array(sorted(wanted), pa.string()))
+        rows = np.flatnonzero(kept.to_numpy()) + 1
+        for row, record in zip(rows.tolist(), table.filter(kept).to_pylist(), strict=True):
             yield row, _Text(str(record["_id"]), record.get("title"), record.get("text"))
         return
     decoder = msgspec.json.Decoder(_Text)
@@ -280,24 +286,13 @@ def _bad_line(file: Path, line: int, error: Exception) -> BadFileError:
 
 
 def _parquet(file: Path, needed: tuple[str, ...]) -> Any:
-    try:
-        there = pyarrow.parquet.read_schema(file).names
-        if lacking := [
-            name for name in needed if name not in there and not (name == "_id" and "id" in there)
-        ]:
-            raise BadFileError(
-                error_text(repr(str(file)), f"must have a column {lacking[0]!r}", ", ".join(there)), str(file)
-            )
-        table = pyarrow.parquet.read_table(file, partitioning=None)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        message = f"{str(file)!r} cannot be read as Parquet: {short_text(error)}."
-        raise BadFileError(message, str(file)) from error
-    return table.rename_columns(
-        ["_id" if name == "id" and "_id" in needed else name for name in table.column_names]
-    )
+    table = read_arrow_file(file)
+    if "_id" in needed and "_id" not in table.column_names:
+        table = table.rename_columns(["_id" if name == "id" else name for name in table.column_names])
+    if lacking := [name for name in needed if name not in table.column_names]:
+        there, rule = ", ".join(table.column_names), f"must have a column {lacking[0]!r}"
+        raise BadFileError(error_text(repr(str(file)), rule, there), str(file))
+    return table
 
 
 def write_beir(data: RankingData, path: str | os.PathLike[str], *, split: str = "test") -> None:

@@ -33,7 +33,7 @@ def record_batches(
     import pyarrow as pa
     import pyarrow.parquet
 
-    from cleanrank.data.frames import arrow_table, existing_column
+    from cleanrank.data.arrow_tables import arrow_table, existing_column
 
     wanted = [name for _, name in uses]
 
@@ -167,7 +167,7 @@ def _readable(file: Path) -> Iterator[None]:
     """What Arrow says of a file that it cannot read, in our words."""
     import pyarrow as pa
 
-    from cleanrank.data.frames import short_text
+    from cleanrank.data.arrow_tables import short_text
 
     try:
         yield

@@ -4,20 +4,18 @@ All of them go through an Arrow table, which pandas and polars hand over without
 feature becomes NaN; a missing label or query id is an error that names its row. Rows count from 0.
 """
 
-import contextlib
-import difflib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cleanrank.data.arrow_tables import arrow_table, existing_column, short_text
 from cleanrank.data.ratings import check_distribution, gains_of_distribution, to_grades
-from cleanrank.errors import InvalidInputError, MissingExtraError, UnknownNameError, invalid
+from cleanrank.errors import InvalidInputError, MissingExtraError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
@@ -216,58 +214,6 @@ def changed_frame(df: Any, rows: IntArray, columns: Mapping[str, Array]) -> Any:
     return table
 
 
-def arrow_table(df: Any, names: Sequence[str] = ()) -> Any:
-    """An Arrow table of ``df``; levels of a pandas index that are among ``names`` become columns."""
-    if isinstance(df, pa.Table):
-        return df
-    if type(df).__module__.partition(".")[0] == "pandas" and hasattr(df, "columns"):
-        levels = [name for name in df.index.names if name is not None and name in names]
-        if levels:
-            df = df.reset_index(level=levels)
-        repeated = df.columns[df.columns.duplicated()]
-        if len(repeated):
-            raise invalid("columns", "must have different names", f"{str(repeated[0])!r} twice")
-        try:
-            return pa.Table.from_pandas(df, preserve_index=False)
-        except (pa.ArrowException, TypeError) as error:
-            rule, remedy = "must hold values of one kind", "Convert or drop it first."
-            raise invalid("every column", rule, short_text(error), remedy=remedy) from error
-    frame = _hugging_face(df)
-    if frame is not None:
-        return frame
-    known = nw.from_native(df, pass_through=True)
-    if isinstance(known, nw.LazyFrame):
-        known = known.collect("pyarrow")
-    if isinstance(known, nw.DataFrame):
-        return known.to_arrow()
-    if hasattr(df, "__arrow_c_stream__") or isinstance(df, pa.RecordBatch | pa.RecordBatchReader):
-        # A stream may hold a single column, which is no table.
-        with contextlib.suppress(pa.ArrowException, TypeError, ValueError):
-            return pa.table(df) if not isinstance(df, pa.RecordBatchReader) else df.read_all()
-    rule = "must be a table of pandas, polars, pyarrow or DuckDB or have the Arrow C stream interface"
-    raise invalid("a frame", rule, type(df).__name__, remedy="Arrays go into from_arrays.")
-
-
-def _hugging_face(df: Any) -> Any:
-    """The Arrow table of a data set of Hugging Face's datasets, with its selection and order; else None."""
-    if type(df).__module__.partition(".")[0] != "datasets" or not hasattr(df, "with_format"):
-        return None
-    if isinstance(df, Mapping):
-        rule = "must be one split of the data set"
-        raise invalid("a frame", rule, ", ".join(map(str, df)), remedy="As in dataset['train'].")
-    return df.with_format("arrow")[:]
-
-
-def existing_column(names: Sequence[str], name: str, argument: str) -> str:
-    """Returns ``name`` if there is such a column; else raises with the closest and the columns there are."""
-    if name in names:
-        return name
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    listed = ", ".join(names[:20]) + (f", ... ({len(names)} in all)" if len(names) > 20 else "")
-    raise UnknownNameError(f"there is no column {name!r} ({argument}).{hint} Columns: {listed}.")
-
-
 def _plain(column: Any) -> Any:
     """A column without dictionary encoding and with one kind of string."""
     encoded = pa.types.is_dictionary(column.type)
@@ -460,8 +406,3 @@ def _qid_column(data: RankingData) -> Any:
         return pa.array(data.qid)
     code = np.repeat(np.arange(data.n_queries, dtype=np.int32), data.lengths)
     return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(data.query_ids)).cast(pa.string())
-
-
-def short_text(error: BaseException) -> str:
-    """The first line of what another library said, without its full stop."""
-    return str(error).split("\n", 1)[0].rstrip(".")[:300]

@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 
-from cleanrank.data.beir import object_column
-from cleanrank.data.frames import short_text
+from cleanrank.data.arrow_tables import read_arrow_file, short_text
+from cleanrank.data.beir import SHARD, object_column
 from cleanrank.data.line_fields import LineFields
 from cleanrank.data.trec import judgements_of
-from cleanrank.errors import BadFileError, MissingDataError, UnknownNameError, error_text, invalid
+from cleanrank.errors import MissingDataError, UnknownNameError, error_text, invalid
 from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of, require
 
 PREFIX = "ir_datasets:"
-SHARD = re.compile(r"(?P<split>.+?)(-\d{5}-of-\d{5}(-[0-9a-f]+)?)?\.(parquet|arrow)")
+FILE = re.compile(rf"(?P<split>.+?)({SHARD.pattern})?\.(parquet|arrow)")
 TEXT_FIELDS = ("title", "text", "body", "abstract", "url")
 
 
@@ -104,7 +103,7 @@ def folder_splits(folder: Path) -> dict[str, list[Path]]:
     places = [folder, *sorted(each for each in folder.iterdir() if each.is_dir())] if folder.is_dir() else []
     for place in places:
         for file in sorted(place.iterdir()):
-            match = SHARD.fullmatch(file.name)
+            match = FILE.fullmatch(file.name)
             if match and file.is_file() and not file.name.startswith((".", "cache-")):
                 of_place = match["split"] in ("data", "part", "dataset") and place != folder
                 found.setdefault(place.name if of_place else match["split"], []).append(file)
@@ -123,19 +122,4 @@ def read_folder_table(path: str | os.PathLike[str], split: str | None = None) ->
         remedy = f"Say split=, one of {', '.join(splits)}."
         raise invalid(f"the folder {str(folder)!r}", "has several splits", remedy=remedy)
     files = splits[one_of("split", split or ("train" if "train" in splits else next(iter(splits))), splits)]
-    return pa.concat_tables([_table(file) for file in files], promote_options="permissive")
-
-
-def _table(file: Path) -> Any:
-    try:
-        if file.suffix == ".parquet":
-            table = pyarrow.parquet.read_table(file, partitioning=None)
-        else:
-            with pa.memory_map(str(file)) as source:
-                table = pa.ipc.open_stream(source).read_all()
-        table.validate(full=True)
-        return table
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        kind = "Parquet" if file.suffix == ".parquet" else "Arrow"
-        message = f"{str(file)!r} cannot be read as {kind}: {short_text(error)}."
-        raise BadFileError(message, str(file)) from error
+    return pa.concat_tables([read_arrow_file(file) for file in files], promote_options="permissive")

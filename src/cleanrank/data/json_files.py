@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
-from cleanrank.data.files import existing_file, read_lines, read_unpacked
+from cleanrank.data.files import PACKED, existing_file, read_lines, read_unpacked
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.validation import is_number
 
+JSON_LINES = (".jsonl", ".ndjson")
+ENDINGS = tuple(f"{ending}{packed}" for ending in JSON_LINES for packed in ("", *PACKED))
 KINDS: dict[str, Any] = {"object": dict, "list": list, "text": str}
 
 
@@ -97,6 +99,15 @@ class Node:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def is_json_lines(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is JSON lines, plain or packed, by its name.
+
+    >>> is_json_lines("log.v2.JSONL.gz"), is_json_lines("jsonl.csv")
+    (True, False)
+    """
+    return os.fspath(path).lower().endswith(ENDINGS)
 
 
 def read_json(path: str | os.PathLike[str]) -> Node:

@@ -26,10 +26,10 @@ import msgspec
 import numpy as np
 
 from cleanrank.data.files import check_outputs, existing_file, written_whole
-from cleanrank.data.json_files import Node, read_json_lines
+from cleanrank.data.json_files import JSON_LINES, Node, read_json_lines
 from cleanrank.errors import BadFileError, error_text
 from cleanrank.ragged import from_arrays
-from cleanrank.types import Array, RankingData
+from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
 QUERIES = ("query", "anchor", "question")
@@ -106,12 +106,13 @@ class Negatives:
         queries = {query: f"q{n}" for n, query in enumerate(dict.fromkeys(q for q, _ in pairs), start=1)}
         texts = {text: f"d{n}" for n, text in enumerate(dict.fromkeys(t for _, t in pairs), start=1)}
         is_positive = np.array(list(pairs.values()), dtype=np.bool_)
+        columns = {"query": [query for query, _ in pairs], "text": [text for _, text in pairs]}
         data = from_arrays(
             np.zeros((len(pairs), 0)),
             is_positive.astype(np.int32),
             qid=[queries[query] for query, _ in pairs],
             doc_ids=[texts[text] for _, text in pairs],
-            extra={"query": _objects([q for q, _ in pairs]), "text": _objects([t for _, t in pairs])},
+            extra={name: np.array(column, object) for name, column in columns.items()},
         )
         return replace(data, judged=is_positive[data.row_ids], row_ids=np.arange(data.n_docs))
 
@@ -191,7 +192,7 @@ def write_negatives(
         form: one of FORMS; that of the lines when not given. A line of several positives becomes several.
         force: overwrite a file.
     """
-    check_outputs(path, force=force, suffixes=(".jsonl", ".ndjson"))
+    check_outputs(path, force=force, suffixes=JSON_LINES)
     chosen = mined.form if form is None else one_of("form", form, FORMS)
     names = mined.names
     if chosen != mined.form:
@@ -349,12 +350,6 @@ def _labeled_lists(line: Mined, names: Names) -> list[dict[str, Any]]:
 
 def _with_labels(line: Mined) -> list[tuple[str, int]]:
     return [*((text, 1) for text in line.positives), *((text, 0) for text in line.negatives)]
-
-
-def _objects(texts: Sequence[str]) -> Array:
-    column = np.empty(len(texts), dtype=object)
-    column[:] = texts
-    return column
 
 
 READERS = {

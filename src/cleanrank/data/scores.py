@@ -15,6 +15,7 @@ from cleanrank.data.spreadsheet import read_text
 from cleanrank.data.tables import kind_of_file, read_data, start_text
 from cleanrank.data.trec import QRELS, JudgedRuns, join_runs, read_run, scores_from_run
 from cleanrank.errors import BadFileError, error_text, invalid
+from cleanrank.ragged import judged_rows
 from cleanrank.types import Array, FloatArray, RankingData
 
 
@@ -87,7 +88,7 @@ def _remarks(
         remarks.append(f"{negatives:,} documents with negative grades count as not judged.")
     for path, scores, unanswered in zip(paths, joined.scores, joined.unanswered, strict=True):
         retrieved = ~np.ma.getmaskarray(scores)
-        judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+        judged = judged_rows(data)
         unjudged, missed = int((retrieved & ~judged).sum()), int((~retrieved & judged).sum())
         lacks = f"; {len(unanswered):,} judged topics are not answered: {_some(unanswered)}"
         remarks.append(

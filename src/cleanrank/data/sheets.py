@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cleanrank.data.arrow_tables import arrow_table
 from cleanrank.data.files import existing_file
-from cleanrank.data.frames import arrow_table
 from cleanrank.data.project_file import is_project, project_columns
 from cleanrank.data.spreadsheet import read_frame, read_records, text_of_value
 from cleanrank.errors import BadFileError, UnknownNameError, error_text, invalid

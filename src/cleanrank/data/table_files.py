@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from cleanrank.data.arrow_tables import read_arrow_file, short_text
 from cleanrank.data.files import existing_file, first_bytes, is_packed, open_packed, written_whole
-from cleanrank.data.frames import OPTIONAL, from_frame, short_text, to_frame
+from cleanrank.data.frames import OPTIONAL, from_frame, to_frame
 from cleanrank.data.spreadsheet import checked_delimiter, delimiter_of, read_text, split_separator_line
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
 from cleanrank.types import RankingData
@@ -34,15 +35,7 @@ def read_parquet(path: PathLike, **columns: Any) -> RankingData:
     The columns gain, doc_id, weight and position are read as such when they exist and are not named.
     """
     file = existing_file(path)
-    try:
-        table = pyarrow.parquet.read_table(file, partitioning=None)
-        table.validate(full=True)
-        _ = table.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise BadFileError(
-            f"{str(file)!r} cannot be read as Parquet: {short_text(error)}.", str(file)
-        ) from error
-    return of_table(table, file, columns)
+    return of_table(read_arrow_file(file), file, columns)
 
 
 def read_csv(path: PathLike, *, delimiter: str | None = None, **columns: Any) -> RankingData:
@@ -75,13 +68,14 @@ def read_table(file: Path, delimiter: str | None = None, texts: Sequence[str] = 
     if delimiter is None:
         guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
         delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
-    header, first = _first_lines(file, start, checked_delimiter(delimiter))
+    delimiter = checked_delimiter(delimiter)
+    header, first = _first_lines(file, start, delimiter)
     quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
     options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=checked_delimiter(delimiter)),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types={name: pa.string() for name in texts if name in header},
-            decimal_point=_decimal_point(start, checked_delimiter(delimiter)),
+            decimal_point=_decimal_point(start, delimiter),
         ),
     }
     return _csv_table(file, source, 0 if said is None else 1, options), quoted

@@ -15,6 +15,7 @@ from cleanrank.data.beir import is_beir, read_beir, write_beir
 from cleanrank.data.files import DATA, PACKED, check_suffix, existing_file, first_bytes, read_unpacked
 from cleanrank.data.hub import folder_splits, is_ir_dataset, read_folder_table, read_ir_dataset
 from cleanrank.data.inputs import check_data
+from cleanrank.data.json_files import JSON_LINES
 from cleanrank.data.relevance_tools.ltr_logs import write_ltr_log
 from cleanrank.data.relevance_tools.quepid import is_quepid_header
 from cleanrank.data.relevance_tools.tools import (
@@ -41,7 +42,6 @@ from cleanrank.types import RankingData
 from cleanrank.validation import check_path, one_of
 
 QRELS_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d+(\.\d*)?")
-JSON_LINES = (".jsonl", ".ndjson")
 COLUMNS = ("label", "qid", "features", "gains", "doc_id", "weight", "position", "ratings", "distribution")
 MAY_LACK_LABELS = ("csv", "parquet", "folder", LTR_LOG, "json", "json-lines")
 OF_JUDGEMENTS = ("ratings", "combine")
@@ -204,11 +204,8 @@ def form_of_name(path: PathLike) -> str:
     target = Path(path)
     suffix = next((s.lower() for s in reversed(target.suffixes) if s not in PACKED), "")
     if suffix == ".json":
-        rule, remedy = (
-            f"must say which kind of JSON: form= one of {', '.join(TOOLS)}",
-            "Change its ending otherwise.",
-        )
-        raise invalid("output", rule, repr(str(target)), remedy=remedy)
+        rule = f"must say which kind of JSON: form= one of {', '.join(TOOLS)}"
+        raise invalid("output", rule, repr(str(target)), remedy="Change its ending otherwise.")
     if str(path).endswith(os.sep) or target.is_dir():
         return "beir"
     check_suffix(target, DATA)
@@ -246,9 +243,8 @@ def kind_of_file(path: PathLike) -> str:
     if suffixes & {".parquet", ".pq"}:
         return "parquet"
     if suffixes & {".csv", ".tsv"}:
-        return (
-            "qrels" if ".tsv" in suffixes and _is_qrels_line(start_text(first_bytes(file, 4096))) else "csv"
-        )
+        is_qrels = ".tsv" in suffixes and _is_qrels_line(start_text(first_bytes(file, 4096)))
+        return "qrels" if is_qrels else "csv"
     if suffixes & set(JSON_LINES):
         return "json-lines"
     start = first_bytes(file, 4096)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.beir import ENDINGS, FIELDS, is_collection, read_collection
+from cleanrank.data.beir import FIELDS, is_collection, read_collection
 from cleanrank.data.files import existing_file
+from cleanrank.data.json_files import is_json_lines
 from cleanrank.data.sheets import Sheet, frame_sheet, match_ids, plain_name, read_sheet_file, whole_numbers
 from cleanrank.data.spreadsheet import read_text
 from cleanrank.errors import BadFileError, error_text, invalid
@@ -19,7 +20,6 @@ from cleanrank.types import Array, IntArray, RankingData
 from cleanrank.validation import is_number
 
 QUERY_TEXTS = ("query", "query_text", "question")
-LINES = (".jsonl", ".ndjson")
 VECTORS = (list, tuple, np.ndarray)
 
 
@@ -138,7 +138,7 @@ def as_sheet(source: Any, name: str) -> Sheet:
     if not isinstance(source, str | PathLike):
         return frame_sheet(source, name)
     file = existing_file(source)
-    return _read_lines(file) if file.name.lower().endswith(ENDINGS) else read_sheet_file(file)
+    return _read_lines(file) if is_json_lines(file) else read_sheet_file(file)
 
 
 def _read_lines(file: Path) -> Sheet:
@@ -182,18 +182,18 @@ def queries_of(sheet: Sheet, ids: Sequence[str], heading: str) -> dict[str, str]
 
 
 def row_places(
-    sheet: Sheet, headings: Mapping[str, str], data: RankingData, told: Sequence[str] = ()
+    sheet: Sheet, headings: Mapping[str, str], data: RankingData, compared: Sequence[str] = ()
 ) -> IntArray:
     """The row of the table for every row of the data by its ids, -1 where there is none.
 
-    Of several rows with the same ids it is the first, which no other may contradict in the columns ``told``.
+    Of several rows with the same ids it is the first; others must agree with it in the columns ``compared``.
     """
     if "row" not in headings and "doc" not in headings:
         return np.full(data.n_docs, -1)
     named, own = _keys(sheet, headings, data)
     first = match_rows(named, named)
     again = np.flatnonzero((named >= 0) & (first != np.arange(len(named))))
-    for name in told if len(again) else ():
+    for name in compared if len(again) else ():
         cells = sheet.texts(name)
         for row in again.tolist():
             before = cells[first[row]]

@@ -18,7 +18,7 @@ import pyarrow.csv
 from cleanrank.data.files import written_whole
 from cleanrank.data.line_fields import LineFields, read_fields
 from cleanrank.errors import invalid
-from cleanrank.ragged import indptr_of, match_rows, query_of_row, rank_order
+from cleanrank.ragged import indptr_of, judged_rows, match_rows, query_of_row, rank_order
 from cleanrank.types import Array, IntArray, RankingData, Run
 from cleanrank.validation import one_of
 
@@ -210,9 +210,7 @@ def join_runs(judgements: RankingData, runs: Sequence[Run], *, topics: str = "ju
             row_ids=np.arange(len(keys)),
             gains=None if judgements.gains is None else column(judgements.gains),
             doc_ids=names[name_at[keys % n_names]],
-            judged=column(
-                np.ones(len(query), dtype=np.bool_) if judgements.judged is None else judgements.judged
-            ),
+            judged=column(judged_rows(judgements)),
         ),
         scores=tuple(scores),
         unanswered=tuple(tuple(topic_ids[kept & ~has].tolist()) for has in answered),

@@ -45,16 +45,16 @@ def measure_pairs(
 
 @kernel()
 def measure_pair(
-    text: IntArray, asked: IntArray, idf: FloatArray, share: FloatArray, mean_length: float, out: FloatArray
+    text: IntArray, query: IntArray, idf: FloatArray, share: FloatArray, mean_length: float, out: FloatArray
 ) -> None:
     """The measures of one text for one query."""
-    n, m = len(text), len(asked)
+    n, m = len(text), len(query)
     count, last = np.zeros(m), np.full(m, -1)
     first = n
     follows, close = np.zeros(m), np.zeros(m)
     for at in range(n):
         for j in range(m):
-            if text[at] != asked[j]:
+            if text[at] != query[j]:
                 continue
             count[j] += 1
             first = min(first, at)
@@ -69,17 +69,17 @@ def measure_pair(
     matched = 0
     for j in range(m):
         matched += count[j] > 0
-    window = shortest_window(text, asked, count)
+    window = shortest_window(text, query, count)
     bm25 = dirichlet = jelinek = known = every = tokens = missed = 0.0
     for j in range(m):
-        weight, tf = idf[asked[j]], count[j]
+        weight, tf = idf[query[j]], count[j]
         every += weight
         tokens += tf
         if tf > 0:
             known += weight
             bm25 += weight * tf * (K1 + 1) / (tf + K1 * (1 - B + B * n / mean_length))
-            dirichlet += np.log(1 + tf / (MU * share[asked[j]]))
-            jelinek += np.log(1 + (1 - LAMBDA) / LAMBDA * tf / n / share[asked[j]])
+            dirichlet += np.log(1 + tf / (MU * share[query[j]]))
+            jelinek += np.log(1 + (1 - LAMBDA) / LAMBDA * tf / n / share[query[j]])
         else:
             missed = max(missed, weight)
     out[0] = bm25
@@ -98,15 +98,15 @@ def measure_pair(
 
 
 @kernel()
-def shortest_window(text: IntArray, asked: IntArray, count: FloatArray) -> int:
+def shortest_window(text: IntArray, query: IntArray, count: FloatArray) -> int:
     """The words of the shortest piece of text that holds all query words that occur; 0 where none does."""
-    m = len(asked)
+    m = len(query)
     last = np.full(m, -1)
     shortest = 0
     for at in range(len(text)):
         hit = False
         for j in range(m):
-            if text[at] == asked[j]:
+            if text[at] == query[j]:
                 last[j] = at
                 hit = True
         if not hit:

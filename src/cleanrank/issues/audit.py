@@ -15,7 +15,7 @@ from cleanrank.issues.table import LabelIssues
 from cleanrank.issues.to_judge import next_to_judge, text_columns
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.signal import Signal, signal_of
-from cleanrank.ragged import match_rows
+from cleanrank.ragged import judged_rows, match_rows
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_integer
 
@@ -83,7 +83,7 @@ def audit_of(issues: LabelIssues, *, top: int = 50) -> Audit:
     check_integer("top", top, least=1)
     assert issues.source is not None
     data = issues.source.data
-    rows = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+    rows = judged_rows(data)
     judged, table = data.select(rows), issues.select(rows)
     most = np.zeros(len(table), dtype=np.bool_)
     most[next_to_judge(table, top)] = True
@@ -111,7 +111,7 @@ def sheet_to_judge(audit: Audit, n: int, *, seed: int = 0) -> Any:
 
     check_integer("n", n, least=2)
     data, table = audit.data, audit.issues
-    judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+    judged = judged_rows(data)
     doubt = np.where(judged, table.doubt, -1.0)
     doubted = np.zeros(data.n_docs, dtype=np.bool_)
     doubted[np.lexsort((table.row_id, -doubt))[: min(-(-n // 2), int(judged.sum()))]] = True

@@ -82,9 +82,8 @@ class DocumentNoise:
 
     def __str__(self) -> str:
         sure = "depend" if self.gain > SURE * self.error else "may depend"
-        words = f"errors {sure} on the document"
-        if not self.is_used:
-            words = "errors are taken to follow the noise matrix"
+        used, unused = f"errors {sure} on the document", "errors are taken to follow the noise matrix"
+        words = used if self.is_used else unused
         return f"{words} (log likelihood of a gold row {self.gain:+.3f}, error {self.error:.3f})"
 
 

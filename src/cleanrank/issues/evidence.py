@@ -55,8 +55,8 @@ def evidence_words(data: RankingData, rows: IntArray) -> list[dict[str, str]]:
     return words
 
 
-def quote(text: str, asked: Sequence[str] = (), letters: int = QUOTED) -> str:
-    """A piece of a text, of so many letters at the most, from shortly before its first word of the query.
+def quote(text: str, words: Sequence[str] = (), letters: int = QUOTED) -> str:
+    """A piece of a text, of so many letters at the most, from shortly before the first of some words.
 
     >>> quote("one two three four five six", ["five"], letters=12)
     '... four five ...'
@@ -65,7 +65,7 @@ def quote(text: str, asked: Sequence[str] = (), letters: int = QUOTED) -> str:
     if len(plain) <= letters:
         return plain
     spans = [match.span() for match in WORD.finditer(plain)]
-    wanted = set(asked)
+    wanted = set(words)
     hit = next((k for k, (a, b) in enumerate(spans) if stem(plain[a:b].lower()) in wanted), 0)
     first = hit
     while first > 0 and spans[hit][1] - spans[first - 1][0] <= letters // 3 + 8:
@@ -98,8 +98,8 @@ def _text_words(data: RankingData, rows: IntArray) -> list[str]:
             sentences.append("")
             continue
         words = [word for word in WORD.findall(query.lower()) if word != POSSESSIVE]
-        asked = [word for word in words if word not in ENGLISH_STOP_WORDS] or words
-        spelt = {stem(word): word for word in asked}
+        telling = [word for word in words if word not in ENGLISH_STOP_WORDS] or words
+        spelt = {stem(word): word for word in telling}
         known = set(words_of(text))
         missed = [word for plain, word in spelt.items() if plain not in known]
         found = [plain for plain in spelt if plain in known]
@@ -107,10 +107,10 @@ def _text_words(data: RankingData, rows: IntArray) -> list[str]:
     return sentences
 
 
-def _missed_words(asked: int, missed: Sequence[str]) -> str:
+def _missed_words(n_words: int, missed: Sequence[str]) -> str:
     if not missed:
         return "the text has all words of the query"
-    if len(missed) == asked:
+    if len(missed) == n_words:
         return "the text has no word of the query"
     return f"the text has no {' and no '.join(repr(word) for word in missed[:4])}"
 

@@ -48,7 +48,7 @@ from cleanrank.judges.labels import (
     table_of,
 )
 from cleanrank.noise.scales import check_few_grades
-from cleanrank.ragged import from_arrays
+from cleanrank.ragged import from_arrays, judged_rows
 from cleanrank.types import Array, FloatArray, RankingData, Run
 
 JUDGEMENTS = "the judgements"
@@ -109,7 +109,7 @@ def pair_features(
     elif texts is not None:
         remedy = "Give a table with columns doc_id and text, or corpus.jsonl, beside them."
         raise invalid("texts", "must hold texts of documents", "those of queries alone", remedy=remedy)
-    for source in _several(scores):
+    for source in several(scores):
         columns |= score_columns(source, data)
     for name, labels in judges_of(judges).items():
         columns[f"judge:{name}"] = _of_labels(labels, data)
@@ -201,7 +201,7 @@ def judges_of(source: Any) -> dict[str, Labels]:
         named = {str(name): each for name, each in source.items()}
     else:
         named = {}
-        for place, each in enumerate(_several(source), start=1):
+        for place, each in enumerate(several(source), start=1):
             name = _stem(each) or f"judge {place}"
             if name in named:
                 rule, remedy = "must have names of their own", "Rename a file."
@@ -265,7 +265,7 @@ def _texts(sources: Any, data: RankingData) -> Texts:
     own = texts_of(data)
     queries, fields = dict(own.queries), dict(own.fields)
     beside: dict[str, list[str]] = {}
-    for source in _several(sources):
+    for source in several(sources):
         read = read_texts(source, data)
         queries |= read.queries
         for name, cells in read.fields.items():
@@ -346,7 +346,8 @@ def _stem(source: Any) -> str:
     )
 
 
-def _several(source: Any) -> Sequence[Any]:
+def several(source: Any) -> Sequence[Any]:
+    """The sources of an argument that takes one, several or none."""
     if source is None:
         return ()
     return source if isinstance(source, list | tuple) else (source,)
@@ -382,7 +383,7 @@ def _measured(sheet: Sheet, name: str) -> FloatArray | None:
 
 def _refuse_grades(columns: Mapping[str, FloatArray], data: RankingData) -> None:
     """A column that is the grades themselves would leave nothing to doubt."""
-    judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+    judged = judged_rows(data)
     for name, column in columns.items():
         same = np.array_equal(column[judged], data.y[judged])
         if same and len(np.unique(data.y[judged])) > 1 and name.startswith(("judge:", "score:")):

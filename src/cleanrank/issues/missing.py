@@ -27,23 +27,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.data.beir import is_collection
 from cleanrank.data.sheets import Sheet
 from cleanrank.data.texts import as_sheet, columns_of_text, query_heading, texts_of
 from cleanrank.errors import invalid
-from cleanrank.issues.features import is_prose, judgements_of, judges_of, pair_features, systems_of
+from cleanrank.issues.features import (
+    is_prose,
+    judgements_of,
+    judges_of,
+    pair_features,
+    several,
+    systems_of,
+)
 from cleanrank.issues.judged_evidence import judged_evidence, rank_masses, text_vectors
 from cleanrank.issues.run_features import ranks_and_scores
 from cleanrank.issues.table import BoolArray
 from cleanrank.metrics.calibration import Calibration, fit_calibration
 from cleanrank.noise.gold import GoldSheet
 from cleanrank.noise.gold_sheet import gold_answers, known_grades
-from cleanrank.ragged import from_arrays
+from cleanrank.ragged import from_arrays, judged_rows
 from cleanrank.rankers.grade_model import Fit, cross_fit, fit_grades
 from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData, Run
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
 
 ENOUGH = 1000  # rows for an isotonic curve
-REPEATS = 5  # means over cuts into folds and parts: with one cut alone, visible judgements were told worse
+REPEATS = 5  # means over cuts into folds and parts: one cut alone ordered pairs worse
 HALF = 0.5
 APART = "their probabilities say nothing. Learn from judged pairs alone (unjudged='ignored') and judge some."
 UNJUDGED = ("irrelevant", "ignored")
@@ -144,10 +152,11 @@ class MissingJudgements:
         """What it takes to find shares of the relevant pairs expected, and what a threshold finds."""
         p = self.probability[self.places()]
         sums = np.cumsum(p)
+        most = sums[-1] if p.any() else 1.0  # an isotonic curve may expect none at all
         likely = int((p >= check_number("threshold", threshold, least=0, most=1)).sum())
         sizes = {*(self.effort(share) for share in shares), likely} - {0}
         return [
-            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / sums[-1]),
+            ToJudge(n, n / len(p), float(p[n - 1]), float(sums[n - 1]), float(sums[n - 1] / most),
                     float(sums[n - 1] / n))
             for n in sorted({min(size, len(p)) for size in sizes})
         ]  # fmt: skip
@@ -209,9 +218,9 @@ def find_missing(
     """P(relevant | evidence) of pairs that nobody judged: of runs, of tables of evidence, of grades < 0.
 
     Args:
-        judgements: judged pairs, as ``judgements_of`` takes them; or ``Negatives.data()``.
+        judgements: judged pairs, as ``judgements_of`` takes them; or ``Negatives.data``.
         runs: systems, as ``systems_of`` takes them; what they retrieve is a pair to judge.
-        texts: one table of texts or several; a pair without a text is left out then.
+        texts: one table of texts or BEIR folder, or several; a pair without a text is left out then.
         scores: one table of numbers or several, by query_id and doc_id; likewise.
         judges: labels of other judges; likewise.
         gold: true grades of pairs that nobody judged, in any form that ``estimate_noise`` takes.
@@ -244,7 +253,7 @@ def find_missing(
         pool, runs=systems or None, texts=texts, scores=scores, judges=judges, n_jobs=n_jobs
     )
     data = replace(features, extra=columns_of_text(features)).select(_has_evidence(features))
-    known = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else np.asarray(data.judged)
+    known = judged_rows(data)
     positive = known & (data.y >= relevant)
     _check_rows(known, positive, relevant, unjudged)
     prose = [c for name, c in texts_of(data).fields.items() if is_prose(name, c)]
@@ -285,7 +294,8 @@ def with_candidates(
     if judgements.doc_ids is None:
         raise invalid("the judgements", "must have document ids to be matched with evidence", "none")
     pairs: list[tuple[Any, Any]] = [_retrieved(run, depth) for run in systems.values()]
-    tables = [as_sheet(each, "evidence") for source in (texts, scores) for each in _several(source)]
+    sources = [each for source in (texts, scores) for each in several(source)]
+    tables = [as_sheet(each, "evidence") for each in sources if not is_collection(each)]
     pairs += [pair for pair in map(_named, tables) if pair is not None]
     pairs += [(labels.qid, labels.docid) for labels in judges_of(judges).values()]
     qid, doc = (np.concatenate([np.zeros(0, str), *(np.asarray(c, str) for c in column)])
@@ -300,7 +310,6 @@ def with_candidates(
     blank = np.full(len(added), "", dtype=object)
     extra = {name: np.concatenate((column.astype(object), blank))
              for name, column in (judgements.extra or {}).items() if column.dtype.kind in "UO"}  # fmt: skip
-    judged = np.ones(n, dtype=np.bool_) if judgements.judged is None else judgements.judged
     X: Any = judgements.X.toarray() if hasattr(judgements.X, "toarray") else judgements.X
     data = from_arrays(
         np.concatenate((X, np.full((len(added), X.shape[1]), np.nan, dtype=np.float32))),
@@ -310,7 +319,7 @@ def with_candidates(
         feature_names=judgements.feature_names,
         extra=extra,
     )
-    known = np.concatenate((judged, np.zeros(len(added), dtype=np.bool_)))[data.row_ids]
+    known = np.concatenate((judged_rows(judgements), np.zeros(len(added), dtype=np.bool_)))[data.row_ids]
     return replace(data, judged=known, row_ids=np.arange(data.n_docs))
 
 
@@ -327,12 +336,6 @@ def _named(sheet: Sheet) -> tuple[list[str], list[str]] | None:
     return sheet.texts(headings["query"]), sheet.texts(headings["doc"])
 
 
-def _several(source: Any) -> Sequence[Any]:
-    if source is None:
-        return ()
-    return source if isinstance(source, list | tuple) else (source,)
-
-
 def _has_evidence(data: RankingData) -> BoolArray:
     """Pairs for which no kind of evidence is missing: that it is there would tell who was judged."""
     kept = np.ones(data.n_docs, dtype=np.bool_)
@@ -340,7 +343,7 @@ def _has_evidence(data: RankingData) -> BoolArray:
     kinds = np.array([name.partition(":")[0] for name in data.feature_names or ()])
     for kind in np.unique(kinds[~np.isin(kinds, ("run", "runs"))]):
         kept &= ~missing[:, kinds == kind].all(axis=1)
-    unjudged = np.zeros(data.n_docs, dtype=np.bool_) if data.judged is None else ~data.judged
+    unjudged = ~judged_rows(data)
     if not (unjudged & kept).any():
         value = "none" if not unjudged.any() else f"{int(unjudged.sum()):,}, none with all of the evidence"
         remedy = "Give runs, or texts, scores or labels that speak of further pairs too."
@@ -371,8 +374,8 @@ def _scores(
 
 def _fit(train: RankingData, rows: RankingData, *, unjudged: str, seed: int, n_jobs: int) -> FloatArray:
     """P(judged relevant | features), (rows, 2)."""
-    if unjudged == "ignored" and train.judged is not None:
-        train = train.select(train.judged)
+    if unjudged == "ignored":
+        train = train.select(judged_rows(train))
     return fit_grades(train, rows, n_grades=2, seed=seed, n_jobs=n_jobs)
 
 

@@ -17,7 +17,6 @@ from cleanrank.types import FloatArray, IntArray, RankingData, Run
 
 FUSION = 60.0
 TOP = 10
-SUMMARIES = ("retrieved", "top10", "best", "mean_rr", "mean_score", "fusion", "spread")
 
 
 def run_features(runs: Mapping[str, Run], data: RankingData) -> dict[str, FloatArray]:
@@ -47,7 +46,7 @@ def run_features(runs: Mapping[str, Run], data: RankingData) -> dict[str, FloatA
         "fusion": np.where(retrieved, (FUSION + 1) / (FUSION + ranks), 0.0).mean(axis=0),
         "spread": np.where(count > 1, np.sqrt(variance), np.nan),
     }
-    columns = {f"runs:{name}": summaries[name] for name in SUMMARIES}
+    columns = {f"runs:{name}": column for name, column in summaries.items()}
     for place, name in enumerate(runs):
         columns |= {f"run:{name}:rr": rr[place], f"run:{name}:score": share[place]}
     return columns

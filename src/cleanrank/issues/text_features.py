@@ -112,7 +112,7 @@ def text_features(
         place.setdefault(text, len(place))
     vocabulary: dict[str, int] = {}
     words = numbered(list(place), vocabulary)
-    asked = numbered(queries, vocabulary)
+    query_words = numbered(queries, vocabulary)
     counts = _counts(words, len(vocabulary))
     filled = int((np.diff(words.indptr) > 0).sum())
     df = np.bincount(counts.indices, minlength=len(vocabulary))
@@ -120,20 +120,20 @@ def text_features(
     frequency = np.bincount(words.values, minlength=len(vocabulary))
     # A query word that no text holds has a share too: it is missed everywhere.
     share = np.maximum(frequency, 0.5) / max(len(words.values), 1)
-    asked = _different(asked, idf)
+    query_words = _different(query_words, idf)
     query = query_of_row(indptr)
     out = np.zeros((len(doc), N_COLUMNS))
     mean_length = len(words.values) / max(filled, 1)
     with threads(n_jobs):
         measure_pairs(
-            doc, query, words.values, words.indptr, asked.values, asked.indptr,
+            doc, query, words.values, words.indptr, query_words.values, query_words.indptr,
             idf, share, max(mean_length, 1.0), out,
         )  # fmt: skip
     columns = dict(zip(MEASURES, out.T, strict=True))
     vectors = _vectors(counts, idf)
-    columns["cosine"] = _cosines(vectors, doc, _vectors(_counts(asked, len(vocabulary)), idf), query)
+    columns["cosine"] = _cosines(vectors, doc, _vectors(_counts(query_words, len(vocabulary)), idf), query)
     columns["feedback"] = _feedback(vectors, doc, columns["bm25"], indptr)
-    empty = (np.diff(words.indptr)[doc] == 0) | (np.diff(asked.indptr)[query] == 0)
+    empty = (np.diff(words.indptr)[doc] == 0) | (np.diff(query_words.indptr)[query] == 0)
     for column in columns.values():
         column[empty] = np.nan
     return columns | {f"{name}_place": places_in_query(columns[name], indptr) for name in PLACED}
@@ -157,11 +157,11 @@ def places_in_query(values: FloatArray, indptr: IntArray) -> FloatArray:
     return places
 
 
-def _different(asked: Words, idf: FloatArray) -> Words:
+def _different(query_words: Words, idf: FloatArray) -> Words:
     """Every word of a query once, in its order; of a long query the rarest words."""
     kept = []
-    for start, end in zip(asked.indptr[:-1].tolist(), asked.indptr[1:].tolist(), strict=True):
-        words = list(dict.fromkeys(asked.values[start:end].tolist()))
+    for start, end in zip(query_words.indptr[:-1].tolist(), query_words.indptr[1:].tolist(), strict=True):
+        words = list(dict.fromkeys(query_words.values[start:end].tolist()))
         if len(words) > MOST_WORDS:
             rarest = set(sorted(words, key=lambda word: -idf[word])[:MOST_WORDS])
             words = [word for word in words if word in rarest]

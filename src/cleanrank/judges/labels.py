@@ -20,7 +20,7 @@ from cleanrank.data.sheets import Sheet, frame_sheet, read_sheet_file
 from cleanrank.data.trec import join_runs, read_qrels, read_run
 from cleanrank.errors import NonRandomGoldWarning, invalid
 from cleanrank.judges.plain_runs import plain_run
-from cleanrank.ragged import indptr_of, query_of_row
+from cleanrank.ragged import indptr_of, judged_rows, query_of_row
 from cleanrank.types import Array, FloatArray, IntArray, RankingData, Run
 from cleanrank.validation import is_table
 
@@ -207,7 +207,7 @@ def pool_of(labels: Sequence[Labels], runs: Mapping[str, Run] | None = None) -> 
     )
     joined = join_runs(numbered, list((runs or {}).values()))
     place = np.empty(len(keys), dtype=np.int64)
-    judged = np.ones(joined.data.n_docs, bool) if joined.data.judged is None else joined.data.judged
+    judged = judged_rows(joined.data)
     place[joined.data.y[judged]] = np.flatnonzero(judged)
     grades = np.full((len(labels), joined.data.n_docs), NOT_JUDGED, dtype=np.int64)
     probability = np.full(grades.shape, np.nan)

@@ -7,11 +7,12 @@ from typing import Any
 
 from cleanrank.data.catalogue import CATALOGUE, entry_of, find, load_dataset, part_files
 from cleanrank.data.files import existing_file
+from cleanrank.data.json_files import JSON_LINES
 from cleanrank.data.judged import read_with_texts
 from cleanrank.data.relevance_tools.tools import is_ltr_log
 from cleanrank.data.scores import read_judged
 from cleanrank.data.tables import kind_of_file, read_data
-from cleanrank.data.texts import LINES, as_sheet
+from cleanrank.data.texts import as_sheet
 from cleanrank.errors import MissingDataError, UnknownNameError, error_text, invalid
 from cleanrank.types import RankingData
 
@@ -39,7 +40,7 @@ def read_source(
     file = file if file.is_dir() else existing_file(source)
     if judge is not None:
         raise invalid("judge=", "goes with dl19 and dl20, which have labels of judges", repr(str(source)))
-    if file.suffix.lower() in LINES and not is_ltr_log(file):
+    if file.suffix.lower() in JSON_LINES and not is_ltr_log(file):
         kind = "lines"
     elif file.suffix.lower() == ".xlsx":
         kind = "sheet"

@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cleanrank.data.json_files import JSON_LINES
 from cleanrank.data.sheets import Sheet, plain_name, whole_numbers
-from cleanrank.data.texts import LINES, as_sheet, queries_of, query_heading
+from cleanrank.data.texts import as_sheet, queries_of, query_heading
 from cleanrank.errors import error_text, invalid
 from cleanrank.judges.labels import numbers
 from cleanrank.labeling.records import Document
 
 NO_LABELS = ("score",)  # a usual heading of grades, but of a table to judge it is a system's
-TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", *LINES)
+TABLES = (".csv", ".tsv", ".xlsx", ".parquet", ".pq", *JSON_LINES)
 
 
 def documents_of(table: Any) -> tuple[list[Document], dict[str, str], dict[int, float]]:

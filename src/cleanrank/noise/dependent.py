@@ -17,6 +17,7 @@ from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.noise.corruption import Corruption
 from cleanrank.noise.profiles import NoiseProfile, draw_grades, missing_rate
+from cleanrank.ragged import judged_rows
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_memory, check_number
 
@@ -88,7 +89,7 @@ def corrupt_rows(
     check_number("noise rate", rate, least=0, most=1)
     given, rates = data.y, np.zeros(data.n_docs)
     if rate:
-        judged = np.ones(data.n_docs, dtype=np.bool_) if data.judged is None else data.judged
+        judged = judged_rows(data)
         rows = data if judged.all() else data.select(judged)
         _check(rows, name)
         rng = np.random.default_rng(seed)

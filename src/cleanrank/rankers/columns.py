@@ -137,7 +137,8 @@ def find_columns(names: Sequence[str], present: Iterable[Any], subject: str) -> 
 
 def frame_features(X: Any, known: Columns | None = None, subject: str = "X") -> dict[str, Any]:
     """X, feature_names, extra and categories of a frame; the columns of a model if ``known`` has names."""
-    from cleanrank.data.frames import arrow_table, feature_columns
+    from cleanrank.data.arrow_tables import arrow_table
+    from cleanrank.data.frames import feature_columns
 
     labels, names = [label for label in _labels(X) if label != QID], None
     if known is not None and known.names is not None:

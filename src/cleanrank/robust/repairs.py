@@ -114,14 +114,14 @@ def repair_labels(
     cross_fitting: dict[str, Any] = {"folds": folds, "seed": seed, "n_jobs": n_jobs, "progress": progress}
     C = _n_grades(train, noisy, answers)
     assumed = p = None
-    if strategy == "assumed" or (not is_told(noise) and strategy not in DISTILLED):
+    if strategy == "assumed" or (not is_given(noise) and strategy not in DISTILLED):
         p = given_probabilities(train, noisy, C, **cross_fitting)
         assumed = possible_noise(p[0], train.y)
     matrix, estimate, reasons = know_noise(train, noise, answers, assumed, seed)
     strategies: Sequence[str] = (strategy,)
     if strategy == AUTO:
         averaged = AVERAGED if answers is None else AVERAGED_WITH_GOLD
-        strategies = ("posterior",) if is_told(noise) else averaged  # a matrix that is given needs no company
+        strategies = ("posterior",) if is_given(noise) else averaged  # a given matrix needs no other strategy
     posterior = None
     targets: list[Target] = []
     of_gains: dict[str, Any] = {"label_gain": label_gain, **cross_fitting}
@@ -146,7 +146,7 @@ def repair_labels(
     return RepairedLabels(name, targets, reasons, weights, posterior, estimate, answers)
 
 
-def is_told(noise: Any) -> bool:
+def is_given(noise: Any) -> bool:
     """Whether ``noise`` is a matrix, or an estimate that may be acted on."""
     if isinstance(noise, NoiseEstimate):
         return noise.profile is not None and bool(noise.trusted)
@@ -157,7 +157,7 @@ def know_noise(
     train: RankingData, noise: Any, answers: GoldAnswers | None, assumed: FloatArray | None, seed: int
 ) -> tuple[Any, NoiseEstimate | None, tuple[str, ...]]:
     """The noise matrix, what it was read off, and why it is used."""
-    if is_told(noise):
+    if is_given(noise):
         if isinstance(noise, NoiseEstimate):
             return noise, noise, _reasons(noise)
         return noise, None, ("the noise was given",)
@@ -183,7 +183,7 @@ def _n_grades(train: RankingData, validation: RankingData | None, answers: GoldA
 def strategy_weights(
     targets: Sequence[Target], known: IntArray | None, label_gain: Sequence[float] | None = None
 ) -> FloatArray:
-    """How much each strategy counts: alike, or as gold rows say, whose true grades they were to foretell.
+    """How much each strategy counts: alike, or by how well they predict the true grades of gold rows.
 
     The weights, none below 0, make the squared error of log2(1 + gain) at gold rows least, all brought to the
     same spread; equal weights count as much as PRIOR_ROWS gold rows. ``known`` (N,) are the true grades of
@@ -195,11 +195,11 @@ def strategy_weights(
         return equal
     columns = [np.log2(1 + each.unjudged[rows]) for each in targets if each.unjudged is not None]
     # Models are averaged at the same spread of their scores, so only what goes with the truth counts.
-    *foretold, truth = (
+    *predicted, truth = (
         (column - column.mean()) / max(float(column.std()), TINY)
         for column in (*columns, np.log2(1 + gain_of(known[rows], label_gain)))
     )
     scale = np.sqrt(PRIOR_ROWS)
-    X = np.vstack([np.column_stack(foretold), scale * np.eye(len(targets))])
+    X = np.vstack([np.column_stack(predicted), scale * np.eye(len(targets))])
     weights, _ = nnls(X, np.append(truth, scale * equal))
     return np.asarray(weights / weights.sum()) if weights.sum() > 0 else equal

@@ -1,10 +1,10 @@
-"""RobustRanker: trains on several repaired versions of noisy labels and averages what they teach.
+"""RobustRanker: trains models on several repaired versions of noisy labels and averages them.
 
 No single repair wins everywhere, and without judgements nothing tells which one is right (``targets.py``).
 So models of all of them are averaged: that is near the best of them under every noise that was tried, and
-does not harm where there is none. Half of every repair's say has lambdarank, tuned on validation data; the
-other half has least squares, a small model for each fold of the training queries, which noise sways least.
-Gold rows estimate the noise matrix, and weigh the repairs by how well they foretell the true grades.
+does not harm where there is none. Half the weight of every repair goes to lambdarank, tuned on validation
+data, and half to least squares, a small model for each fold of the training queries, which noise affects
+least. Gold rows estimate the noise matrix, and weight the repairs by how well they predict the true grades.
 """
 
 from collections.abc import Mapping, Sequence

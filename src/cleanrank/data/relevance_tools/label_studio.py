@@ -29,7 +29,7 @@ def _is_task(task: Any) -> bool:
 
 
 def task_opinions(document: Node) -> Opinions:
-    """The grades of all annotations; who skipped a task has no say."""
+    """The grades of all annotations; skipped tasks count for nothing."""
     opinions = Opinions()
     for task in document.entries():
         sheet, holder = task_sheet(task), _holder(task)

@@ -18,8 +18,9 @@ import numpy as np
 from cleanrank.data.files import written_whole
 from cleanrank.data.json_files import Node
 from cleanrank.data.ratings import to_grades
-from cleanrank.data.relevance_tools.opinions import from_pairs, written_rows
+from cleanrank.data.relevance_tools.opinions import from_pairs, written_rating, written_rows
 from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
+from cleanrank.ragged import judged_rows
 from cleanrank.types import RankingData
 
 LOG = "_ltrlog"
@@ -30,7 +31,9 @@ ENTRY = "log_entry1"
 
 def is_log(document: Node) -> bool:
     """Whether a document looks like search responses with logged features."""
-    return any(LOG in hit.find("fields") for response in _responses(document) for hit in _hits(response))
+    return any(
+        LOG in hit.find("fields") for response in _responses(document) for hit in search_hits(response)
+    )
 
 
 def _responses(document: Node) -> Iterator[Node]:
@@ -41,7 +44,8 @@ def _responses(document: Node) -> Iterator[Node]:
         yield document
 
 
-def _hits(response: Node) -> Iterator[Node]:
+def search_hits(response: Node) -> Iterator[Node]:
+    """The hits of a search response; none of any other document."""
     hits = response.find("hits", "hits")
     if isinstance(hits.value, list):
         yield from hits.entries()
@@ -171,7 +175,7 @@ def _joined(judgements: RankingData) -> dict[tuple[str, str], float]:
     if judgements.doc_ids is None:
         raise invalid("judgements=", "must have document ids", "none")
     values = judgements.y if judgements.gains is None else judgements.gains
-    known = np.ones(judgements.n_docs, dtype=np.bool_) if judgements.judged is None else judgements.judged
+    known = judged_rows(judgements)
     columns = (judgements.qid.astype(str), judgements.doc_ids.astype(str), values, known)
     return {
         (q, d): float(v) for q, d, v, is_known in zip(*(c.tolist() for c in columns), strict=True) if is_known
@@ -209,6 +213,6 @@ def write_ltr_log(data: RankingData, path: Path) -> None:
 def _hit(data: RankingData, row: int, doc: str, features: Mapping[str, float]) -> dict[str, Any]:
     logged = [{"name": n} if v != v else {"name": n, "value": v} for n, v in features.items()]
     fields: dict[str, Any] = {LOG: [{ENTRY: logged}]}
-    if data.judged is None or data.judged[row]:
-        fields["grade"] = [int(data.y[row]) if data.gains is None else float(data.gains[row])]
+    if (rating := written_rating(data, row)) is not None:
+        fields["grade"] = [rating]
     return {"_id": doc, "fields": fields}

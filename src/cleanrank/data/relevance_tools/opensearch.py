@@ -7,6 +7,7 @@ A list is what one sends to import it (``judgmentRatings`` at the top), or the a
 from typing import Any
 
 from cleanrank.data.json_files import Node
+from cleanrank.data.relevance_tools.ltr_logs import search_hits
 from cleanrank.data.relevance_tools.opinions import QUERY_TEXT, Opinions, written_rating, written_rows
 from cleanrank.types import RankingData
 
@@ -15,18 +16,13 @@ RATINGS = "judgmentRatings"
 
 def is_judgment_list(document: Node) -> bool:
     """Whether a document looks like a judgment list."""
-    return RATINGS in document or any(RATINGS in each.find("_source") for each in _hits(document))
-
-
-def _hits(document: Node) -> list[Node]:
-    hits = document.find("hits", "hits")
-    return list(hits.entries()) if isinstance(hits.value, list) else []
+    return RATINGS in document or any(RATINGS in each.find("_source") for each in search_hits(document))
 
 
 def judgment_opinions(document: Node) -> Opinions:
     """The ratings of a judgment list; the text of a query is its id."""
     if RATINGS not in document:
-        lists = [each for each in _hits(document) if RATINGS in each.find("_source")]
+        lists = [each for each in search_hits(document) if RATINGS in each.find("_source")]
         if not lists:
             document.child(RATINGS)
         if len(lists) > 1:

@@ -1,7 +1,7 @@
 """What Quepid exports: books (JSON), pairs of query and document with judgements of people, and CSV.
 
 A judgement that is marked as unrateable or to be judged later counts for nothing. Fields of the document that
-are texts or numbers are carried along.
+are texts are carried along.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ def book_opinions(document: Node) -> Opinions:
 
 
 def _fields(pair: Node) -> dict[str, Any]:
-    """Fields of the document that are texts or numbers; a book holds them as an object, or as its text."""
+    """Fields of the document that are texts; a book holds them as an object, or as its text."""
     fields = pair.find("document_fields")
     if isinstance(fields.value, str):
         try:

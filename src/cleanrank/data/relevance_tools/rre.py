@@ -76,7 +76,7 @@ def rre_ratings(data: RankingData) -> dict[str, Any]:
             doc: {"gain": rating} for row, doc in rows if (rating := written_rating(data, row)) is not None
         }
         if rated:
-            asked = [{"template": "query.json", "placeholders": {PLACEHOLDER: query}}]
-            groups.append({"name": query, "queries": asked, DOCUMENTS: rated})
+            queries = [{"template": "query.json", "placeholders": {PLACEHOLDER: query}}]
+            groups.append({"name": query, "queries": queries, DOCUMENTS: rated})
     topics = [{"description": "cleanrank", "query_groups": groups}]
     return {"index": "cleanrank", "id_field": "id", "topics": topics}

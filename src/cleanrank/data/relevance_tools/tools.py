@@ -1,4 +1,4 @@
-"""Which tool wrote a JSON document, told by its content; reading it, and writing one like it."""
+"""Which tool wrote a JSON document, by its content; reading it, and writing one like it."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cleanrank.data.files import existing_file, written_whole
-from cleanrank.data.json_files import Node, read_json, read_json_lines
+from cleanrank.data.json_files import Node, is_json_lines, read_json, read_json_lines
 from cleanrank.data.relevance_tools.label_studio import is_tasks, task_opinions, tasks_of
 from cleanrank.data.relevance_tools.ltr_logs import is_log, read_ltr_log
 from cleanrank.data.relevance_tools.opensearch import is_judgment_list, judgment_list, judgment_opinions
@@ -22,7 +22,7 @@ from cleanrank.types import RankingData
 
 
 class Tool(NamedTuple):
-    """A kind of document: what it is called, how it is told, read and made."""
+    """A kind of document: what it is called, how it is recognised, read and made."""
 
     words: str
     matches: Callable[[Node], bool]
@@ -82,7 +82,7 @@ def read_tool_file(path: Any, form: str, **options: Any) -> RankingData:
         options: ``ratings`` and ``combine``, or those of ``read_ltr_log``.
     """
     documents: Iterator[Node]
-    if form == "json-lines" or (form == LTR_LOG and _has_lines(path)):
+    if form == "json-lines" or (form == LTR_LOG and is_json_lines(path)):
         documents = read_json_lines(path)
     else:
         documents = iter([read_json(path)])
@@ -112,10 +112,6 @@ def opinion_columns(file: Path) -> tuple[dict[str, list[Any]], list[str]]:
 def is_ltr_log(file: Path) -> bool:
     """Whether the first line of a file of JSON lines is a response with logged features."""
     return any(is_log(first) for first in islice(read_json_lines(file), 1))
-
-
-def _has_lines(path: Any) -> bool:
-    return existing_file(path).name.split(".", 1)[-1].startswith(("jsonl", "ndjson"))
 
 
 def _of_opinions(

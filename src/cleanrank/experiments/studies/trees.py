@@ -109,9 +109,9 @@ def exit_leaves(task: StudyTask) -> Result:
     by_tree: dict[str, list[float]] = {name: [] for name in kinds}
     before = np.zeros(test.n_docs)
     for trees, scores in model.staged_predict(test.X, end=most):
-        told = scores - before if task.params["single"] else scores
+        added = scores - before if task.params["single"] else scores
         for name, rows in kinds.items():
-            by_tree[name].append(_busiest(told[rows], leaves[rows, trees - 1]))
+            by_tree[name].append(_busiest(added[rows], leaves[rows, trees - 1]))
         before = scores.copy()
     means = {f"{name}, trees 1-50": float(np.mean(values)) for name, values in by_tree.items()}
     for name, values in by_tree.items():
