@@ -4,8 +4,10 @@ from itertools import count
 
 import pytest
 
+from cleanrank.data.project_file import project_columns
 from cleanrank.errors import InvalidInputError, UnknownNameError
 from cleanrank.labeling.decisions import check_grade, decisions, majority, median, opinions_by_row, words
+from cleanrank.labeling.loop import project_progress
 from cleanrank.labeling.projects import make_project
 
 REQUESTS = count()
@@ -75,6 +77,17 @@ def test_the_last_word_of_everybody_counts_and_who_is_unsure_has_no_vote(project
     assert [(each.row, each.value) for each in decisions(project, batches=[review])] == [
         (0, 2), (1, None), (3, "drop"),
     ]  # fmt: skip
+
+
+def test_the_last_word_may_come_in_an_earlier_batch(project):
+    first = project.add_batch([[0], [1]], name="first", kind="grade")
+    review = project.add_batch([[1]], name="review", kind="review", purpose="repair")
+    append(project, first, "ann", 0)
+    append(project, review, "ann", 1)
+    append(project, first, "ann", 0, unit=1)  # somebody goes on with the first batch
+    assert [(each.row, each.value) for each in decisions(project)] == [(0, 0), (1, 0)]
+    assert project_columns(project.path, "gold")["true_grade"] == [0, 0]
+    assert [step.labels.wrong for step in project_progress(project).steps] == [1, 1]
 
 
 def test_ties_are_said(project):

@@ -294,7 +294,7 @@ def test_a_gold_sample_is_blind_and_goes_on_with_other_rows(toy_project, toy):
 def test_rows_that_were_judged_are_drawn_but_not_asked_again(project):
     first = add_label_batch(project, queries=["7"])
     answer_all(project, first, lambda row: 1)
-    assert answered_rows(project) == dict.fromkeys((0, 2, 4), (first.id, 1))
+    assert answered_rows(project) == dict.fromkeys((0, 2, 4), first.id)
     batch = add_gold_batch(project, 6)
     units = {unit.rows[0]: dict(unit.about) for unit in project.units(batch.id)}
     assert units == {row: {"answered_in": first.id} if row in (0, 2, 4) else {} for row in range(6)}

@@ -90,6 +90,7 @@ def test_gold_questions_go_to_everybody_and_skipped_units_to_others(project):
     ann, bob = Session(project, batch, "ann"), Session(project, batch, "bob")
     while (asked := ann.asked()) is not None:
         reply(ann, [None, 2, 1][asked.unit.position], next(request))
+    assert bob.asked().n_expected == 2
     assert {reply(bob, 0, next(request)).unit for _ in range(2)} == {0, 1}
     assert bob.asked() is None
     rows = project._rows("SELECT doc_id, annotator, gold_grade FROM judgements ORDER BY 1, 2")

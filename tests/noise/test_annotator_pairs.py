@@ -213,4 +213,6 @@ def test_wrong_calls_say_what_is_wrong():
     with pytest.raises(InvalidInputError, match="needs either above or keep; got neither"):
         filter_annotators([])
     with pytest.raises(InvalidInputError, match="needs either above or keep; got both"):
+        filter_annotators([], above=0.4, keep=0)
+    with pytest.raises(InvalidInputError, match="needs either above or keep; got both"):
         filter_annotators([], above=0.4, keep=1)

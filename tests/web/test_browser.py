@@ -155,6 +155,22 @@ def test_a_page_that_is_no_question_is_said_and_judging_goes_on(live, open_page,
     assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
 
 
+def test_a_connection_that_breaks_within_a_response_holds_nothing_up(live, open_page, project_file):
+    page = open_page(f"{live().url}/judge/{BATCHES['grade']}")
+    page.evaluate("""() => {
+      const text = Response.prototype.text;
+      const broken = new Set();  // the first response of each address
+      Response.prototype.text = function () {
+        if (broken.has(this.url)) return text.call(this);
+        broken.add(this.url);
+        return Promise.reject(new TypeError("network error"));
+      };
+    }""")
+    press(page, "2")
+    press(page, "1")
+    assert [(event.question, event.value) for event in events(project_file)] == [("0", 2), ("1", 1)]
+
+
 def test_two_annotators_judge_at_once_each_with_a_token(live, open_page, project_file):
     server = live("--invite", "bob")
     links = dict(server.process.stdout.readline().strip().split("\t") for _ in range(2))

@@ -398,9 +398,10 @@ def _begin(
 
         judge_in_terminal(project, batch.id, who)
     else:
+        from cleanrank.web.server import path_of
+
         project.close()
-        page = f"/{'review' if batch.kind == 'review' else 'judge'}/{batch.id}"
-        serve.serve_project(project.path, port=port, annotator=who, opens=not no_open, page=page)
+        serve.serve_project(project.path, port=port, annotator=who, opens=not no_open, page=path_of(batch))
 
 
 def _facts(project: "Project", batch: "Batch") -> Any:

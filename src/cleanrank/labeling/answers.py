@@ -12,6 +12,8 @@ from cleanrank.labeling.store import Project
 from cleanrank.ragged import from_arrays
 from cleanrank.types import RankingData
 
+GRADED = ("grade", "review")  # kinds of batches whose questions are about one document
+
 
 def given_data(project: Project) -> RankingData | None:
     """The documents with a given label as judged data; row ids are the numbers of the documents.
@@ -95,11 +97,18 @@ def graded(
         batches: of these alone; others are passed over.
     """
     for batch in project.batches() if batches is None else batches:
-        if batch.kind in ("grade", "review"):
+        if batch.kind in GRADED:
             units = project.units(batch.id)
             for event in standing(project.events(batch.id, annotator)):
                 unit = units[event.unit]
                 yield Graded(batch, unit, unit.rows[int(event.question)], event)
+
+
+def rows_by_name(data: RankingData) -> dict[tuple[str, str], int]:
+    """(query, document) -> row id, of data with names of documents."""
+    assert data.doc_ids is not None
+    pairs = zip(data.qid.tolist(), data.doc_ids.tolist(), strict=True)
+    return dict(zip(pairs, data.row_ids.tolist(), strict=True))
 
 
 def known_grades(project: Project) -> dict[int, int]:

@@ -101,7 +101,9 @@ def opinions_by_row(
         known = ", ".join(each.name for each in project.annotators()) or "nobody"
         raise UnknownNameError(f"unknown annotator {annotator!r}. Known: {known}.")
     said: dict[int, dict[str, Opinion]] = {}
-    for batch, unit, row, event in graded(project, annotator=annotator, batches=batches):
+    answers = graded(project, annotator=annotator, batches=batches)
+    # An earlier batch may be resumed after a later one: the last answer is the one given last.
+    for batch, unit, row, event in sorted(answers, key=lambda each: each.event.id):
         if event.value is not None:
             doubt = unit.about.get("doubt")
             opinion = Opinion(event.annotator, event.value, event.at, event.seconds, batch.id, doubt)

@@ -20,8 +20,8 @@ from cleanrank.data.spreadsheet import write_frame
 from cleanrank.data.tables import write_data
 from cleanrank.data.trec import write_qrels
 from cleanrank.errors import invalid
-from cleanrank.labeling.answers import data_of
-from cleanrank.labeling.decisions import decisions, opinions_by_row, words
+from cleanrank.labeling.answers import GRADED, data_of
+from cleanrank.labeling.decisions import Opinion, decisions, opinions_by_row, words
 from cleanrank.labeling.records import Document
 from cleanrank.labeling.store import Project
 from cleanrank.labeling.work import Work
@@ -31,7 +31,8 @@ from cleanrank.validation import check_path, is_integer, one_of
 OF_SUFFIX = {".qrels": "qrels", ".json": "label-studio", **dict.fromkeys(FRAMES, "judgements")}
 ONE_GRADE = ("letor", "qrels", "labels")
 GRADE = "grade"  # the name of the choice in a Label Studio project
-Writer: TypeAlias = "Callable[[Project, Path, str, str | None], Exported]"
+Written: TypeAlias = tuple[int, Sequence[str]]  # rows, and notes
+Writer: TypeAlias = Callable[[Project, Path, str, str | None], Written]
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def export_judgements(
     if combine is not None and kind not in ONE_GRADE:
         rule = f"goes with one grade per document: the formats {', '.join(ONE_GRADE)}"
         raise invalid("combine", rule, f"format {kind!r}")
-    return replace(writer(project, target, combine or "majority", annotator), form=kind)
+    rows, notes = writer(project, target, combine or "majority", annotator)
+    return Exported(target, kind, rows, tuple(notes))
 
 
 def graded_data(
@@ -136,23 +138,21 @@ def _data(documents: Sequence[Document], grades: Sequence[int], project: Project
     return replace(data, row_ids=np.array([row_ids[row] for row in data.row_ids.tolist()]))
 
 
-def _letor(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _letor(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     data, notes = graded_data(project, combine=combine, annotator=annotator)
-    if data.extra is not None:
-        data = replace(data, extra=None)
     if not data.n_features:
         notes.append("the documents have no features")
-    write_data(data, path)
-    return Exported(path, "", data.n_docs, tuple(notes))
+    write_data(replace(data, extra=None), path)
+    return data.n_docs, notes
 
 
-def _labels(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _labels(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     data, notes = graded_data(project, combine=combine, annotator=annotator)
     write_data(data, path)
-    return Exported(path, "", data.n_docs, tuple(notes))
+    return data.n_docs, notes
 
 
-def _qrels(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _qrels(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     data, notes = graded_data(project, combine=combine, annotator=annotator)
     pairs = list(zip(data.qid.tolist(), (data.doc_ids if data.doc_ids is not None else ()), strict=True))
     if len(set(pairs)) < len(pairs):
@@ -163,7 +163,7 @@ def _qrels(project: Project, path: Path, combine: str, annotator: str | None) ->
         )
         raise invalid("qrels", rule, value, remedy="Write another format.")
     write_qrels(data, path)
-    return Exported(path, "", data.n_docs, tuple(notes))
+    return data.n_docs, notes
 
 
 def judgement_frame(project: Project, annotator: str | None = None) -> Any:
@@ -188,7 +188,7 @@ def judgement_frame(project: Project, annotator: str | None = None) -> Any:
     return frame.astype({"row_id": "Int64", "grade": "Int64", "given_label": "Int64", "seconds": "float64"})
 
 
-def _judgements(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _judgements(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     frame = judgement_frame(project, annotator)
     if not len(frame):
         if len(preference_frame(project, annotator)):
@@ -198,7 +198,7 @@ def _judgements(project: Project, path: Path, combine: str, annotator: str | Non
         raise invalid("project", "must have grades to be written as judgements", got, remedy=remedy)
     is_sheet = path.suffix.lower() == ".xlsx"  # whose cells know no missing numbers
     write_frame(frame.astype(object).where(frame.notna(), None) if is_sheet else frame, path)
-    return Exported(path, "", len(frame))
+    return len(frame), ()
 
 
 def preference_frame(project: Project, annotator: str | None = None) -> Any:
@@ -207,7 +207,7 @@ def preference_frame(project: Project, annotator: str | None = None) -> Any:
 
     records = []
     for batch in project.batches():
-        if batch.kind in ("grade", "review"):
+        if batch.kind in GRADED:
             continue
         work = Work.of(project, batch.id)
         for (unit, who), task in sorted(work.tasks().items()):
@@ -219,13 +219,13 @@ def preference_frame(project: Project, annotator: str | None = None) -> Any:
     return pd.DataFrame(records, columns=["query_id", "better", "worse", "annotator", "batch"])
 
 
-def _preferences(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _preferences(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     frame = preference_frame(project, annotator)
     if not len(frame):
         rule, remedy = "must have compared documents to be written as preferences", "Compare some first."
         raise invalid("project", rule, "none", remedy=remedy)
     write_frame(frame, path)
-    return Exported(path, "", len(frame))
+    return len(frame), ()
 
 
 def label_studio_tasks(project: Project, annotator: str | None = None) -> list[dict[str, Any]]:
@@ -234,7 +234,7 @@ def label_studio_tasks(project: Project, annotator: str | None = None) -> list[d
     return [_task(project, each, said.get(each.row, {}).values()) for each in project.documents()]
 
 
-def _task(project: Project, document: Document, said: Iterable[Any]) -> dict[str, Any]:
+def _task(project: Project, document: Document, said: Iterable[Opinion]) -> dict[str, Any]:
     data = {"query_id": document.query_id, "doc_id": document.doc_id, "row_id": document.row_id,
             "query": project.query_text(document.query_id), "given_label": document.given_label}  # fmt: skip
     annotations = [
@@ -262,12 +262,12 @@ def _choice(project: Project, value: int | str) -> str:
     return f"{value}: {project.scale.descriptions[value]}" if is_integer(value) else str(value)
 
 
-def _label_studio(project: Project, path: Path, combine: str, annotator: str | None) -> Exported:
+def _label_studio(project: Project, path: Path, combine: str, annotator: str | None) -> Written:
     tasks = label_studio_tasks(project, annotator)
     with written_whole(path) as part:
         part.write_text(json.dumps(tasks, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     judged = sum(bool(task["annotations"]) for task in tasks)
-    return Exported(path, "", len(tasks), (f"{judged:,} of {len(tasks):,} tasks have annotations",))
+    return len(tasks), [f"{judged:,} of {len(tasks):,} tasks have annotations"]
 
 
 FORMATS: dict[str, tuple[Writer, Sequence[str]]] = {

@@ -77,7 +77,8 @@ def wrong_left(
         return rng.binomial(np.bincount(data.y[open_rows], minlength=C), chances).astype(np.float64)
     for grade in np.unique(data.y[open_rows]).tolist():
         of_grade = data.y == grade
-        n, L = int((of_grade & open_rows).sum()), np.arange((of_grade & open_rows).sum() + 1)
+        n = int((of_grade & open_rows).sum())
+        L = np.arange(n + 1)
         judged = early & of_grade
         a, b = _beta(chances[:, grade]) if late.any() or not judged.any() else WEAK
         log_p = stats.betabinom.logpmf(L, n, a, b)

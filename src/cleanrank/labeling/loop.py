@@ -18,7 +18,7 @@ from cleanrank.errors import invalid
 from cleanrank.judges.evaluation import Estimate
 from cleanrank.judges.looks import level_of
 from cleanrank.labeling.answers import given_data, graded
-from cleanrank.labeling.decisions import Opinion, decided, opinions_by_row
+from cleanrank.labeling.decisions import decided, opinions_by_row
 from cleanrank.labeling.progress import (
     DROPPED,
     NEXT,
@@ -134,26 +134,24 @@ class ProjectProgress:
         labels = self.last.labels if self.last is not None else None
         systems = self.last.systems if self.last is not None else None
         open_rows = self.n_labels - (0 if labels is None else labels.judged)
-        found = []
+        proposals = []
         if labels is None or (open_rows and labels.noise is None):
             why = "nothing tells yet how many labels are wrong; a random sample does"
-            found.append(Proposal("gold", min(SAMPLE, self.n_labels), why))
+            proposals.append(Proposal("gold", min(SAMPLE, self.n_labels), why))
         elif open_rows and labels.noise is not None and not labels.noise_known:
             more = labels.noise.too_few(labels.width).more
             why = "the share of wrong pairs is not known well enough"
-            found.append(Proposal("gold", _rows(more or SAMPLE, self.n_labels), why))
+            proposals.append(Proposal("gold", _rows(more or SAMPLE, self.n_labels), why))
         if systems is not None and not systems.enough:
             why = f"the interval of {systems.measure} is wider than {systems.wanted:g}"
-            found.append(Proposal("evaluation", _rows(systems.more or SAMPLE, systems.n_pool), why))
+            proposals.append(Proposal("evaluation", _rows(systems.more or SAMPLE, systems.n_pool), why))
         if labels is not None and open_rows and (labels.next_wrong is None or not labels.repaired):
-            share = "" if labels.next_wrong is None else f"about {labels.next_wrong.mean:.0f} of the next "
-            why = (
-                f"{share}{labels.next_rows:,} rows are expected to be wrong"
-                if share
-                else "nobody has reviewed the most doubtful labels yet"
-            )
-            found.append(Proposal("repair", min(SAMPLE, open_rows), why))
-        return found
+            why = "nobody has reviewed the most doubtful labels yet"
+            if labels.next_wrong is not None:
+                expected = f"about {labels.next_wrong.mean:.0f} of the next {labels.next_rows:,} rows"
+                why = f"{expected} are expected to be wrong"
+            proposals.append(Proposal("repair", min(SAMPLE, open_rows), why))
+        return proposals
 
 
 def _rows(wanted: int, most: int) -> int:
@@ -208,8 +206,6 @@ def project_progress(
     given = {} if data is None else dict(zip(data.row_ids.tolist(), data.y.tolist(), strict=True))
     options: dict[str, Any] = {"next_rows": next_rows, "worth": worth, "width": width}
     options |= {"level": level, "seed": seed}
-    said: dict[int, dict[str, Opinion]] = {}
-    grades: dict[int, int] = {}
     answered: list[Batch] = []
     steps: list[Step] = []
     systems: Systems | None = None
@@ -218,10 +214,9 @@ def project_progress(
         if not judged:
             continue
         answered.append(batch)
-        for row, opinions in opinions_by_row(project, batches=[batch]).items():
-            said[row] = {**said.get(row, {}), **opinions}
-            value = decided(row, said[row].values(), given.get(row)).value
-            grades.pop(row, None)
+        grades: dict[int, int] = {}
+        for row, opinions in opinions_by_row(project, batches=answered).items():
+            value = decided(row, opinions.values(), given.get(row)).value
             if value is not None:
                 grades[row] = int(value) if is_integer(value) else DROPPED
         labels = None if data is None else _labels(data, project, answered, grades, options)
@@ -311,14 +306,13 @@ def ask_for(
         return add_repair_batch(project, n, blind=blind, **options)
     if purpose == "gold":
         return add_gold_batch(project, n, seed=len(batches), **options)
-    earlier = [each for each in batches if kept_systems(project, each.id) is not None]
+    earlier = [(each.id, record) for each in batches if (record := kept_systems(project, each.id))]
     if not earlier:
         remedy = "Name the systems first: cleanrank label PROJECT --purpose evaluation --runs DIR."
         raise invalid("an evaluation", "needs systems to go on with", "none", remedy=remedy)
-    record = kept_systems(project, earlier[-1].id) or {}
-    told = {name: record[name] for name in ("measure", "compare", "seed")}
-    size = len(project.units(earlier[-1].id)) + n
-    return add_evaluation_batch(project, record["systems"], size, **told, **options)
+    batch_id, record = earlier[-1]
+    options |= {name: record[name] for name in ("measure", "compare", "seed")}
+    return add_evaluation_batch(project, record["systems"], len(project.units(batch_id)) + n, **options)
 
 
 def progress_text(project: Project, **options: Any) -> str:
@@ -348,15 +342,15 @@ def step_lines(step: Step) -> list[str]:
     lines = []
     if (labels := step.labels) is not None:
         lines.append(f"{labels.judged:,} of {labels.rows:,} labels judged, {labels.wrong:,} were wrong")
-        for words, found in (
+        for words, estimate in (
             ("wrong labels as given", labels.before),
             ("wrong labels left", labels.after),
             ("wrong labels won back", labels.won_back),
             ("wrong pairs as given", labels.pairs_before),
             ("wrong pairs left", labels.pairs_after),
         ):
-            if found is not None:
-                lines.append(f"{words}: {share(found)}")
+            if estimate is not None:
+                lines.append(f"{words}: {share(estimate)}")
     if step.systems is not None and step.batch.purpose == "evaluation":
         for name, each in step.systems.estimates.items():
             interval = f"{each.mean:.3f} [{each.low:.3f}, {each.high:.3f}]"

@@ -22,19 +22,19 @@ from cleanrank.issues.to_judge import next_to_judge
 from cleanrank.judges.inputs import as_systems
 from cleanrank.judges.labels import document_names
 from cleanrank.judges.sampling import sample_for_evaluation
-from cleanrank.labeling.answers import data_of, given_data, graded
+from cleanrank.labeling.answers import data_of, given_data, graded, rows_by_name
 from cleanrank.labeling.decisions import sampled_grades
 from cleanrank.labeling.records import Batch, Document, Scale
 from cleanrank.labeling.review import about_issues
 from cleanrank.labeling.store import Project, create_project
 from cleanrank.labeling.tasks import make_task
 from cleanrank.labeling.texts import documents_of, fields_by_row
-from cleanrank.labeling.work import DROP, UNSURE
+from cleanrank.labeling.work import UNSURE
 from cleanrank.metrics.measure import MeasureLike
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.gold_sheet import gold_answers
 from cleanrank.types import RankingData
-from cleanrank.validation import check_integer, is_frame, is_integer
+from cleanrank.validation import check_integer, is_frame
 
 SCALES = {
     2: ("not relevant", "relevant"),
@@ -303,10 +303,7 @@ def add_evaluation_batch(
     data = _labelled(project)
     systems = as_systems(runs, data)
     sample = sample_for_evaluation(systems, data, n, measure=measure, compare=compare, seed=seed)
-    assert data.doc_ids is not None
-    pairs = zip(data.qid.tolist(), data.doc_ids.tolist(), strict=True)
-    row_of = dict(zip(pairs, data.row_ids.tolist(), strict=True))
-    answered = answered_rows(project)
+    row_of, answered = rows_by_name(data), answered_rows(project)
     units = []
     for each in sample.frame.sort_values("draw").to_dict("records"):
         row = row_of[each["qid"], each["docid"]]
@@ -397,14 +394,10 @@ def _labelled(project: Project) -> RankingData:
     return data
 
 
-def answered_rows(project: Project) -> dict[int, tuple[int, int]]:
-    """Document -> (batch, last grade) of those that somebody judged; the grade of a dropped row is -1."""
-    judged: dict[int, tuple[int, int]] = {}
-    for batch, _, row, event in graded(project):
-        if is_integer(event.value) or event.value == DROP:
-            judged[row] = batch.id, event.value if is_integer(event.value) else -1
-    return judged
+def answered_rows(project: Project) -> dict[int, int]:
+    """Document -> the last batch in which somebody graded or dropped it."""
+    return {row: batch.id for batch, _, row, event in graded(project) if event.value not in (None, UNSURE)}
 
 
-def _about(row: int, answered: Mapping[int, tuple[int, int]]) -> dict[str, Any]:
-    return {"answered_in": answered[row][0]} if row in answered else {}
+def _about(row: int, answered: Mapping[int, int]) -> dict[str, Any]:
+    return {"answered_in": answered[row]} if row in answered else {}

@@ -1,6 +1,6 @@
 """What a labelling project is made of: documents, batches of units, events."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,6 +126,41 @@ class Annotator:
     name: str
     has_token: bool
     n_answers: int
+
+
+def checked_units(
+    units: Iterable[Sequence[int] | tuple[Sequence[int], Mapping[str, Any]]],
+    query_of: Mapping[int, str],
+    kind: str,
+) -> list[Unit]:
+    """The units of a batch; raises unless each has different documents of one query.
+
+    Args:
+        units: the rows of each unit, or (rows, about).
+        query_of: document -> its query.
+        kind: of the batch.
+    """
+    checked = []
+    for position, unit in enumerate(units):
+        rows, about = _rows_and_about(unit)
+        at = f"unit {position}"
+        unknown = next((row for row in rows if row not in query_of), None)
+        if unknown is not None:
+            raise invalid("rows of a unit", "must be documents of the project", unknown, at=at)
+        if not rows or len(set(rows)) < len(rows) or len({query_of[row] for row in rows}) > 1:
+            rule = "must be different documents of one query"
+            raise invalid("rows of a unit", rule, list(rows)[:10], at=at)
+        if kind == "review" and len(rows) > 1:
+            raise invalid("units of a review", "must have one row each", len(rows), at=at)
+        checked.append(Unit(position, rows, about))
+    if not checked:
+        raise invalid("units", "must be at least one", "none")
+    return checked
+
+
+def _rows_and_about(unit: Any) -> tuple[tuple[int, ...], Mapping[str, Any]]:
+    rows, about = unit if len(unit) == 2 and isinstance(unit[1], Mapping) else (unit, {})
+    return tuple(int(row) for row in rows), about
 
 
 def check_annotator(name: Any) -> str:

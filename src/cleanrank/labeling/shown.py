@@ -1,9 +1,9 @@
 """What a reviewer is shown of a doubted label, in the browser and in the terminal alike.
 
 In blind mode that is the document and its features, beside the grades of documents that are not asked about
-in the same batch. Whatever the given grade has entered stays out: the grade itself,
-reasons, the suggestion, probabilities, the doubt; and the ranking, which together with the fact that the
-label is doubted would tell on which side of it the grade is.
+in the same batch. Whatever depends on the given grade is hidden: the grade itself, reasons, the suggestion,
+probabilities, the doubt; and the ranking, which together with the fact that the label is doubted would show
+on which side of it the grade is.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,6 @@ import numpy as np
 from cleanrank.labeling.records import Batch, Document, Scale, Unit
 from cleanrank.labeling.review import FeaturePlace, feature_places, ranking_around
 from cleanrank.labeling.store import Project
-from cleanrank.labeling.work import DROP, UNSURE
-
-WORDS = {DROP: "drop", UNSURE: "unsure"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +142,7 @@ def answer_words(value: int | str | None, scale: Scale, given: int | None = None
     if value is None:
         return "skipped"
     if isinstance(value, str):
-        return WORDS.get(value, value)
+        return value
     described = scale.descriptions[value] if 0 <= value < scale.n_grades else ""
     words = f"{value} ({described})" if described not in ("", str(value)) else f"{value}"
     return f"keep {words}" if value == given else words

@@ -33,6 +33,7 @@ from cleanrank.labeling.records import (
     Scale,
     Unit,
     check_annotator,
+    checked_units,
 )
 from cleanrank.types import plain
 from cleanrank.validation import check_integer, check_number, check_path, one_of
@@ -300,18 +301,14 @@ class Project:
         one_of("purpose of a batch", purpose, PURPOSES)
         check_integer("annotators_per_unit", annotators_per_unit, least=1)
         query_of = dict(map(tuple, self._rows('SELECT "row", query_id FROM documents')))
-        listed = [_rows_and_about(unit) for unit in units]
-        if not listed:
-            raise invalid("units", "must be at least one", "none")
-        for position, (rows, _) in enumerate(listed):
-            _check_rows(rows, position, query_of, kind)
+        checked = checked_units(units, query_of, kind)
         with self.writing():
             asked = (json.dumps(plain(settings or {})), annotators_per_unit, int(blind))
             statement = "INSERT INTO batches VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
             batch_id = self._execute(statement, (name, kind, purpose, *asked, now()))
-            for position, (rows, about) in enumerate(listed):
-                unit = (batch_id, position, json.dumps(rows), json.dumps(plain(about)))
-                self._execute("INSERT INTO units VALUES (?, ?, ?, ?)", unit)
+            for unit in checked:
+                cells = (batch_id, unit.position, json.dumps(unit.rows), json.dumps(plain(unit.about)))
+                self._execute("INSERT INTO units VALUES (?, ?, ?, ?)", cells)
         return self.batch(batch_id)
 
     def units(self, batch_id: int) -> tuple[Unit, ...]:
@@ -445,19 +442,3 @@ def now() -> str:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(str(token).encode(errors="replace")).hexdigest()
-
-
-def _rows_and_about(unit: Any) -> tuple[list[int], Mapping[str, Any]]:
-    rows, about = unit if len(unit) == 2 and isinstance(unit[1], Mapping) else (unit, {})
-    return [int(row) for row in rows], about
-
-
-def _check_rows(rows: Sequence[int], position: int, query_of: Mapping[int, str], kind: str) -> None:
-    at = f"unit {position}"
-    unknown = next((row for row in rows if row not in query_of), None)
-    if unknown is not None:
-        raise invalid("rows of a unit", "must be documents of the project", unknown, at=at)
-    if not rows or len(set(rows)) < len(rows) or len({query_of[row] for row in rows}) > 1:
-        raise invalid("rows of a unit", "must be different documents of one query", list(rows)[:10], at=at)
-    if kind == "review" and len(rows) > 1:
-        raise invalid("units of a review", "must have one row each", len(rows), at=at)

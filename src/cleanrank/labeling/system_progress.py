@@ -9,6 +9,7 @@ from typing import Any
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.judges.evaluation import JudgedEvaluation, compare_with_judge, evaluate_with_judge
 from cleanrank.judges.sampling import sample_for_evaluation
+from cleanrank.labeling.answers import rows_by_name
 from cleanrank.labeling.projects import kept_systems
 from cleanrank.labeling.store import Project
 from cleanrank.types import RankingData
@@ -131,9 +132,7 @@ def _evaluated(
     systems = {name: record["systems"][name] for name in compare or record["systems"]}
     options: dict[str, Any] = {"measure": record["measure"], "seed": seed}
     sample = sample_for_evaluation(systems, data, len(drawn), compare=compare, **options).frame
-    assert data.doc_ids is not None
-    pairs = zip(data.qid.tolist(), data.doc_ids.tolist(), strict=True)
-    row_of = dict(zip(pairs, data.row_ids.tolist(), strict=True))
+    row_of = rows_by_name(data)
     rows = [row_of[pair] for pair in zip(sample["qid"], sample["docid"], strict=True)]
     gold = sample.assign(grade=[grades.get(row, -1) for row in rows]).query("grade >= 0")
     estimate = compare_with_judge if compare else evaluate_with_judge

@@ -46,7 +46,7 @@ class Work:
             ["answered_in" in unit.about or fresh[len(unit.rows)].is_done for unit in self.units]
         )
         self._settled = self._never_asked.copy()
-        self._gold = {unit.position: None for unit in self.units if unit.about.get("is_gold")}
+        self._is_gold = np.array([bool(unit.about.get("is_gold")) for unit in self.units])
         self._first_open = 0
         self._last_event = self._last_claim = 0
         self._last_unit: dict[str, int] = {}
@@ -163,24 +163,24 @@ class Work:
     def next_unit(self, annotator: str) -> int | None:
         """What the annotator gets next: the first unit that wants somebody, or one with a known answer.
 
-        The latter are strewn at random among the others that are left. None when there is nothing.
+        The latter are placed at random among the others that are left. None when there is nothing.
         """
         n_units = len(self.units)
         while self._first_open < n_units and self._settled[self._first_open]:
             self._first_open += 1
         had = self._finished[annotator] | self._begun[annotator]
-        gold = [unit for unit in self._gold if unit not in had and not self._never_asked[unit]]
+        gold = [u for u in np.flatnonzero(self._is_gold & ~self._never_asked).tolist() if u not in had]
         others = (unit for unit in range(self._first_open, n_units) if unit not in had and self._wants(unit))
         other = next(others, None)
         if gold and other is not None:
-            others_left = n_units - self.n_settled - int((~self._settled[list(self._gold)]).sum())
+            others_left = int((~self._settled & ~self._is_gold).sum())
             (draw,) = random_numbers(self.batch.id, [(annotator, str(len(had)))])
             return gold[0] if draw < len(gold) / (len(gold) + others_left) else other
         return gold[0] if gold else other
 
     def _wants(self, unit: int) -> bool:
         """Whether a unit without a known answer wants a further annotator."""
-        if self._never_asked[unit] or unit in self._gold:
+        if self._never_asked[unit] or self._is_gold[unit]:
             return False
         since = time.time() - HOLD_SECONDS
         holding = sum(
@@ -196,8 +196,9 @@ class Work:
     def expected_left(self, annotator: str) -> float:
         """How many answers are left for an annotator if nobody else answers, as far as one can tell."""
         done, begun = self._finished.get(annotator, set()), self._begun.get(annotator, set())
-        left = float(self._expected[~self._settled].sum())
-        left -= sum(float(self._expected[unit]) for unit in done | begun if not self._settled[unit])
+        fresh = np.where(self._is_gold, ~self._never_asked, ~self._settled)  # everybody gets gold questions
+        fresh[list(done | begun)] = False
+        left = float(self._expected[fresh].sum())
         return left + sum(self.task(unit, annotator).expected_left for unit in begun)
 
 

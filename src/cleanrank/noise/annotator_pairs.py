@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cleanrank.errors import invalid
-from cleanrank.noise.agreement import majority_of_others
+from cleanrank.noise.agreement import Judgements, majority_of_others
 from cleanrank.noise.estimate import check_level
 from cleanrank.noise.judgement_table import JudgedItems
 from cleanrank.noise.pair_noise import pnoise
@@ -129,11 +129,9 @@ def annotator_pairs(
     said = judged.judgements
     reference = reference_grades(judged, against)
     rows = np.flatnonzero(reference >= 0)
-    who = said.annotator[rows]
-    groups, group = np.unique(who * (query.max() + 1) + query[said.item[rows]], return_inverse=True)
+    of_group, group = _groups(said, query, rows)
     counts, perfect, ordered = _counts(reference[rows], said.grade[rows], group)
     finer = _grades_used(said.grade, said.annotator, len(said.annotators)) > len(np.unique(reference[rows]))
-    of_group = groups // (query.max() + 1)
     gold = np.zeros(len(said.annotators), dtype=np.int64)
     if judged.truth is not None:
         np.add.at(gold, said.annotator, judged.truth[said.item] >= 0)
@@ -176,12 +174,17 @@ def _enough_gold(judged: JudgedItems, gold: IntArray) -> bool:
     rows = np.flatnonzero(gold >= 0)
     if query is None or not len(rows):
         return False
-    groups, group = np.unique(
-        said.annotator[rows] * (query.max() + 1) + query[said.item[rows]], return_inverse=True
-    )
+    of_group, group = _groups(said, query, rows)
     pairs = _counts(gold[rows], said.grade[rows], group)[0].sum(axis=1)
-    each = np.bincount(groups // (query.max() + 1), weights=pairs, minlength=len(said.annotators))
+    each = np.bincount(of_group, weights=pairs, minlength=len(said.annotators))
     return bool((each >= LEAST_PAIRS).all())
+
+
+def _groups(said: Judgements, query: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """One group per annotator and query: the annotator of each, and the group of each judgement in rows."""
+    n_queries = query.max() + 1
+    groups, group = np.unique(said.annotator[rows] * n_queries + query[said.item[rows]], return_inverse=True)
+    return groups // n_queries, group
 
 
 def _counts(reference: IntArray, grade: IntArray, group: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -278,7 +281,8 @@ def filter_annotators(
     {'bob': 'pNoise 0.47 [0.43, 0.51] is above 0.4'}
     """
     if (above is None) == (keep is None):
-        raise invalid("a filter of annotators", "needs either above or keep", "both" if keep else "neither")
+        got = "neither" if keep is None else "both"
+        raise invalid("a filter of annotators", "needs either above or keep", got)
     dropped = {}
     if above is not None:
         check_number("above", above, least=0, most=1)

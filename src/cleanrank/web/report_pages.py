@@ -46,7 +46,7 @@ def annotators_of(path: Path) -> Page:
     if not answers.rows:
         return needed(title, "Nobody has answered yet.")
     first = Section("Answers so far", [answers])
-    graded = Counter(set(zip(columns["project_row"], columns["annotator"], strict=True)))
+    graded = set(zip(columns["project_row"], columns["annotator"], strict=True))
     if max(Counter(row for row, _ in graded).values(), default=0) < 2:
         words = "Agreement and reliability need documents that two people or more have graded."
         return needed(title, f"{words} So far there are none.", first)
@@ -119,9 +119,9 @@ def judges_of(path: Path) -> Page:
     with open_project(path) as project:
         known, gold, name = known_grades(project), gold_grades(project), project.name
         columns, n_grades = project.judgements(), project.scale.n_grades
-        every = [each for query in project.query_ids() for each in project.documents_of(query)]
-    query_of = {each.row: each.query_id for each in every}
-    given = {each.row: each.given_label for each in every if each.given_label is not None}
+        documents = project.documents()
+    query_of = {each.row: each.query_id for each in documents}
+    given = {each.row: each.given_label for each in documents if each.given_label is not None}
     reports = _report("given labels", given, gold, query_of, n_grades)
     by_person: dict[str, dict[int, int]] = {}
     for row, who, grade in zip(*(columns[c] for c in ("project_row", "annotator", "grade")), strict=True):
@@ -208,15 +208,12 @@ def run_of(path: Path | None, recipe: str) -> Page:
         own = read_recipe(known)
         there = {measure for record in records for measure in record.means}
         measures = [measure for measure in own.show if measure in there]
-        options = {"title": own.title, "published": own.published, "notes": _texts(own.about, own.source)}
+        notes = [text for text in (own.about, own.source) if text]
+        options = {"title": own.title, "published": own.published, "notes": notes}
         ran = any(record.cell.get("method") == own.baseline for record in records)
         baseline = own.baseline if ran else None
         options["summary"] = summarise(records, measures=measures or None, baseline=baseline)
     return report_page(records, command=f"cleanrank reproduce {recipe}", **options)
-
-
-def _texts(*texts: str | None) -> list[str]:
-    return [text for text in texts if text]
 
 
 def needed(title: str, words: str, *shown: Section) -> Page:

@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from typing import NamedTuple
 
 from cleanrank.errors import InvalidInputError, error_text, invalid
+from cleanrank.labeling.records import Batch
 from cleanrank.labeling.store import open_project
 from cleanrank.validation import check_integer, require
 
@@ -94,6 +95,15 @@ def address_of(host: str | None, port: int) -> str:
     """
     name = socket.gethostname() if host in EVERYWHERE else host or LOCAL
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def path_of(batch: Batch) -> str:
+    """The page on which a batch is judged.
+
+    >>> path_of(Batch(7, "doubted", "review", "repair", {}, 1, blind=False))
+    '/review/7'
+    """
+    return f"/{'review' if batch.kind == 'review' else 'judge'}/{batch.id}"
 
 
 def serve(

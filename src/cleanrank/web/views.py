@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
-from cleanrank.labeling.records import Batch
 from cleanrank.labeling.session import Asked, Session
 from cleanrank.labeling.store import Project
 from cleanrank.web.api import BatchId, session_of
@@ -22,6 +21,7 @@ from cleanrank.web.security import (
     signed_in,
     site_of,
 )
+from cleanrank.web.server import path_of
 
 router = APIRouter()
 PURPOSES = {
@@ -77,11 +77,6 @@ def sign_out(request: Request, csrf: Annotated[str, Form(max_length=100)]) -> Re
     response = RedirectResponse("/", 303)
     response.delete_cookie(cookie)
     return response
-
-
-def path_of(batch: Batch) -> str:
-    """The page on which a batch is judged."""
-    return f"/{'review' if batch.kind == 'review' else 'judge'}/{batch.id}"
 
 
 @router.get("/judge/{batch:int}")

@@ -19,7 +19,7 @@
     for (let pause = 500; ; pause = Math.min(2 * pause, 5000)) {
       try {
         const response = await fetch(address, options);
-        if (response.status !== 429 && response.status < 500) return response;
+        if (response.status !== 429 && response.status < 500) return {ok: response.ok, text: await response.text()};
         status.textContent = "The server is busy. Trying again …";
       } catch (error) {
         status.textContent = "The server does not answer. Your answer is kept here and sent again …";
@@ -28,9 +28,17 @@
     }
   }
 
+  function reasonIn(text) {
+    try {
+      return JSON.parse(text).error;
+    } catch (error) {  // of a proxy, say
+      return "";
+    }
+  }
+
   async function showNext() {
-    const response = await persistently(location.href, {headers: {accept: "text/html"}});
-    const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    const {text} = await persistently(location.href, {headers: {accept: "text/html"}});
+    const next = new DOMParser().parseFromString(text, "text/html");
     const page = next.getElementById("page");
     if (!page) {  // of a proxy, say
       status.textContent = "The next question could not be loaded. Your answers are stored; load the page again.";
@@ -58,9 +66,8 @@
     }
     button.classList.add("chosen");
     const headers = {"content-type": "application/json", "x-csrf-token": document.querySelector("meta[name=csrf]").content};
-    const response = await persistently(`/api/batches/${batch}/${action}`, {method: "POST", headers, body: JSON.stringify(body)});
-    const said = await response.json().catch(() => ({}));
-    status.textContent = response.ok ? "" : said.error || "The server refused the answer.";
+    const {ok, text} = await persistently(`/api/batches/${batch}/${action}`, {method: "POST", headers, body: JSON.stringify(body)});
+    status.textContent = ok ? "" : reasonIn(text) || "The server refused the answer.";
     await showNext();
     busy = false;
   }
