@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cleanrank.cli import main
 from cleanrank.demo import BASELINE, CEILING, CLEANED, POSTERIOR, RATE, STEPS, run_demo
 
 QUERIES = 40
@@ -102,3 +103,8 @@ def test_the_report_is_one_page(demo, found, tmp_path):
     for system in found["systems"]:
         assert system["name"] in text
     assert found["command"] in text
+
+
+def test_a_share_above_one_is_explained():
+    assert main._recovered("X", 0.99).endswith("99% of the NDCG@10 lost to noise.")
+    assert "beats one ranker that learns from clean labels" in main._recovered("X", 2.2)
