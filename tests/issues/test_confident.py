@@ -149,3 +149,15 @@ def test_the_row_without_probabilities_is_named(toy, spoilt):
     p[4] = spoilt
     with pytest.raises(CleanrankError, match=rf"sum to 1; got .* {re.escape(toy.place(4))}"):
         find_confident(toy, probabilities=p)
+
+
+def test_false_top_grades_are_found_by_the_default_detector_and_not_by_confident_learning(data_root):
+    clean = cr.read_data(data_root / "MQ2008" / "Fold1" / "train.txt")
+    noisy = cr.corrupt(clean, "one-way", 0.3, seed=1)
+
+    def share_wrong(detector):
+        doubt = cr.find_label_issues(noisy.data, detector, seed=1).aligned(noisy.data).doubt
+        return noisy.changed[np.argsort(-doubt, kind="stable")[:300]].mean()
+
+    assert share_wrong("confident") == 0.0
+    assert share_wrong("auto") > 0.95
