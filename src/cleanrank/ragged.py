@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 
@@ -49,7 +50,7 @@ def from_arrays(
     >>> from_arrays([[0.1], [0.2], [0.3]], [1, 0, 2], qid=[7, 8, 7])
     RankingData(2 queries, 3 documents, 1 features (dense), grades {0: 1, 1: 1, 2: 1})
     """
-    if not hasattr(X, "tocsr"):
+    if not (hasattr(X, "tocsr") or isinstance(X, StoredFeatures)):
         try:
             X = np.asarray(X)
         except ValueError:

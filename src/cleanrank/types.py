@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.stored import StoredFeatures
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Array: TypeAlias = npt.NDArray[Any]
-Features: TypeAlias = "npt.NDArray[np.float32] | scipy.sparse.csr_matrix[Any]"
+Features: TypeAlias = "npt.NDArray[np.float32] | scipy.sparse.csr_matrix[Any] | StoredFeatures"
 Progress: TypeAlias = Callable[[int, int], None]
 RowChoice: TypeAlias = "npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]"
 
@@ -35,7 +36,7 @@ class RankingData:
     who passes an array of features must not write to it afterwards.
 
     Attributes:
-        X: features, float32, dense (N, F) or CSR; NaN means missing.
+        X: features, float32, dense (N, F), CSR, or StoredFeatures that stay on disk; NaN means missing.
         y: grades, int32, >= 0.
         indptr: int64, Q + 1 row offsets.
         query_ids: one id per query, int64 or str.
@@ -149,7 +150,9 @@ class RankingData:
         counts = np.bincount(np.minimum(self.y, 8), minlength=9)
         grades = ", ".join(f"{g}: {c:,}" for g, c in enumerate(counts[:8]) if c)
         more = ", ..." if counts[8] else ""
-        features = f"{self.n_features:,} features ({'dense' if isinstance(self.X, np.ndarray) else 'CSR'})"
+        kind = "dense" if isinstance(self.X, np.ndarray) else "CSR"
+        kind = "on disk" if isinstance(self.X, StoredFeatures) else kind
+        features = f"{self.n_features:,} features ({kind})"
         size = f"{self.n_queries:,} queries, {self.n_docs:,} documents, {features}"
         return f"RankingData({size}, grades {{{grades}{more}}})"
 
@@ -281,6 +284,8 @@ def _owned(values: Array) -> Array:
 
 
 def _features(X: Any) -> Any:
+    if isinstance(X, StoredFeatures):
+        return X
     if hasattr(X, "tocsr"):
         X = X.tocsr()
         if not X.has_canonical_format:
