@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, is_frame, one_of
 
@@ -59,7 +60,7 @@ class Columns:
             from scipy.sparse import csr_matrix
 
             X = csr_matrix(X)
-        else:
+        elif not isinstance(X, StoredFeatures):
             X = _numbers(X, subject)
         if X.ndim != 2:
             remedy = "One row is X[None, :]. Reshape your data." if X.ndim == 1 else ""
