@@ -49,7 +49,8 @@ class StoredFeatures:
     @property
     def stored_as(self) -> np.dtype[Any]:
         """The type of the values in the files."""
-        return np.dtype(self._shards[0].dtype)
+        stored: np.dtype[Any] = self._shards[0].dtype
+        return stored
 
     @property
     def size(self) -> int:
