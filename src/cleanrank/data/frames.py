@@ -17,6 +17,7 @@ from cleanrank.data.arrow_tables import arrow_table, existing_column, short_text
 from cleanrank.data.ratings import check_distribution, gains_of_distribution, to_grades
 from cleanrank.errors import InvalidInputError, MissingExtraError, invalid
 from cleanrank.ragged import from_arrays
+from cleanrank.stored import as_array
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -373,7 +374,7 @@ def _strings(table: Any, name: str) -> Array:
 
 
 def _to_table(data: RankingData, label: str, qid: str, doc_id: str) -> Any:
-    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    X = as_array(data.X)
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
     columns: dict[str, Any] = {label: pa.array(data.y), qid: _qid_column(data)}
     optional = (data.gains, data.doc_ids, data.weights, data.positions)

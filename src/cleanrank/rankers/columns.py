@@ -56,6 +56,8 @@ class Columns:
         if is_frame(X):
             parts = frame_features(X, self, subject)
             X = self._in_order(parts["X"], parts["feature_names"], parts["categories"], subject)
+        elif isinstance(X, StoredFeatures):
+            pass
         elif hasattr(X, "tocsr"):
             from scipy.sparse import csr_matrix
 
