@@ -222,7 +222,7 @@ def settings_of(estimator: Any) -> dict[str, Any]:
 
 
 def fingerprint(*arrays: Any) -> int:
-    """A number that other arrays are unlikely to have; None stands for no array, an iterator for its blocks."""
+    """A number that other arrays are unlikely to have; None stands for no array, an iterator for blocks."""
     checksum = 0
     for values in arrays:
         for block in _blocks(values):

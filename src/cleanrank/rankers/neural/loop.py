@@ -236,7 +236,7 @@ class _Run:
         self.hold_threads()
         loss = self.loss(batch, generator)
         self.hold_threads()
-        loss.backward()
+        torch.autograd.backward(loss)
         if self.processes.world > 1:
             sum_gradients(list(self.model.parameters()))
         if self.training.clip_norm is not None:

@@ -1,9 +1,9 @@
 """A step of training in two halves, so that a batch can be cut into parts without changing what is learnt.
 
-The network sees documents; the loss sees scores, which are small. A batch may therefore be cut into parts, for
-several processes or to save memory: each part goes through the network on its own, then the scores of all of
-them are put together and *one* loss is taken of the whole batch. Whatever the loss averages over, and whatever
-it draws, the step is that of the whole batch but for rounding.
+The network sees documents; the loss sees scores, which are small. A batch may therefore be cut into parts,
+for several processes or to save memory: each part goes through the network on its own, then the scores of all
+of them are put together and *one* loss is taken of the whole batch. Whatever it averages over, the step is
+that of the whole batch but for rounding; what a loss or dropout draws is drawn for other places.
 """
 
 import contextlib
@@ -112,7 +112,7 @@ def put_together(parts: Sequence[Outputs], shares: Sequence[float]) -> Outputs:
 
 
 def gathered(own: list[Outputs], processes: Processes) -> list[Outputs]:
-    """The outputs of the parts of all processes, in the order of the parts; gradients flow to the own ones."""
+    """The outputs of all parts of all processes, in their order; gradients flow to the own ones."""
     if processes.world == 1:
         return own
     rank, world = processes.rank, processes.world
@@ -127,7 +127,7 @@ def gathered(own: list[Outputs], processes: Processes) -> list[Outputs]:
         received = [torch.empty_like(padded) for _ in range(world)]
         distributed.all_gather(received, padded)
         for other, values in enumerate(received):
-            pieces = values[: int(sizes[other].sum())].split(sizes[other].tolist())
+            pieces = torch.split(values[: int(sizes[other].sum())], sizes[other].tolist())
             for k, piece in enumerate(pieces):
                 shaped = piece if mine[k].ndim else piece[0]
                 every[other + k * world].append(mine[k] if other == rank else shaped)
@@ -150,5 +150,6 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
     gradients = [p.grad for p in parameters if p.grad is not None]
     flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
     distributed.all_reduce(flat)
-    for gradient, total in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+    totals = torch.split(flat, [gradient.numel() for gradient in gradients])
+    for gradient, total in zip(gradients, totals, strict=True):
         gradient.copy_(total.view_as(gradient))
