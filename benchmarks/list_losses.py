@@ -5,7 +5,8 @@
 
 Both sides compute value and gradient of the same loss on lists of 2,700 documents, five grades, single
 precision. ``dense`` is what is usually written: the table of all pairs, masked, and autograd through it.
-``blocked`` is the package's torch road, ``compiled`` its kernel (processor only, where numba is present).
+``blocked`` is what the package does in plain torch, ``compiled`` its kernel on a processor (where numba is),
+``fused`` its program on a GPU (where Triton is).
 
 Memory: on a GPU the most that was allocated beyond the inputs; on a processor the growth of the resident set
 at its peak, each measured in a process of its own. Time: interleaved runs. A second part times all losses on
@@ -27,7 +28,7 @@ import torch
 from timing import interleaved, machine_facts, write_result
 
 from cleanrank.jit import has_numba
-from cleanrank.losses.torch import RANKING_LOSSES, ranking_loss
+from cleanrank.losses.torch import RANKING_LOSSES, fused, ranking_loss
 
 GOAL = 4.0
 CASES: dict[str, dict[str, Any]] = {
@@ -36,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     "lambdarank ndcg@10": {"name": "lambdarank"},
     "sigmoid pairs": {"name": "pairwise", "binary": "sigmoid"},
 }
-SIDES = ("dense", "blocked", "compiled")
+SIDES = ("dense", "blocked", "compiled", "fused")
 
 
 def make_batch(lists: int, documents: int, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -96,7 +97,7 @@ def make_step(
         loss = dense_loss(CASES[case])
     else:
         made: Any = ranking_loss(**CASES[case])
-        loss = made if side == "compiled" else replace(made, mixture=None)
+        loss = replace(made, mixture=None) if side == "blocked" else made
 
     def step() -> tuple[float, torch.Tensor]:
         value = loss(scores, labels, mask)
@@ -143,10 +144,13 @@ def _status(key: str) -> int:
 
 
 def sides_of(case: str, device: str) -> list[str]:
-    compiled = (
-        device == "cpu" and has_numba() and getattr(ranking_loss(**CASES[case]), "mixture", None) is not None
-    )
-    return [side for side in SIDES if side != "compiled" or compiled]
+    """The sides that there are; ``compiled`` knows the logistic loss alone."""
+    if device == "cuda":
+        own = "fused" if fused.usable(torch.zeros(1, device=device)) else ""
+    else:
+        known = has_numba() and getattr(ranking_loss(**CASES[case]), "curve", None) == "logistic"
+        own = "compiled" if known else ""
+    return [side for side in SIDES if side in ("dense", "blocked", own)]
 
 
 def long_lists(documents: int, device: str, repeats: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cleanrank.errors import CleanrankError
-from cleanrank.losses.binary import LOSSES, binary_loss
+from cleanrank.losses.binary import LOSSES, binary_loss, gce
 from cleanrank.losses.robust_specs import read_spec
 
 F = LOSSES["logistic"]
@@ -37,10 +37,17 @@ def test_what_is_no_mixture_is_said_to_be_none(spec):
     assert read_spec(spec).mixture is None
 
 
-def test_another_base_is_no_mixture():
-    assert read_spec({"name": "peer", "alpha": 0.1}, "hinge").mixture is None
-    assert read_spec({"name": "peer", "alpha": 0.1, "loss": "hinge"}).mixture is None
-    assert read_spec({"name": "peer", "alpha": 0.1, "loss": "hinge"}).base == "hinge"
+def test_a_mixture_is_one_of_its_base():
+    for parts in (
+        read_spec({"name": "peer", "alpha": 0.4}, "hinge"),
+        read_spec({"name": "peer", "alpha": 0.4, "loss": "hinge"}),
+    ):
+        assert parts.base == "hinge"
+        f = LOSSES["hinge"].one.value
+        for target, (a, b) in zip((1.0, 0.0), parts.mixture, strict=True):
+            expected = parts.loss.value(A, torch.full_like(A, target))
+            torch.testing.assert_close(a * f(A) + b * f(-A), expected, rtol=1e-12, atol=1e-12)
+    assert read_spec(None, gce(0.3)).mixture is None
 
 
 def test_peers_of_weight_0_leave_the_very_base():
@@ -61,7 +68,7 @@ def test_sampled_peers_are_kept_apart_from_the_loss():
 
 def test_robust_losses_stand_on_their_own():
     """They come before ranking losses, in any order of import, and need no torch."""
-    code = "import sys, cleanrank.losses.robust_specs as s; print('torch' in sys.modules, s.LOGISTIC)"
+    code = "import sys, cleanrank.losses.robust_specs as s; print('torch' in sys.modules, s.UNMIXED)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "False ((1.0, 0.0), (0.0, 1.0))", ran.stderr
 

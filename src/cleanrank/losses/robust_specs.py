@@ -102,9 +102,9 @@ def _applied(step: Mapping[str, Any], loss: BinaryLoss) -> BinaryLoss:
     return ROBUST[name](**options)
 
 
-# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f(x) = log(1 + exp(-x)).
+# ((a, b), (c, d)): l(x, 1) = a f(x) + b f(-x) and l(x, 0) = c f(x) + d f(-x), f the base loss of a margin.
 Mixture: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
-LOGISTIC: Mixture = ((1.0, 0.0), (0.0, 1.0))
+UNMIXED: Mixture = ((1.0, 0.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class LossParts:
     peerless: BinaryLoss  # the loss without the peers that come last
     peers: Peers | None  # the peers that come last
     has_peers: bool  # whether there are peers at any place
-    mixture: Mixture | None  # the loss as a mixture of logistic losses, or None
+    mixture: Mixture | None  # the loss as a mixture of its base with itself turned round, or None
 
 
 def read_spec(spec: Spec, binary: str | BinaryLoss = "logistic") -> LossParts:
@@ -156,7 +156,7 @@ def _alpha(peer_step: Mapping[str, Any]) -> float:
 
 def _mixture(base: BinaryLoss, steps: list[dict[str, Any]]) -> Mixture | None:
     """Coefficients of (f(a), f(-a)) for targets 1 and 0, through every step that only mixes the two."""
-    mix = LOGISTIC if base is LOSSES["logistic"] else None
+    mix = UNMIXED if LOSSES.get(base.name) is base else None
     for step in steps:
         if mix is None or ("loss" in step and step is not steps[0]):
             return None

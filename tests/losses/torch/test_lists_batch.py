@@ -18,7 +18,7 @@ def test_half_precision_is_lifted_and_whole_labels_follow_the_scores():
     )
     assert found.scores.dtype == found.labels.dtype == found.weights.dtype == torch.float32
     assert found.mask.all()
-    assert not found.weighted
+    assert found.copies is None
 
 
 @pytest.mark.parametrize("name", ["labels", "mask", "weights", "gains"])

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numba
 import pytest
 import torch
 
 from cleanrank.losses.binary import LOSSES
 from cleanrank.losses.pairs import PAIR_SETS
-from cleanrank.losses.robust_specs import LOGISTIC, read_spec
+from cleanrank.losses.robust_specs import UNMIXED, read_spec
 from cleanrank.losses.torch.pair_sums import Pairs, blocked_sums, can_be_compiled, compiled_sums
 from cleanrank.losses.torch.swap_weights import swap_of
 from cleanrank.metrics.measure import Measure
@@ -58,7 +60,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
 def test_the_threads_of_torch_are_as_many_afterwards():
     """Both may share an OpenMP runtime, whose number of threads a kernel sets."""
     s, y, mask = batch(2, 200, hidden=0.0)
-    pairs = Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"], mixture=LOGISTIC)
+    pairs = Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"], mixture=UNMIXED)
     before = torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -81,4 +83,5 @@ def test_other_losses_and_measures_are_left_to_torch():
     s, pairs = problem("strict", "map", None, 1.0, torch.float64)
     assert not can_be_compiled(s, pairs)
     assert read_spec("gce").mixture is None
-    assert read_spec(None, LOSSES["hinge"]).mixture is None
+    s, pairs = problem("strict", None, None, 1.0, torch.float64)
+    assert not can_be_compiled(s, replace(pairs, curve="hinge"))

@@ -7,7 +7,7 @@ import torch
 from cleanrank.errors import CleanrankError, InvalidInputError
 from cleanrank.losses.pairs import check_weighting
 from cleanrank.losses.torch import ranking_loss
-from cleanrank.losses.torch.pair_loss import clean_share, list_factors, pair_weight
+from cleanrank.losses.torch.pair_loss import OVER_PAIRS, clean_share, list_factors, pair_weight
 
 
 def noise_matrix(noise):
@@ -51,7 +51,9 @@ def test_what_each_weighting_does_by_hand():
         "prevalence": [1 / (9 * 0.2 * 3), 1 / (16 * 0.1 * 3), 0, 1 / (0.5 * 3)],
     }
     for name, values in expected.items():
-        np.testing.assert_allclose(list_factors(name, n_pairs, n_docs, share), values, rtol=1e-12)
+        np.testing.assert_allclose(
+            list_factors(name, n_pairs if name in OVER_PAIRS else n_docs, share), values, rtol=1e-12
+        )
 
 
 def test_the_clean_share_of_pairs_comes_back_from_noisy_shares():

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cleanrank.errors import CleanrankError
 from cleanrank.ragged import indptr_of
-from cleanrank.rankers.neural.inputs import batch_of, bucketed, chunks
+from cleanrank.rankers.neural.inputs import batch_of, bucket_of, bucketed, chunks, filled_batch
 from tests.oracles import pad
 
 sizes = st.lists(st.integers(0, 40), min_size=1, max_size=60)
@@ -68,3 +69,30 @@ def test_chunks_are_all_queries_in_order(lengths, documents):
 def test_a_batch_has_at_least_one_query():
     with pytest.raises(CleanrankError, match="batch_queries must be an integer >= 1"):
         bucketed(np.array([1]), 0, np.random.default_rng(0))
+
+
+@given(sizes, st.integers(0, 99))
+def test_a_batch_that_is_filled_up_pads_the_same_values(lengths, seed):
+    rng = np.random.default_rng(seed)
+    lengths = np.array([*lengths, 3])
+    indptr = indptr_of(lengths)
+    queries = rng.permutation(len(lengths))[: rng.integers(1, len(lengths) + 1)]
+    plain, bucket = batch_of(indptr, queries), bucket_of(lengths[queries])
+    chosen = np.pad(queries, (0, bucket.lists + 1 - len(queries)), constant_values=len(lengths))
+    offsets = torch.from_numpy(np.append(indptr, indptr[-1]))
+    filled = filled_batch(offsets, torch.from_numpy(chosen), bucket)
+    values = torch.from_numpy(rng.normal(size=indptr[-1]))
+    padded = filled.pad(values[filled.rows])
+    n, longest = plain.shape
+    assert filled.shape == padded.shape == (bucket.lists, bucket.longest)
+    assert torch.equal(padded[:n, :longest], plain.pad(values[plain.rows]))
+    assert torch.equal(filled.mask[:n, :longest], plain.mask)
+    assert filled.mask.sum() == plain.mask.sum()
+    assert not padded[~filled.mask].any()
+
+
+def test_buckets_are_few_and_waste_little():
+    """From one document to a hundred thousand."""
+    found = {n: bucket_of(np.array([n])).documents for n in range(1, 100_000, 7)}
+    assert all(n <= size <= n * 9 / 8 + 1 for n, size in found.items())
+    assert len(set(found.values())) < 8 * 17

@@ -124,7 +124,17 @@ def _pairwise(name: str, sigma: float, options: dict[str, Any]) -> PairwiseLoss:
     peers = parts.peers if parts.peers is not None and parts.peers.mode == "sampled" else None
     loss = parts.loss if peers is None else parts.peerless
     return PairwiseLoss(
-        name, loss, pairs, weighting, measure, sigma, noise, peers, parts.mixture, options.get("block")
+        name,
+        loss,
+        pairs,
+        weighting,
+        measure,
+        sigma,
+        noise,
+        peers,
+        parts.mixture,
+        options.get("block"),
+        parts.base,
     )
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cleanrank.errors import invalid
+from cleanrank.losses.torch import fused
 from cleanrank.losses.torch.pair_sums import applied, block_size, row_blocks
 from cleanrank.losses.torch.swap_weights import discounts, gains_of
 from cleanrank.metrics.measure import Measure
@@ -27,9 +28,13 @@ class Batch:
     scores: Tensor
     labels: Tensor
     mask: Tensor
-    weights: Tensor
-    weighted: bool
+    copies: Tensor | None
     gains: Tensor | None
+
+    @property
+    def weights(self) -> Tensor:
+        """How many copies a document stands for, 1 where nothing is said."""
+        return self.mask.to(self.scores.dtype) if self.copies is None else self.copies
 
     def refuse_gains(self, loss: str) -> None:
         """Refuses gains where a loss would not read them."""
@@ -79,14 +84,13 @@ def read_batch(
     s = single_precision(scores)
 
     def filled(tensor: Tensor) -> Tensor:
-        return tensor.to(s.dtype).masked_fill(~inside, 0.0)
+        return torch.where(inside, tensor.to(s.dtype), 0.0)
 
     return Batch(
-        s.masked_fill(~inside, 0.0),
+        filled(s),
         filled(labels),
         inside,
-        inside.to(s.dtype) if weights is None else filled(weights),
-        weights is not None,
+        None if weights is None else filled(weights),
         None if gains is None else filled(gains),
     )
 
@@ -196,7 +200,9 @@ class _SmoothRanks(torch.autograd.Function):
     def forward(ctx: Any, scores: Tensor, mask: Tensor, block: int | None) -> Tensor:
         s = scores.masked_fill(~mask, 0.0)
         ctx.save_for_backward(s, mask)
-        ctx.block = block or block_size(s)
+        ctx.fused, ctx.block = block is None and fused.usable(s), block or block_size(s)
+        if ctx.fused:
+            return fused.smooth_ranks(s, mask)
         rank = torch.empty_like(s)
         for start, stop in row_blocks(s.shape, ctx.block):
             above = torch.sigmoid(s[:, None, :] - s[:, start:stop, None])
@@ -209,6 +215,8 @@ class _SmoothRanks(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         s, mask = ctx.saved_tensors
         upstream = upstream.masked_fill(~mask, 0.0)
+        if ctx.fused:
+            return fused.smooth_rank_slopes(s, mask, upstream), None, None
         gradient = torch.zeros_like(s)
         for start, stop in row_blocks(s.shape, ctx.block):
             p = torch.sigmoid(s[:, None, :] - s[:, start:stop, None])
@@ -230,13 +238,18 @@ class ListLoss(BatchLoss):
     sigma: float = 1.0
     block: int | None = None
 
+    @property
+    def replayable(self) -> bool:
+        """Whether what is launched on a GPU depends on shapes alone, so that it can be recorded once."""
+        return self.name != "listmle" or self.ties == "index"
+
     def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The risk of a batch of lists."""
         value, counts = self._values(batch, generator)
         return value.sum() / counts.sum().clamp(min=1)
 
     def _values(self, b: Batch, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        s, w = self.sigma * b.scores, b.weights if b.weighted else None
+        s, w = self.sigma * b.scores, b.copies
         if self.name in ("listnet", "listmle"):
             b.refuse_gains(self.name)
         if self.name == "listnet":

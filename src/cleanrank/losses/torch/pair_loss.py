@@ -24,6 +24,7 @@ from cleanrank.losses.torch.swap_weights import Swap, swap_of
 from cleanrank.metrics.measure import Measure
 
 DRAWS = 1 << 18
+OVER_PAIRS = ("macro", "pooled")  # weightings that divide by the weight of pairs
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,13 @@ class PairwiseLoss(BatchLoss):
     peers: Peers | None = None
     mixture: Mixture | None = None
     block: int | None = None
+    curve: str = "logistic"  # what ``mixture`` is made of
+
+    @property
+    def replayable(self) -> bool:
+        """Whether what is launched on a GPU depends on shapes alone, so that it can be recorded once."""
+        looks = self.measure is not None and self.measure.name == "err"
+        return self.peers is None and self.noise is None and not looks
 
     def risk(self, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The risk of a batch of lists."""
@@ -53,13 +61,17 @@ class PairwiseLoss(BatchLoss):
         # As for trees: real-valued gains also say which document of a pair is the better one.
         y = batch.labels if batch.gains is None else batch.gains
         pairs = Pairs(
-            y, batch.mask, self.pairs, self.loss, self.sigma, batch.weights if batch.weighted else None, swap,
-            self.mixture, self.block,
+            y, batch.mask, self.pairs, self.loss, self.sigma, batch.copies, swap,
+            self.mixture, self.block, self.curve,
         )  # fmt: skip
-        n_pairs = pair_weight(self.pairs, y, batch.weights)
+        sums, n_pairs = pair_sums(batch.scores, pairs)
+        if self.weighting in OVER_PAIRS:
+            size = pair_weight(self.pairs, y, batch.weights) if n_pairs is None else n_pairs
+        else:
+            size = batch.weights.sum(1)
         share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
-        factor = list_factors(self.weighting, n_pairs, batch.weights.sum(1), share).to(y.dtype)
-        risk = (factor * pair_sums(batch.scores, pairs)).sum()
+        factor = list_factors(self.weighting, size, share).to(y.dtype)
+        risk = (factor * sums).sum()
         if self.peers is None:
             return risk
         source = needs_generator("sampled peers", generator)
@@ -102,7 +114,8 @@ class PairwiseLoss(BatchLoss):
             target = torch.cat((target, torch.zeros_like(target)))
         n_pairs = s.new_zeros(len(s)).index_add(0, which, w)
         inside = torch.ones_like(s) if mask is None else mask.to(s.dtype)
-        share = list_factors(self.weighting, n_pairs, inside.sum(1))[which] * w
+        size = n_pairs if self.weighting in OVER_PAIRS else inside.sum(1)
+        share = list_factors(self.weighting, size)[which] * w
         risk = (share * elementwise(logit, target, self.loss)).sum()
         if self.peers is None:
             return risk
@@ -149,7 +162,7 @@ class PointwiseLoss(BatchLoss):
             check_trainable(self.loss)
         batch.refuse_gains(self.name)
         n = batch.weights.sum(1)
-        factor = list_factors(self.weighting, n, n).to(n.dtype)
+        factor = list_factors(self.weighting, n).to(n.dtype)
         flat = batch.mask
         logit, target = self.sigma * batch.scores[flat], self.targets(batch.labels[flat])
         share = (factor[:, None] * batch.weights)[flat]
@@ -190,27 +203,27 @@ def point_risk(
     return risk - peers.alpha * (share * peer).sum()
 
 
-def list_factors(
-    weighting: str, n_pairs: Tensor, n_docs: Tensor, clean_share: Tensor | None = None
-) -> Tensor:
-    """The factor of every list (B,) under a weighting of PAIR_WEIGHTINGS."""
-    present = (n_docs > 0).to(n_pairs.dtype)
-    lists = present.sum().clamp(min=1.0)
-    if weighting == "sum":
-        return present / lists
-    if weighting == "macro":
-        return _divide(1.0, n_pairs) / (n_pairs > 0).sum().clamp(min=1)
+def list_factors(weighting: str, size: Tensor, clean_share: Tensor | None = None) -> Tensor:
+    """The factor of every list (B,) under a weighting of PAIR_WEIGHTINGS.
+
+    ``size`` is the weight of its pairs for weightings OVER_PAIRS (or members), else that of its documents.
+    """
     if weighting == "pooled":
-        return torch.ones_like(n_pairs) * _divide(1.0, n_pairs.sum())
-    square = n_docs * n_docs
+        return torch.ones_like(size) * _inverse(size.sum())
+    lists = (size > 0).sum().clamp(min=1)
+    if weighting == "macro":
+        return _inverse(size) / lists
+    if weighting == "sum":
+        return (size > 0) / lists.to(size.dtype)
+    square = size * size
     if weighting == "prevalence" and clean_share is not None:
         square = square * clean_share
-    return _divide(1.0, square) / lists
+    return _inverse(square) / lists
 
 
-def _divide(a: float, b: Tensor) -> Tensor:
-    """The quotient, 0 where b = 0."""
-    return torch.where(b > 0, a / torch.where(b > 0, b, 1.0), 0.0)
+def _inverse(values: Tensor) -> Tensor:
+    """1 / x, 0 where x = 0."""
+    return torch.where(values > 0, values, torch.inf).reciprocal()
 
 
 def clean_share(labels: Tensor, weights: Tensor, noise: Tensor) -> Tensor:

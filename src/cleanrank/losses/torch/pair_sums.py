@@ -8,10 +8,11 @@ over one of PAIR_SETS; ties of all_ordered pairs have the target 0.
 
 S and dS/ds are computed together, some rows of the n x n table at a time, and dS/ds (B, L) is all that is
 kept for the backward pass. The second derivative is not available. On a processor, mixtures of the logistic
-loss are summed by compiled kernels when numba is there.
+loss are summed by compiled kernels when numba is there; on a GPU those of any named loss by a fused program
+when Triton is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,8 @@ from torch.autograd.function import once_differentiable
 
 from cleanrank.jit import has_numba, threads
 from cleanrank.losses.binary import BinaryLoss, Formula
-from cleanrank.losses.robust_specs import LOGISTIC, Mixture
+from cleanrank.losses.robust_specs import UNMIXED, Mixture
+from cleanrank.losses.torch import fused
 from cleanrank.losses.torch.swap_weights import Swap, gain_change
 
 # Pairs in memory at a time: on a processor what its cache holds, on an accelerator what keeps it busy.
@@ -43,9 +45,10 @@ class Pairs:
     sigma: float = 1.0  # factor of score differences
     weights: Tensor | None = None  # (B, L) or None
     swap: Swap | None = None  # delta_ij or None
-    # The loss as a mixture of logistic losses, for the compiled kernels, or None.
+    # The loss as a mixture of a named loss of a margin, for compiled kernels and programs, or None.
     mixture: Mixture | None = None
     block: int | None = None  # pairs in memory at a time; None for the default of the device
+    curve: str = "logistic"  # the loss that ``mixture`` is made of
 
 
 def applied(function: Any, *arguments: Any) -> Tensor:
@@ -54,9 +57,13 @@ def applied(function: Any, *arguments: Any) -> Tensor:
     return made
 
 
-def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
-    """S of every list (B,)."""
-    return applied(_PairSums, scores, pairs)
+def pair_sums(scores: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+    """S of every list (B,), and the weight of its pairs, without delta, where a program counts it as well."""
+    if can_be_compiled(scores, pairs) or not can_be_fused(scores, pairs):
+        return applied(_PairSums, scores, pairs), None
+    function: Any = _FusedSums
+    sums, weight = function.apply(scores, pairs)
+    return sums, weight
 
 
 class _PairSums(torch.autograd.Function):
@@ -71,6 +78,21 @@ class _PairSums(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return upstream[:, None] * gradient, None
+
+
+class _FusedSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        sums, weight, gradient = fused.sums(scores, pairs)
+        ctx.save_for_backward(gradient)
+        ctx.mark_non_differentiable(weight)
+        return sums, weight
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         return upstream[:, None] * gradient, None
 
@@ -95,9 +117,19 @@ def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Ten
 
 def can_be_compiled(scores: Tensor, pairs: Pairs) -> bool:
     """Whether a compiled kernel computes these pairs."""
-    logistic = pairs.mixture is not None and (pairs.swap is None or pairs.swap.formula is gain_change)
     plain = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
-    return logistic and plain and has_numba()
+    return _mixed(pairs, ("logistic",)) and plain and has_numba()
+
+
+def can_be_fused(scores: Tensor, pairs: Pairs) -> bool:
+    """Whether a fused program computes these pairs; who says how many pairs a block has gets blocks."""
+    return _mixed(pairs, fused.CURVES) and pairs.block is None and fused.usable(scores)
+
+
+def _mixed(pairs: Pairs, curves: Sequence[str]) -> bool:
+    """Whether pairs are counted by one of some curves, weighted by nothing but changes of gains."""
+    plain = pairs.swap is None or pairs.swap.formula is gain_change
+    return plain and pairs.mixture is not None and pairs.curve in curves
 
 
 def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:
@@ -116,6 +148,7 @@ def compiled_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Te
             _pair_kernels.plain_sums(s, y.numpy(), w, lengths, order, pairs.sigma, mix, sums, gradient)
         else:
             gain, discount = (c.contiguous().numpy() for c in pairs.swap.columns)
+            assert pairs.swap.order is not None
             order = pairs.swap.order.numpy()
             _pair_kernels.swapped_sums(s, w, gain, discount, lengths, order, pairs.sigma, mix, sums, gradient)
     return torch.from_numpy(sums).to(scores.dtype), torch.from_numpy(gradient) if with_gradient else None
@@ -138,7 +171,7 @@ def _threads(cells: int) -> Iterator[None]:
 
 def _pair_mixture(pairs: Pairs) -> tuple[float, float, float, float]:
     """(a, c) of pairs of different grades and of ties, as the kernels read them."""
-    (one_f, one_b), (zero_f, zero_b) = pairs.mixture or LOGISTIC
+    (one_f, one_b), (zero_f, zero_b) = pairs.mixture or UNMIXED
     if pairs.kind == "strict":
         return one_f + one_b, one_b, 0.0, 0.0
     tie = zero_f + zero_b if pairs.kind == "all_ordered" else 0.0

@@ -26,10 +26,12 @@ import torch
 from torch import Tensor
 
 from cleanrank.errors import invalid
+from cleanrank.losses.torch import fused
 from cleanrank.metrics.measure import Measure
 from cleanrank.validation import one_of
 
 Columns: TypeAlias = "Sequence[Tensor]"
+GAINS = ("ndcg", "dcg")  # measures of gains and discounts
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class Swap:
     columns: tuple[Tensor, ...]  # (B, L) tensors
     # |change| from the columns of the first document and those of the second, broadcast.
     formula: Callable[[Columns, Columns], Tensor]
-    order: Tensor  # (B, L), the documents of every list, best first
+    # (B, L), the documents of every list, best first; None where ranks were counted and nothing was sorted.
+    order: Tensor | None
 
     def rows(self, start: int, stop: int) -> Tensor:
         """(B, stop - start, L): the pairs of documents start..stop-1 with every document."""
@@ -132,10 +135,13 @@ def swap_of(
 ) -> Swap:
     """The changes of a measure under the ranking of these scores."""
     one_of("measure for lambdarank", measure.name, SWAPS)
-    if gains is not None and measure.name not in ("ndcg", "dcg"):
+    if gains is not None and measure.name not in GAINS:
         raise invalid("gains", "belong to ndcg and dcg alone", str(measure))
+    y = torch.where(mask, labels.to(scores.dtype), 0.0)
+    if measure.name in GAINS and fused.usable(scores):
+        worth = None if gains is None else gains.to(scores.dtype)
+        return _counted_gain_swap(measure, scores.detach(), y, mask, worth)
     order = ranking(scores, mask)
-    y = labels.to(scores.dtype).masked_fill(~mask, 0.0)
     lists = Ranked(
         measure,
         y.gather(1, order),
@@ -148,7 +154,8 @@ def swap_of(
 
 def _inverse(values: Tensor) -> Tensor:
     """1 / x, 0 for 0."""
-    return torch.where(values > 0, 1.0 / values.clamp(min=torch.finfo(values.dtype).tiny), 0.0)
+    tiny = torch.finfo(values.dtype).tiny
+    return torch.where(values > 0, values.clamp(min=tiny), torch.inf).reciprocal()
 
 
 def _rank(lists: Ranked) -> Tensor:
@@ -163,6 +170,18 @@ def _gain_swap(lists: Ranked) -> Swap:
         best = gain.sort(dim=1, descending=True).values
         gain = gain * _inverse((best * discount).sum(1, keepdim=True))
     return Swap((lists.unsorted(gain), lists.unsorted(discount)), gain_change, lists.order)
+
+
+def _counted_gain_swap(
+    measure: Measure, scores: Tensor, labels: Tensor, mask: Tensor, gains: Tensor | None
+) -> Swap:
+    """``_gain_swap`` of lists as they are, with ranks that are counted."""
+    gain = torch.where(mask, gains_of(labels, measure.gain) if gains is None else gains, 0.0)
+    name = measure.discount or "log2"
+    if measure.name == "ndcg":
+        best = fused.ranks(gain, mask, name, measure.cutoff)
+        gain = gain * _inverse((gain * best).sum(1, keepdim=True))
+    return Swap((gain, fused.ranks(scores, mask, name, measure.cutoff)), gain_change, None)
 
 
 def _share_swap(lists: Ranked) -> Swap:

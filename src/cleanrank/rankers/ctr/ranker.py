@@ -45,7 +45,7 @@ from cleanrank.rankers.neural.denoising import (
 )
 from cleanrank.rankers.neural.device import device_of
 from cleanrank.rankers.neural.loop import Training, train
-from cleanrank.rankers.neural.steps import Forward, Outputs, Step
+from cleanrank.rankers.neural.steps import Filled, Forward, Outputs, Step
 from cleanrank.types import FloatArray, IntArray, Progress
 from cleanrank.validation import check_integer, one_of
 
@@ -398,8 +398,13 @@ def _checked_weight(sample_weight: npt.ArrayLike | None, n: int) -> FloatArray:
     return weight
 
 
-def _step(rows: ResidentRows, risk: Callable[[Outputs, Tensor, torch.Generator], Tensor]) -> Step:
-    """A step whose members are rows."""
+def _step(
+    rows: ResidentRows,
+    risk: Callable[[Outputs, Tensor, torch.Generator], Tensor],
+    *,
+    replayable: bool = False,
+) -> Step:
+    """A step whose members are rows; ``replayable`` if it launches the same for all batches of a size."""
 
     def places(*parts: IntArray) -> Tensor:
         return torch.from_numpy(np.concatenate(parts)).to(rows.y.device, non_blocking=True)
@@ -408,7 +413,8 @@ def _step(rows: ResidentRows, risk: Callable[[Outputs, Tensor, torch.Generator],
         outputs: Outputs = forward(*rows.inputs(places), auxiliary=True)
         return outputs
 
-    return Step(places, scores, risk)
+    filled = Filled(len, lambda members, size: members, lambda places, size: places)
+    return Step(places, scores, risk, filled if replayable else None)
 
 
 def _plain(rows: ResidentRows, weights: Tensor, goal: Objective) -> Step:
@@ -416,7 +422,8 @@ def _plain(rows: ResidentRows, weights: Tensor, goal: Objective) -> Step:
         scores, extra = outputs
         return goal.risk(scores, rows.y[places], weights[places], generator) + extra
 
-    return _step(rows, risk)
+    drawn = goal.peers is not None and goal.peers.mode == "sampled"
+    return _step(rows, risk, replayable=not drawn)
 
 
 def _coteaching(rows: ResidentRows, weights: Tensor, goal: Objective, epoch: list[int]) -> Step:

@@ -6,6 +6,7 @@ that padding scores to the longest of a batch wastes little; documents themselve
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -29,12 +30,13 @@ class Batch:
     rows: Tensor  # (N,), the documents of the batch
     places: Tensor  # (N,), where their scores go among the B x L places of the padded batch
     mask: Tensor  # (B, L), False at padding
+    spare: int = 0  # places behind the others, for documents that are there to fill the batch up
 
     def pad(self, flat: Tensor) -> Tensor:
         """Values of the documents (N, ...) as (B, L, ...); 0 at padding."""
         B, L = self.shape
-        padded = flat.new_zeros(B * L, *flat.shape[1:]).index_copy(0, self.places, flat)
-        return padded.view(B, L, *flat.shape[1:])
+        padded = flat.new_zeros(B * L + self.spare, *flat.shape[1:]).index_copy(0, self.places, flat)
+        return padded[: B * L].view(B, L, *flat.shape[1:])
 
     def unpad(self, padded: Tensor) -> Tensor:
         """The inverse of ``pad``."""
@@ -60,6 +62,58 @@ def batch_of(indptr: IntArray, queries: IntArray, device: torch.device = CPU) ->
     return Batch((len(queries), longest), tensor(np.repeat(starts, lengths) + place), tensor(places), mask)
 
 
+class Bucket(NamedTuple):
+    """What batches of like shape are filled up to, so that all of them launch the same work."""
+
+    lists: int
+    longest: int
+    documents: int
+
+
+def bucket_of(lengths: IntArray) -> Bucket:
+    """The bucket of a batch of lists of these lengths.
+
+    Lists and their length, which are padded for the loss alone, go up to the next power of 2; documents, all
+    of which pass through the network, to the next of 8 steps between two powers.
+
+    >>> bucket_of(np.array([70, 40]))
+    Bucket(lists=2, longest=128, documents=112)
+    """
+    documents = int(lengths.sum())
+    step = max(1, _power(documents) // 16)
+    return Bucket(_power(len(lengths)), _power(int(lengths.max(initial=1))), -(-documents // step) * step)
+
+
+def _power(n: int) -> int:
+    """The lowest power of 2 that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def filled_batch(indptr: Tensor, queries: Tensor, bucket: Bucket) -> Batch:
+    """The batch of some queries, filled up; computed where they are, without waiting for any value.
+
+    Args:
+        indptr: row offsets of Q queries, and the last one again: query Q has no documents.
+        queries: one more than the lists of the bucket, those that are missing Q; surely the last one.
+        bucket: the shape.
+
+    >>> indptr = torch.tensor([0, 2, 5, 5])
+    >>> batch = filled_batch(indptr, torch.tensor([1, 2, 2]), Bucket(2, 4, 4))
+    >>> batch.rows.tolist(), batch.pad(torch.arange(1.0, 5.0)).tolist()
+    ([2, 3, 4, 4], [[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    """
+    lists, longest, documents = bucket
+    starts = indptr[queries]
+    lengths = indptr[queries + 1] - starts
+    ends = lengths.cumsum(0)
+    place = torch.arange(documents, device=indptr.device)
+    which = torch.searchsorted(ends, place, right=True).clamp_(max=lists)
+    place -= (ends - lengths)[which]
+    rows = (starts[which] + place).clamp_(max=indptr[-1] - 1)
+    mask = torch.arange(longest, device=indptr.device) < lengths[:lists, None]
+    return Batch((lists, longest), rows, (which * longest + place).clamp_(max=lists * longest), mask, spare=1)
+
+
 def bucketed(
     lengths: IntArray, batch_queries: int, rng: np.random.Generator, *, most_pairs: int = MOST_PAIRS
 ) -> list[IntArray]:
@@ -76,15 +130,13 @@ def bucketed(
 
 
 def _cut(lengths: IntArray, batch_queries: int, most_pairs: int) -> Iterator[tuple[int, int]]:
-    start, longest = 0, 0
-    for at, length in enumerate(lengths.tolist()):
-        longest = max(longest, length)
-        full = at - start == batch_queries
-        if at > start and (full or (at - start + 1) * longest**2 > most_pairs):
-            yield start, at
-            start, longest = at, length
-    if start < len(lengths):
-        yield start, len(lengths)
+    start = 0
+    while start < len(lengths):
+        longest = np.maximum.accumulate(lengths[start : start + batch_queries])
+        fits = np.arange(1, len(longest) + 1) * longest**2 <= most_pairs
+        size = len(fits) if fits.all() else max(1, int(np.argmin(fits)))
+        yield start, start + size
+        start += size
 
 
 def chunks(indptr: IntArray, documents: int) -> Iterator[IntArray]:

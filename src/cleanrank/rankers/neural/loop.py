@@ -6,6 +6,7 @@ torchrun the members of a batch are shared out and the gradients added up, so th
 changes nothing but rounding.
 """
 
+import contextlib
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from cleanrank.errors import invalid
 from cleanrank.rankers.neural.checkpoint import TrainingState, Weights, check_place, load_state, save_state
 from cleanrank.rankers.neural.device import PRECISIONS, Processes, device_of, joined, seed_streams, settings
+from cleanrank.rankers.neural.replay import Replay
 from cleanrank.rankers.neural.steps import Step, cast, sum_gradients
 from cleanrank.types import IntArray, Progress
 from cleanrank.validation import check_integer, check_n_jobs, check_number, check_seed, one_of
@@ -35,6 +37,7 @@ OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "adagrad": torch.optim.Adagrad,
     "sgd": torch.optim.SGD,
 }
+RECORDED = ("adam", "adamw", "sgd")  # those whose steps never wait for a GPU
 
 
 @dataclass(frozen=True)
@@ -170,12 +173,26 @@ class _Run:
                 {"params": [p for name, p in named if not decayed(name, p)], "weight_decay": 0.0},
             ]
         if device.type == "cuda" and training.optimizer in ("adam", "adamw"):
-            options["fused"] = True
+            options |= {"fused": True, "capturable": True}
         self.optimizer = kind(groups, **options)
         self.state, self.best = TrainingState(), None
         self.total, self.threads = training.epochs, torch.get_num_threads()
+        self.replay = self._replay()
 
     best: Weights | None
+
+    def _replay(self) -> Replay | None:
+        """Steps as graphs, where all of a batch is on one GPU and nothing depends on its values."""
+        training, filled = self.training, self.step.filled
+        alone = self.processes.world == 1 and training.accumulate == 1
+        if self.device.type != "cuda" or filled is None or not alone or training.optimizer not in RECORDED:
+            return None
+        generator = torch.Generator(self.device)  # of which nothing is drawn
+
+        def run(batch: Any) -> Tensor:
+            return self.follow(lambda: self.step.of_batch(self.forward, batch, generator))
+
+        return Replay(run, filled, self.device)
 
     def restore(self, path: Path, identity: Mapping[str, Any]) -> None:
         if path.exists():
@@ -216,12 +233,13 @@ class _Run:
         losses, size = torch.zeros((), dtype=torch.float64, device=self.device), 0
         all_batches = batches(np.random.default_rng(order))
         stops = {len(all_batches) * part // validations for part in range(1, validations)} - {0}
-        for place, batch in enumerate(all_batches):
-            if place in stops:
-                self.validate(validate, number)
-                self.model.train()
-            losses += self.move(batch, generator) * len(batch)
-            size += len(batch)
+        with contextlib.nullcontext() if self.replay is None else self.replay.on_its_stream():
+            for place, batch in enumerate(all_batches):
+                if place in stops:
+                    self.validate(validate, number)
+                    self.model.train()
+                losses += self.move(batch, generator) * len(batch)
+                size += len(batch)
         mean = float(losses.item()) / max(size, 1)
         if not math.isfinite(mean):
             remedy = "Lower learning_rate or clip_norm, or choose a bounded loss."
@@ -232,9 +250,15 @@ class _Run:
 
     def move(self, batch: IntArray, generator: torch.Generator) -> Tensor:
         """One step of the optimiser; the mean loss of the batch before it."""
+        if self.replay is not None:
+            return self.replay.step(batch)
+        return self.follow(lambda: self.loss(batch, generator))
+
+    def follow(self, mean_loss: Callable[[], Tensor]) -> Tensor:
+        """One step of the optimiser down the slope of a loss; the loss before it."""
         self.optimizer.zero_grad(set_to_none=True)
         self.hold_threads()
-        loss = self.loss(batch, generator)
+        loss = mean_loss()
         self.hold_threads()
         torch.autograd.backward(loss)
         if self.processes.world > 1:

@@ -26,11 +26,11 @@ from cleanrank.rankers.base import (
 from cleanrank.rankers.columns import frame_features, frame_qid
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, settings_of
 from cleanrank.rankers.neural.documents import batch_scores, score_all
-from cleanrank.rankers.neural.inputs import Batch, batch_of, bucketed
+from cleanrank.rankers.neural.inputs import Batch, Bucket, batch_of, bucket_of, bucketed, filled_batch
 from cleanrank.rankers.neural.loop import Batches, Training, train
 from cleanrank.rankers.neural.model import NeuralModel, Task, checked_preferences, label_columns, load_network
 from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
-from cleanrank.rankers.neural.steps import Forward, Outputs, Step
+from cleanrank.rankers.neural.steps import Filled, Forward, Outputs, Step
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_frame
 
@@ -161,7 +161,8 @@ class NeuralRanker(BaseRanker):
             return bucketed(data.lengths, self.batch_queries, rng)
 
         read = (data.y, data.indptr, data.gains, data.weights, data.positions)
-        step = Step(batch, scores, risk)
+        filled = filled_lists(data.indptr, task) if getattr(loss, "replayable", False) else None
+        step = Step(batch, scores, risk, filled)
         self._train(task, step, batches, training, read, validation, progress, observer)
 
     def fit_preferences(
@@ -336,6 +337,24 @@ class NeuralRanker(BaseRanker):
             task.names,
         )
         return self
+
+
+def filled_lists(indptr: IntArray, task: Task) -> Filled | None:
+    """How batches of lists are filled up; None for networks that see lists and features not on a GPU."""
+    X = task.docs.X
+    if task.listwise or not isinstance(X, Tensor) or X.device != task.device:
+        return None
+    lengths, queries = np.diff(indptr), len(indptr) - 1
+    offsets = torch.from_numpy(np.append(indptr, indptr[-1])).to(task.device)
+
+    def members(chosen: IntArray, bucket: Bucket) -> IntArray:
+        return np.pad(chosen, (0, bucket.lists + 1 - len(chosen)), constant_values=queries)
+
+    return Filled(
+        lambda chosen: bucket_of(lengths[chosen]),
+        members,
+        lambda chosen, bucket: filled_batch(offsets, chosen, bucket),
+    )
 
 
 def distinct_rows(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray]:

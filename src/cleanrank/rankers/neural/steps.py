@@ -7,7 +7,7 @@ that of the whole batch but for rounding; what a loss or dropout draws is drawn 
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -26,6 +26,21 @@ Outputs: TypeAlias = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
+class Filled:
+    """How batches are filled up to few shapes on a GPU, so that the work of a step can be recorded.
+
+    Attributes:
+        bucket: called with members; names the shape of their batch.
+        members: called with members and their bucket; an array of the size that the bucket has.
+        batch: called with that array on the device and the bucket; what the step's ``batch`` gives, filled.
+    """
+
+    bucket: Callable[[IntArray], Hashable]
+    members: Callable[[IntArray, Any], IntArray]
+    batch: Callable[[Tensor, Any], Any]
+
+
+@dataclass(frozen=True)
 class Step:
     """What a training does with a batch; its members are integers that mean queries, pairs or rows.
 
@@ -35,15 +50,20 @@ class Step:
             the model.
         loss: called with (outputs, batch of all parts, generator); the mean loss. ``generator`` is for
             whatever the loss draws.
+        filled: how batches are filled up; None where what is launched depends on more than their shape.
     """
 
     batch: Callable[..., Any]
     scores: Callable[[Forward, Any], Outputs]
     loss: Callable[[Outputs, Any, torch.Generator], Tensor]
+    filled: Filled | None = None
 
     def of_one(self, forward: Forward, members: IntArray, generator: torch.Generator) -> Tensor:
         """The loss of a batch that goes through the network at once."""
-        batch = self.batch(members)
+        return self.of_batch(forward, self.batch(members), generator)
+
+    def of_batch(self, forward: Forward, batch: Any, generator: torch.Generator) -> Tensor:
+        """The loss of what ``batch`` or ``filled`` made."""
         return self.loss(self.scores(forward, batch), batch, generator)
 
     def of_parts(
