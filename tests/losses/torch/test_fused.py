@@ -47,10 +47,11 @@ def lists_of(device, kind="strict", measure=None, spec=None, curve="logistic", w
 
 def check(s, pairs):
     assert can_be_fused(s, pairs)
-    (value, weight, slope), (wanted, gradient) = fused.sums(s, pairs), blocked_sums(s, pairs, True)
+    ((value, weight, size), slope), (wanted, gradient) = fused.sums(s, pairs), blocked_sums(s, pairs, True)
     w = pairs.mask.float() if pairs.weights is None else pairs.weights * pairs.mask
     counted = pair_loss.pair_weight(pairs.kind, pairs.labels.masked_fill(~pairs.mask, 0.0), w)
-    torch.testing.assert_close(weight, counted, **VALUE)
+    torch.testing.assert_close(weight * (1 if pairs.kind == "strict" else 2), counted, **VALUE)
+    torch.testing.assert_close(size, w.sum(1), **VALUE)
     torch.testing.assert_close(value, wanted, **VALUE)
     torch.testing.assert_close(slope, gradient, **GRADIENT)
     assert (slope[~pairs.mask] == 0).all()
@@ -109,10 +110,18 @@ def test_counted_changes_are_the_sorted_ones(device, monkeypatch, measure, with_
         torch.testing.assert_close(a[pairs.mask], b[pairs.mask], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["ranknet", "lambdarank", "pairwise", "approx_ndcg"])
-def test_whole_losses_are_the_same(device, monkeypatch, name):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("pairwise", {"binary": "hinge"}),
+        ("approx_ndcg", {}),
+        *(("ranknet", {"weighting": weighting, "pairs": "strict_both"}) for weighting in fused.WEIGHTINGS),
+        *(("lambdarank", {"weighting": weighting}) for weighting in fused.WEIGHTINGS),
+    ],
+)
+def test_whole_losses_are_the_same(device, monkeypatch, name, options):
     s, pairs = lists_of(device)
-    options = {"binary": "hinge"} if name == "pairwise" else {}
+    monkeypatch.setattr(fused, "LISTS", 4)  # fewer than there are
     loss = ranking_loss(name, **options)
     monkeypatch.setattr(pair_sums, "can_be_compiled", lambda scores, pairs: False)
     found = []
@@ -131,7 +140,8 @@ def test_no_lists_and_no_documents_have_no_pairs(device):
         empty = torch.zeros(shape, device=device)
         parts = read_spec(None)
         pairs = Pairs(empty, empty.bool(), "strict", parts.loss, mixture=parts.mixture)
-        assert fused.sums(empty, pairs)[0].tolist() == [0.0] * shape[0]
+        risk, factors, slopes = fused.list_risk(empty, pairs, "macro")
+        assert (risk.item(), len(factors), slopes.shape) == (0.0, shape[0], shape)
 
 
 def test_smooth_ranks_are_replaced_where_no_block_is_given(device):

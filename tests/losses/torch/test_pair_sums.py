@@ -27,7 +27,7 @@ def test_blocks_equal_the_dense_table(name, kind):
     expected = value_and_gradient(lambda s: dense_sums(s, y, mask, kind, loss, 0.7, w, delta), s)
     for block in (1, 40, 10**6):
         pairs = Pairs(y, mask, kind, loss, 0.7, w, swap, block=block)
-        found = value_and_gradient(lambda s, pairs=pairs: pair_sums(s, pairs)[0], s)
+        found = value_and_gradient(lambda s, pairs=pairs: pair_sums(s, pairs), s)
         for ours, theirs in zip(found, expected, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
@@ -35,7 +35,7 @@ def test_blocks_equal_the_dense_table(name, kind):
 def test_no_gradient_is_kept_when_none_is_asked_for():
     s, y, mask = batch()
     pairs = Pairs(y.to(s.dtype), mask, "strict", LOSSES["hinge"])
-    assert not pair_sums(s.detach(), pairs)[0].requires_grad
+    assert not pair_sums(s.detach(), pairs).requires_grad
     assert module.blocked_sums(s.detach(), pairs, False)[1] is None
 
 
@@ -54,7 +54,7 @@ def test_no_table_of_pairs_is_kept_for_the_backward_pass():
 
 def test_the_second_derivative_is_refused():
     s, y, mask = batch()
-    total = pair_sums(s, Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"]))[0].sum()
+    total = pair_sums(s, Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"])).sum()
     (first,) = torch.autograd.grad(total, s, create_graph=True)
     with pytest.raises(RuntimeError):
         torch.autograd.grad(first.sum(), s)
@@ -63,10 +63,10 @@ def test_the_second_derivative_is_refused():
 def test_without_numba_the_same_value_comes_from_torch(monkeypatch):
     s, y, mask = batch()
     pairs = Pairs(y.to(s.dtype), mask, "strict", LOSSES["logistic"], mixture=UNMIXED)
-    compiled = value_and_gradient(lambda s: pair_sums(s, pairs)[0], s)
+    compiled = value_and_gradient(lambda s: pair_sums(s, pairs), s)
     monkeypatch.setattr(module, "has_numba", lambda: False)
     monkeypatch.setitem(sys.modules, "cleanrank.losses.torch._pair_kernels", None)
-    torch.testing.assert_close(value_and_gradient(lambda s: pair_sums(s, pairs)[0], s), compiled)
+    torch.testing.assert_close(value_and_gradient(lambda s: pair_sums(s, pairs), s), compiled)
 
 
 def test_rows_are_cut_without_gaps():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cleanrank.errors import CleanrankError
 from cleanrank.ragged import indptr_of
-from cleanrank.rankers.neural.inputs import batch_of, bucket_of, bucketed, chunks, filled_batch
+from cleanrank.rankers.neural.inputs import batch_of, bucket_of, bucketed, chunks, filled_batch, offsets_of
 from tests.oracles import pad
 
 sizes = st.lists(st.integers(0, 40), min_size=1, max_size=60)
@@ -78,9 +78,8 @@ def test_a_batch_that_is_filled_up_pads_the_same_values(lengths, seed):
     indptr = indptr_of(lengths)
     queries = rng.permutation(len(lengths))[: rng.integers(1, len(lengths) + 1)]
     plain, bucket = batch_of(indptr, queries), bucket_of(lengths[queries])
-    chosen = np.pad(queries, (0, bucket.lists + 1 - len(queries)), constant_values=len(lengths))
-    offsets = torch.from_numpy(np.append(indptr, indptr[-1]))
-    filled = filled_batch(offsets, torch.from_numpy(chosen), bucket)
+    offsets = torch.from_numpy(offsets_of(indptr, queries, bucket))
+    filled = filled_batch(offsets, bucket, int(indptr[-1]))
     values = torch.from_numpy(rng.normal(size=indptr[-1]))
     padded = filled.pad(values[filled.rows])
     n, longest = plain.shape

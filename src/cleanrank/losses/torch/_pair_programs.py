@@ -89,9 +89,10 @@ def pair_sums(
     CURVE: tl.constexpr, BOTH: tl.constexpr, TIES: tl.constexpr, WEIGHTED: tl.constexpr,
     SWAPPED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Half the value of every document's pairs, half their weight, ``size`` further on, and the slope.
+    """Half the value of every document's pairs, half their weight, the document's own, and the slope.
 
-    A pair of margin m counts ahead f(m) + behind f(-m), one of equal labels tie (f(m) + f(-m)).
+    The first three lie ``size`` apart. A pair of margin m counts ahead f(m) + behind f(-m), one of equal
+    labels tie (f(m) + f(-m)).
     """
     start, i, end = own_rows(mask, length, ROWS, COLUMNS)
     here = i < length
@@ -134,13 +135,54 @@ def pair_sums(
             v, g = v * change, g * change
         value += tl.sum(tl.where(counts, v, 0.0), axis=1)
         slope += tl.sum(tl.where(counts, side * g, 0.0), axis=1)
-    value, weight, slope = value * 0.5, weight * 0.5, slope * sigma
+    own = tl.where(y_i == y_i, 1.0, 0.0)
     if WEIGHTED:
-        w_i = tl.load(weights + start + i, here, 0.0)
-        value, weight, slope = value * w_i, weight * w_i, slope * w_i
-    tl.store(values + start + i, value, here)
-    tl.store(values + size + start + i, weight, here)
+        own *= tl.load(weights + start + i, here, 0.0)
+    tl.store(values + start + i, 0.5 * value * own, here)
+    tl.store(values + size + start + i, 0.5 * weight * own, here)
+    tl.store(values + 2 * size + start + i, own, here)
+    slope *= sigma * own
     tl.store(slopes + start + i, slope, here)
+
+
+@triton.jit
+def list_risk(totals, factors, risk, lists, orders, WEIGHTING: tl.constexpr, LISTS: tl.constexpr):
+    """The factor of every list under a weighting, and the risk; one program reads all lists.
+
+    ``totals`` are values, weights of pairs (of one order, of ``orders``) and weights of documents, by list.
+    """
+    count = tl.zeros((LISTS,), tl.float32)
+    for first in range(0, lists, LISTS):
+        q = first + tl.arange(0, LISTS)
+        pairs = tl.load(totals + lists + q, q < lists, 0.0) * orders
+        documents = tl.load(totals + 2 * lists + q, q < lists, 0.0)
+        if WEIGHTING == "pooled":
+            count += pairs
+        elif WEIGHTING == "macro":
+            count += tl.where(pairs > 0.0, 1.0, 0.0)
+        else:
+            count += tl.where(documents > 0.0, 1.0, 0.0)
+    n = tl.sum(count, axis=0)
+    n = tl.where(n > 0.0, n, 1.0)
+    total = tl.zeros((LISTS,), tl.float32)
+    for first in range(0, lists, LISTS):
+        q = first + tl.arange(0, LISTS)
+        value = tl.load(totals + q, q < lists, 0.0)
+        pairs = tl.load(totals + lists + q, q < lists, 0.0) * orders
+        documents = tl.load(totals + 2 * lists + q, q < lists, 0.0)
+        if WEIGHTING == "macro":
+            size = pairs
+        elif WEIGHTING == "micro":
+            size = documents * documents
+        elif WEIGHTING == "sum":
+            size = tl.where(documents > 0.0, 1.0, 0.0)
+        else:
+            tl.static_assert(WEIGHTING == "pooled", "unknown weighting")
+            size = pairs * 0.0 + 1.0
+        factor = tl.where(size > 0.0, 1.0 / tl.where(size > 0.0, size, 1.0), 0.0) / n
+        tl.store(factors + q, factor, q < lists)
+        total += factor * value
+    tl.store(risk, tl.sum(total, axis=0))
 
 
 @triton.jit

@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 CURVES = (
     "logistic", "sigmoid", "exponential", "hinge", "squared_hinge", "l1", "ramp", "unhinged", "squared",
 )  # fmt: skip
-# Documents that a program owns, and that it compares them with at a time.
-TILE = {"ROWS": 16, "COLUMNS": 128}
+# Documents that a program owns, and that it compares them with at a time; measured on an H200.
+TILE = {"ROWS": 4, "COLUMNS": 128, "num_warps": 2}
+LONGEST = 65_535 * TILE["ROWS"]  # documents of a list: a GPU runs so many programs side by side
+LISTS = 1024  # that the program of the risk reads at a time
+WEIGHTINGS = ("micro", "macro", "pooled", "sum")
 
 
 def usable(values: Tensor) -> bool:
-    """Whether programs run on these values."""
-    return values.device.type == "cuda" and values.dtype == torch.float32 and _compiles(values.device)
+    """Whether programs run on these values, lists of numbers."""
+    known = values.device.type == "cuda" and values.dtype == torch.float32
+    return known and values.shape[-1] <= LONGEST and _compiles(values.device)
 
 
 @lru_cache
@@ -44,10 +48,11 @@ def _compiles(device: torch.device) -> bool:
         return False
 
 
-def sums(scores: Tensor, pairs: "Pairs") -> tuple[Tensor, Tensor, Tensor]:
-    """S (B,), the weight of all pairs (B,) and dS/ds (B, L) of a mixture of one of CURVES.
+def sums(scores: Tensor, pairs: "Pairs") -> tuple[Tensor, Tensor]:
+    """By list S, the weight of its pairs in one order and that of its documents, (3, B); and dS/ds (B, L).
 
-    Pairs may be weighted by changes of gains, which the weight of all pairs leaves out.
+    The loss is a mixture of one of CURVES. Pairs may be weighted by changes of gains, which the weight of
+    all pairs leaves out.
     """
     assert pairs.mixture is not None
     (one_f, one_b), (zero_f, zero_b) = pairs.mixture
@@ -58,15 +63,28 @@ def sums(scores: Tensor, pairs: "Pairs") -> tuple[Tensor, Tensor, Tensor]:
     s = scores.detach().contiguous()
     gains, discounts = (s, s) if pairs.swap is None else pairs.swap.columns
     weights = s if pairs.weights is None else pairs.weights.to(s.dtype)
-    values, slopes = s.new_empty(2, *s.shape), torch.empty_like(s)
+    values, slopes = s.new_empty(3, *s.shape), torch.empty_like(s)
     _launch(
         "pair_sums", s, pairs.labels, pairs.mask, weights, gains, discounts, values, slopes, s.shape[1],
         s.numel(), float(pairs.sigma), float(ahead), float(behind), float(tie), CURVE=pairs.curve,
         BOTH=ties or behind != 0.0, TIES=ties, WEIGHTED=pairs.weights is not None,
         SWAPPED=pairs.swap is not None,
     )  # fmt: skip
-    total, weight = values.sum(2)
-    return total, weight if pairs.kind == "strict" else 2.0 * weight, slopes
+    return values.sum(2), slopes
+
+
+def list_risk(scores: Tensor, pairs: "Pairs", weighting: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The risk of all lists under one of WEIGHTINGS, their factors (B,) in it, and dS/ds (B, L)."""
+    totals, slopes = sums(scores, pairs)
+    factors, risk = torch.empty_like(totals[0]), totals.new_empty(())
+    if not len(factors):
+        return risk.zero_(), factors, slopes
+    from cleanrank.losses.torch import _pair_programs
+
+    orders = 1.0 if pairs.kind == "strict" else 2.0
+    options = {"WEIGHTING": weighting, "LISTS": LISTS}
+    _pair_programs.list_risk[(1,)](totals, factors, risk, len(factors), orders, **options)
+    return risk, factors, slopes
 
 
 def ranks(keys: Tensor, mask: Tensor, kind: str = "rank", cutoff: int | None = None) -> Tensor:

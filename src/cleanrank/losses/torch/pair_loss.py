@@ -18,8 +18,16 @@ from cleanrank.errors import invalid
 from cleanrank.losses.binary import BinaryLoss, check_trainable
 from cleanrank.losses.pairs import clean_pair_share
 from cleanrank.losses.robust_specs import Mixture, Peers
+from cleanrank.losses.torch.fused import WEIGHTINGS
 from cleanrank.losses.torch.lists import Batch, BatchLoss, needs_generator, single_precision
-from cleanrank.losses.torch.pair_sums import Pairs, applied, elementwise, pair_sums
+from cleanrank.losses.torch.pair_sums import (
+    Pairs,
+    applied,
+    can_be_fused,
+    elementwise,
+    fused_risk,
+    pair_sums,
+)
 from cleanrank.losses.torch.swap_weights import Swap, swap_of
 from cleanrank.metrics.measure import Measure
 
@@ -64,14 +72,13 @@ class PairwiseLoss(BatchLoss):
             y, batch.mask, self.pairs, self.loss, self.sigma, batch.copies, swap,
             self.mixture, self.block, self.curve,
         )  # fmt: skip
-        sums, n_pairs = pair_sums(batch.scores, pairs)
-        if self.weighting in OVER_PAIRS:
-            size = pair_weight(self.pairs, y, batch.weights) if n_pairs is None else n_pairs
-        else:
-            size = batch.weights.sum(1)
+        if self.peers is None and self.weighting in WEIGHTINGS and can_be_fused(batch.scores, pairs):
+            return fused_risk(batch.scores, pairs, self.weighting)
+        over_pairs = self.weighting in OVER_PAIRS
+        size = pair_weight(self.pairs, y, batch.weights) if over_pairs else batch.weights.sum(1)
         share = None if self.noise is None else clean_share(batch.labels, batch.weights, self.noise)
         factor = list_factors(self.weighting, size, share).to(y.dtype)
-        risk = (factor * sums).sum()
+        risk = (factor * pair_sums(batch.scores, pairs)).sum()
         if self.peers is None:
             return risk
         source = needs_generator("sampled peers", generator)

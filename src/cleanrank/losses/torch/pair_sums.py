@@ -57,20 +57,26 @@ def applied(function: Any, *arguments: Any) -> Tensor:
     return made
 
 
-def pair_sums(scores: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
-    """S of every list (B,), and the weight of its pairs, without delta, where a program counts it as well."""
-    if can_be_compiled(scores, pairs) or not can_be_fused(scores, pairs):
-        return applied(_PairSums, scores, pairs), None
-    function: Any = _FusedSums
-    sums, weight = function.apply(scores, pairs)
-    return sums, weight
+def pair_sums(scores: Tensor, pairs: Pairs) -> Tensor:
+    """S of every list (B,)."""
+    return applied(_PairSums, scores, pairs)
+
+
+def fused_risk(scores: Tensor, pairs: Pairs, weighting: str) -> Tensor:
+    """The risk of all lists by fused programs, under one of their WEIGHTINGS; see ``can_be_fused``."""
+    return applied(_FusedRisk, scores, pairs, weighting)
 
 
 class _PairSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> Tensor:
-        compute = compiled_sums if can_be_compiled(scores, pairs) else blocked_sums
-        sums, gradient = compute(scores, pairs, ctx.needs_input_grad[0])
+        gradient: Tensor | None
+        if can_be_compiled(scores, pairs):
+            sums, gradient = compiled_sums(scores, pairs, ctx.needs_input_grad[0])
+        elif can_be_fused(scores, pairs):
+            (sums, *_), gradient = fused.sums(scores, pairs)
+        else:
+            sums, gradient = blocked_sums(scores, pairs, ctx.needs_input_grad[0])
         if gradient is not None:
             ctx.save_for_backward(gradient)
         return sums
@@ -82,19 +88,18 @@ class _PairSums(torch.autograd.Function):
         return upstream[:, None] * gradient, None
 
 
-class _FusedSums(torch.autograd.Function):
+class _FusedRisk(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        sums, weight, gradient = fused.sums(scores, pairs)
-        ctx.save_for_backward(gradient)
-        ctx.mark_non_differentiable(weight)
-        return sums, weight
+    def forward(ctx: Any, scores: Tensor, pairs: Pairs, weighting: str) -> Tensor:
+        risk, factors, slopes = fused.list_risk(scores, pairs, weighting)
+        ctx.save_for_backward(factors, slopes)
+        return risk
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None]:
-        (gradient,) = ctx.saved_tensors
-        return upstream[:, None] * gradient, None
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
+        factors, slopes = ctx.saved_tensors
+        return (upstream * factors)[:, None] * slopes, None, None
 
 
 def blocked_sums(scores: Tensor, pairs: Pairs, with_gradient: bool) -> tuple[Tensor, Tensor | None]:

@@ -296,6 +296,7 @@ class CTRModel(Estimator):
             step = _plain(learn, weights, goal)
         if self.compile and device.type == "cuda":
             trained.compile()
+            step = replace(step, filled=None)  # what compiles later than at the first step is not recorded
 
         def epoch_batches(rng: np.random.Generator) -> list[IntArray]:
             epoch[0] += 1

@@ -89,29 +89,43 @@ def _power(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def filled_batch(indptr: Tensor, queries: Tensor, bucket: Bucket) -> Batch:
-    """The batch of some queries, filled up; computed where they are, without waiting for any value.
+def offsets_of(indptr: IntArray, queries: IntArray, bucket: Bucket) -> IntArray:
+    """What ``filled_batch`` reads of some queries, (4, lists + 1).
 
-    Args:
-        indptr: row offsets of Q queries, and the last one again: query Q has no documents.
-        queries: one more than the lists of the bucket, those that are missing Q; surely the last one.
-        bucket: the shape.
+    For every list: where it ends in the batch, what leads from a place there to a row and to a place among
+    padded lists, and its length. The last list takes the documents that fill the batch up.
+    """
+    lists, n = bucket.lists, len(queries)
+    found = np.zeros((4, lists + 1), dtype=np.int64)
+    ends, to_row, to_place, lengths = found
+    starts = indptr[queries]
+    lengths[:n] = indptr[queries + 1] - starts
+    ends[:] = lengths.cumsum()
+    begins = ends - lengths
+    to_row[:n] = starts - begins[:n]
+    to_place[:] = np.arange(lists + 1) * bucket.longest - begins
+    to_row[n:] = -begins[n:]
+    ends[-1] = np.iinfo(np.int64).max
+    return found
 
-    >>> indptr = torch.tensor([0, 2, 5, 5])
-    >>> batch = filled_batch(indptr, torch.tensor([1, 2, 2]), Bucket(2, 4, 4))
+
+def filled_batch(offsets: Tensor, bucket: Bucket, n_documents: int) -> Batch:
+    """The batch of some queries, filled up; computed where the offsets are, without waiting for any value.
+
+    >>> bucket = Bucket(2, 4, 4)
+    >>> offsets = offsets_of(np.array([0, 2, 5]), np.array([1]), bucket)
+    >>> batch = filled_batch(torch.from_numpy(offsets), bucket, 5)
     >>> batch.rows.tolist(), batch.pad(torch.arange(1.0, 5.0)).tolist()
-    ([2, 3, 4, 4], [[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    ([2, 3, 4, 0], [[1.0, 2.0, 3.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
     """
     lists, longest, documents = bucket
-    starts = indptr[queries]
-    lengths = indptr[queries + 1] - starts
-    ends = lengths.cumsum(0)
-    place = torch.arange(documents, device=indptr.device)
-    which = torch.searchsorted(ends, place, right=True).clamp_(max=lists)
-    place -= (ends - lengths)[which]
-    rows = (starts[which] + place).clamp_(max=indptr[-1] - 1)
-    mask = torch.arange(longest, device=indptr.device) < lengths[:lists, None]
-    return Batch((lists, longest), rows, (which * longest + place).clamp_(max=lists * longest), mask, spare=1)
+    ends, to_row, to_place, lengths = offsets
+    place = torch.arange(documents, device=offsets.device)
+    which = torch.searchsorted(ends, place, right=True)
+    rows = (to_row[which] + place).clamp_(max=n_documents - 1)
+    mask = torch.arange(longest, device=offsets.device) < lengths[:lists, None]
+    places = (to_place[which] + place).clamp_(max=lists * longest)
+    return Batch((lists, longest), rows, places, mask, spare=1)
 
 
 def bucketed(

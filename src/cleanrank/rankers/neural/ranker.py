@@ -26,7 +26,7 @@ from cleanrank.rankers.base import (
 from cleanrank.rankers.columns import frame_features, frame_qid
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, settings_of
 from cleanrank.rankers.neural.documents import batch_scores, score_all
-from cleanrank.rankers.neural.inputs import Batch, Bucket, batch_of, bucket_of, bucketed, filled_batch
+from cleanrank.rankers.neural.inputs import Batch, batch_of, bucket_of, bucketed, filled_batch, offsets_of
 from cleanrank.rankers.neural.loop import Batches, Training, train
 from cleanrank.rankers.neural.model import NeuralModel, Task, checked_preferences, label_columns, load_network
 from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
@@ -344,16 +344,11 @@ def filled_lists(indptr: IntArray, task: Task) -> Filled | None:
     X = task.docs.X
     if task.listwise or not isinstance(X, Tensor) or X.device != task.device:
         return None
-    lengths, queries = np.diff(indptr), len(indptr) - 1
-    offsets = torch.from_numpy(np.append(indptr, indptr[-1])).to(task.device)
-
-    def members(chosen: IntArray, bucket: Bucket) -> IntArray:
-        return np.pad(chosen, (0, bucket.lists + 1 - len(chosen)), constant_values=queries)
-
+    lengths = np.diff(indptr)
     return Filled(
-        lambda chosen: bucket_of(lengths[chosen]),
-        members,
-        lambda chosen, bucket: filled_batch(offsets, chosen, bucket),
+        lambda queries: bucket_of(lengths[queries]),
+        lambda queries, bucket: offsets_of(indptr, queries, bucket),
+        lambda offsets, bucket: filled_batch(offsets, bucket, int(indptr[-1])),
     )
 
 

@@ -31,7 +31,7 @@ class Filled:
 
     Attributes:
         bucket: called with members; names the shape of their batch.
-        members: called with members and their bucket; an array of the size that the bucket has.
+        members: called with members and their bucket; an array, of one shape in a bucket, that says which.
         batch: called with that array on the device and the bucket; what the step's ``batch`` gives, filled.
     """
 
