@@ -72,6 +72,13 @@ class StoredFeatures:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self.folder), self._rows)
 
+    def whole_shards(self) -> list[tuple[int, Path]] | None:
+        """(first row, file) of every shard, if these are all rows of the folder; else None."""
+        if self._rows is not None:
+            return None
+        names = (self.folder / FEATURES.format(k) for k in range(len(self._shards)))
+        return list(zip(self._starts[:-1].tolist(), names, strict=True))
+
     def identity(self) -> tuple[Any, ...]:
         """What tells these features from others: the files, when they were written, and the rows."""
         stamps = [(len(shard), Path(shard.filename).stat().st_mtime_ns) for shard in self._shards]

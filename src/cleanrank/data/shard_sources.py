@@ -16,6 +16,7 @@ import numpy as np
 from cleanrank.data.files import Text, existing_file, open_texts
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.ragged import from_arrays
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import PER_ROW, Array, RankingData
 
 PIECE = 1 << 27
@@ -25,11 +26,20 @@ LEAST_ROWS = 1024
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole queries, and where their source goes on; or the word that all must be read again."""
+    """Some whole queries, and where their source goes on; or the word that all must be read again.
+
+    Attributes:
+        data: the rows.
+        after: where the next piece begins.
+        done: how much of the source is read, and the whole of it.
+        stored: the shard that holds just these features, where there is one.
+        restart: whether the pieces so far are void, and come again.
+    """
 
     data: Any
     after: Any
     done: tuple[int, int] = (0, 0)
+    stored: Path | None = None
     restart: bool = False
 
 
@@ -42,12 +52,14 @@ class Source:
         files: their paths.
         options: of reading them.
         pieces: place behind the last piece, None at first -> the pieces from there on.
+        stored_as: the type of features that are stored already.
     """
 
     kind: str
     files: Sequence[str | Path]
     options: Mapping[str, Any]
     pieces: Callable[[Any], Iterator[Piece]]
+    stored_as: str = "float32"
 
     def settings(self) -> dict[str, Any]:
         """What must be the same for a broken conversion to go on."""
@@ -61,14 +73,22 @@ def _stamp(file: str | Path) -> tuple[int, int]:
 
 
 def of_data(data: RankingData) -> Source:
-    """Data in memory, or from another folder of shards."""
+    """Data in memory, or from another folder of shards, whose files are taken as they are if all rows are."""
 
     def run(_: Any) -> Iterator[Piece]:
+        files = data.X.whole_shards() if isinstance(data.X, StoredFeatures) else None
+        if files is not None:
+            cuts = np.searchsorted(data.indptr, [start for start, _ in files] + [data.n_docs]).tolist()
+            for (_, file), first, last in zip(files, cuts[:-1], cuts[1:], strict=True):
+                piece = query_range(data, first, last)
+                yield Piece(piece, None, (int(data.indptr[last]), data.n_docs), file)
+            return
         rows = max(LEAST_ROWS, PIECE // (4 * max(1, data.n_features)))
         for first, last in _ranges(data, rows):
             yield Piece(query_range(data, first, last), None, (int(data.indptr[last]), data.n_docs))
 
-    return Source("data", (), {}, run)
+    stored_as = str(data.X.stored_as) if isinstance(data.X, StoredFeatures) else "float32"
+    return Source("data", (), {}, run, stored_as)
 
 
 def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:

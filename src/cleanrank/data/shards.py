@@ -111,7 +111,7 @@ def write_shards(
     data: RankingData | Iterable[RankingData],
     folder: str | os.PathLike[str],
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> None:
@@ -121,7 +121,8 @@ def write_shards(
         data: ranking data; or pieces, such as those of ``make_ranking_chunks``; each of them becomes a shard.
         folder: the folder, which must not exist yet.
         dtype: how features are stored: "float32"; "float16", half as large; or "uint8", a quarter: the code
-            of the nearest of at most 255 values of the column, as found in the first shard.
+            of the nearest of at most 255 values of the column, as found in the first shard. As they are when
+            not given, if they come from such a folder.
         force: replace the folder if it is there.
         progress: called with (rows, rows in all), or the pieces so far twice.
     """
@@ -134,7 +135,7 @@ def convert(
     source: Source,
     folder: str | os.PathLike[str],
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> None:
@@ -147,7 +148,7 @@ def convert(
         force: see ``write_shards``.
         progress: called with how much of the source is done, and the whole of it.
     """
-    one_of("dtype", dtype, DTYPES)
+    dtype = one_of("dtype", source.stored_as if dtype is None else dtype, DTYPES)
     target = check_path(folder)
     check_folder(target, force=force)
     with _held(_part_of(target)) as part:
@@ -160,7 +161,7 @@ def convert(
                 continue
             outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
             _check_new(piece.data, seen)
-            outline.shards.append(_write_shard(part, len(outline.shards), piece.data, outline))
+            outline.shards.append(_write_shard(part, len(outline.shards), piece, outline))
             state = {"settings": settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
             _write_json(part / STATE, state)
             if progress is not None:
@@ -295,24 +296,43 @@ def _merged(outline: Outline, data: RankingData) -> Outline:
     return outline
 
 
-def _write_shard(folder: Path, number: int, data: RankingData, outline: Outline) -> dict[str, Any]:
+def _write_shard(folder: Path, number: int, piece: Piece, outline: Outline) -> dict[str, Any]:
     """Writes the files of one shard; what is known of it."""
-    X = np.ascontiguousarray(_recoded(data, outline.categories))
-    if outline.stored_as == "uint8":
-        X = _as_codes(folder, number, X)
-    elif outline.stored_as == "float16":
-        X = _as_half(X)
-    files = {}
-    np.save(folder / FEATURES.format(number), X, allow_pickle=False)
+    data, features = piece.data, folder / FEATURES.format(number)
+    if piece.stored is not None and _stored_as(piece.stored) == outline.stored_as:
+        # No file of a shard is ever changed: two folders may share it.
+        _linked(piece.stored, features)
+        if outline.stored_as == "uint8" and number == 0:
+            _linked(piece.stored.with_name(CODES), folder / CODES)
+    else:
+        np.save(features, _encoded(folder, number, data, outline), allow_pickle=False)
     pyarrow.parquet.write_table(_rows_table(data), folder / ROWS.format(number), compression="zstd")
     ids = data.query_ids if data.query_ids.dtype.kind == "i" else data.query_ids.tolist()
     queries = pa.table({"query_id": pa.array(ids), "documents": pa.array(data.lengths)})
     pyarrow.parquet.write_table(queries, folder / QUERIES.format(number), compression="zstd")
-    for name in (ROWS.format(number), QUERIES.format(number)):
-        files[name] = ((folder / name).stat().st_size, _checksum(folder / name))
-    name = FEATURES.format(number)
-    files[name] = ((folder / name).stat().st_size, cached.checksum(X))
+    names = [each.format(number) for each in (FEATURES, ROWS, QUERIES)]
+    names += [CODES] if outline.stored_as == "uint8" and number == 0 else []
+    files = {name: ((folder / name).stat().st_size, _checksum(folder / name)) for name in names}
     return {"documents": data.n_docs, "queries": data.n_queries, "files": files}
+
+
+def _stored_as(file: Path) -> str:
+    return str(np.load(file, mmap_mode="r", allow_pickle=False).dtype)
+
+
+def _linked(file: Path, target: Path) -> None:
+    try:
+        os.link(file, target)
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(file, target)
+
+
+def _encoded(folder: Path, number: int, data: RankingData, outline: Outline) -> Array:
+    """The features as they are stored."""
+    X = np.ascontiguousarray(_recoded(data, outline.categories))
+    if outline.stored_as == "uint8":
+        return _as_codes(folder, number, X)
+    return _as_half(X) if outline.stored_as == "float16" else X
 
 
 def _recoded(data: RankingData, categories: Mapping[str, tuple[Any, ...]]) -> Array:
