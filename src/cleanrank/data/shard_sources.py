@@ -305,7 +305,7 @@ def _parquet_batches(files: Sequence[Path], row: int) -> Iterator[tuple[Any, tup
     import pyarrow.parquet
 
     try:
-        opened = [pyarrow.parquet.ParquetFile(file) for file in files]
+        opened = [pyarrow.parquet.ParquetFile(file, memory_map=True) for file in files]
         total, passed = sum(each.metadata.num_rows for each in opened), 0
         for file in opened:
             width = max(1, file.metadata.num_columns)

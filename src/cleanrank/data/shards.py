@@ -18,6 +18,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,18 +155,18 @@ def convert(
     with _held(_part_of(target)) as part:
         settings = {"version": VERSION, "dtype": dtype, "source": source.settings()}
         outline, after, seen = _state(part, settings)
-        for piece in source.pieces(after):
-            if piece.restart:
-                _empty(part)
-                outline, seen = None, {}
-                continue
-            outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
-            _check_new(piece.data, seen)
-            outline.shards.append(_write_shard(part, len(outline.shards), piece, outline))
-            state = {"settings": settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
-            _write_json(part / STATE, state)
-            if progress is not None:
-                progress(*piece.done)
+        with _Writer(part, settings) as writer:
+            for piece in source.pieces(after):
+                writer.wait()
+                if piece.restart:
+                    _empty(part)
+                    outline, seen = None, {}
+                    continue
+                outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
+                _check_new(piece.data, seen)
+                writer.put(piece, outline)
+                if progress is not None:
+                    progress(*piece.done)
         if outline is None:
             raise InvalidInputError(error_text("data", "must hold at least one row to be written", "none"))
         facts = {"format": "cleanrank shards", "version": VERSION, "source": settings["source"]}
@@ -278,6 +279,40 @@ def _query_ids(parts: Sequence[Any]) -> Array:
 # Writing
 
 
+class _Writer:
+    """Writes one shard while the next piece is read; what is finished is noted after every shard."""
+
+    def __init__(self, part: Path, settings: Mapping[str, Any]) -> None:
+        self.part, self.settings = part, settings
+        self.thread = ThreadPoolExecutor(1)
+        self.last: Future[None] | None = None
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            if kind is None:
+                self.wait()
+        finally:
+            self.thread.shutdown(wait=True)
+
+    def put(self, piece: Piece, outline: Outline) -> None:
+        """Writes a piece; the one before must be written."""
+        self.last = self.thread.submit(self._write, piece, outline)
+
+    def wait(self) -> None:
+        """Waits for the shard that is being written; raises what went wrong with it."""
+        if self.last is not None:
+            self.last.result()
+        self.last = None
+
+    def _write(self, piece: Piece, outline: Outline) -> None:
+        outline.shards.append(_write_shard(self.part, len(outline.shards), piece, outline))
+        state = {"settings": self.settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
+        _write_json(self.part / STATE, state)
+
+
 def _outline_of(data: RankingData, dtype: str) -> Outline:
     if not data.n_features:
         remedy = "Judgements without features fit into memory."
@@ -286,7 +321,7 @@ def _outline_of(data: RankingData, dtype: str) -> Outline:
 
 
 def _merged(outline: Outline, data: RankingData) -> Outline:
-    """The outline with what a further piece adds to it: values of categories."""
+    """The outline with what a further piece adds to it: values of categories, behind those that are known."""
     if data.n_features != outline.n_features or data.feature_names != outline.feature_names:
         shape = f"{data.n_features} features"
         raise invalid("every piece of the data", f"must have the same {outline.n_features} features", shape)
