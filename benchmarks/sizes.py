@@ -28,6 +28,7 @@ QUERIES_PER_MILLION = 373.25  # 10,000 queries are 26.8 million documents
 TREES = 100
 RESULT = "sizes"
 SEED = 0
+RATE = 0.002  # as many wrong grades as there are relevant documents
 
 
 def make(work, threads):
@@ -83,7 +84,7 @@ def corrupt(work, threads):
     import cleanrank as cr
 
     data = opened(work)
-    noisy = cr.corrupt(data, rate=0.1, seed=SEED)
+    noisy = cr.corrupt(data, rate=RATE, seed=SEED)
     cr.write_data(noisy.data, work / "noisy", form="shards")
     return {"changed": int(noisy.changed.sum()), "pnoise": float(cr.pnoise(data, noisy.data))}
 
