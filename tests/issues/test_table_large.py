@@ -14,8 +14,9 @@ def table():
     n = 1000
     rng = np.random.default_rng(0)
     return LabelIssues(
-        row_id=np.arange(n), query_id=np.array([f"q{k // 7}" for k in range(n)]), given_label=np.arange(n) % 3,
-        doubt=rng.random(n), is_label_issue=rng.random(n) < 0.2, suggested_label=np.arange(n) % 2,
+        row_id=np.arange(n), query_id=np.array([f"q{k // 7}" for k in range(n)]),
+        given_label=np.arange(n) % 3, doubt=rng.random(n),
+        is_label_issue=rng.random(n) < 0.2, suggested_label=np.arange(n) % 2,
         reasons={"twins": rng.integers(0, 9, n).astype(float)},
     )  # fmt: skip
 

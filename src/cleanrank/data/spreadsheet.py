@@ -66,7 +66,7 @@ def write_frame(
 
 
 def stream_frames(frames: Iterable["pd.DataFrame"], path: str | PathLike[str]) -> None:
-    """Writes data frames with the same columns one after the other as one Parquet file, whole or not at all."""
+    """Writes data frames with the same columns, one after the other, as one Parquet file, whole or not."""
     import pyarrow as pa
     import pyarrow.parquet
 
