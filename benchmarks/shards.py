@@ -3,8 +3,8 @@
     python benchmarks/shards.py [--queries 112] [--repeats 7]
 
 Data of the shape of Istella (220 features, about 2,680 documents a query) in a temporary folder: arrays in
-memory, Parquet as pyarrow writes it (packed) and plain, and LETOR text. `cat` writes as many bytes of features
-from one file to another. All of it lies in the page cache; benchmarks/sizes.py has larger files.
+memory, Parquet as pyarrow writes it (packed) and plain, and LETOR text. `cat` writes as many bytes of
+features from one file to another. All of it lies in the page cache; benchmarks/sizes.py has larger files.
 """
 
 import argparse

@@ -153,8 +153,9 @@ def find_auto(work, threads):
 
 
 STAGES = {
-    "make": make, "cat": cat, "convert": convert, "diagnose": diagnose, "duplicates": duplicates, "corrupt": corrupt,
-    "train": train, "detect": detect, "clean": clean, "predict": predict, "evaluate": evaluate,
+    "make": make, "cat": cat, "convert": convert, "diagnose": diagnose, "duplicates": duplicates,
+    "corrupt": corrupt, "train": train, "detect": detect, "clean": clean, "predict": predict,
+    "evaluate": evaluate,
     "auto": find_auto,
 }  # fmt: skip
 USUAL = [name for name in STAGES if name != "auto"]
