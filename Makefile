@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Kernels are compiled now, not when somebody first waits for them.
+WARM_UP = $(BIN)/python -m cleanrank.warm_up
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 
@@ -50,10 +52,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e .
+	@$(WARM_UP)
 	@touch $@
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[nn,web,dask,dev]"
+	@$(WARM_UP)
 	@touch $@ $(VENV)/.core
 
 clean:
