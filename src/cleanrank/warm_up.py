@@ -27,7 +27,7 @@ def warm_up() -> None:
         (folder / "sparse.txt").write_text("\n".join(lines))
         for kind in ("dense", "sparse"):
             read_letor(folder / f"{kind}.txt", cache=False)
-    evaluate(data.X[:, 0], data, MEASURES, order="data")
+    evaluate(data.y, data, MEASURES, order="data")
 
 
 if __name__ == "__main__":
