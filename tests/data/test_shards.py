@@ -139,6 +139,19 @@ def test_columns_that_no_sample_showed_are_met_by_starting_again(tmp_path, small
     assert made.n_features == 10
 
 
+def test_rows_that_name_few_of_many_features_do_not_make_large_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(shard_sources, "LEAST_TEXT", 256)
+    monkeypatch.setattr(shard_sources, "MOST", 1 << 18)
+    (tmp_path / "a.txt").write_text("".join(f"{k % 2} qid:{k // 9} {k % 500 + 1}:1\n" for k in range(2000)))
+    made = converted(tmp_path / "a.txt", tmp_path / "made")
+    assert_same(made, cr.read_letor(tmp_path / "a.txt", dense=True))
+    sizes = [file.stat().st_size for _, file in made.X.whole_shards()]
+    assert max(sizes) < 1 << 18
+    # A query that is larger all the same is one piece.
+    (tmp_path / "b.txt").write_text("".join(f"{k % 2} qid:7 {k % 500 + 1}:1\n" for k in range(400)))
+    assert converted(tmp_path / "b.txt", tmp_path / "long").n_queries == 1
+
+
 def test_tables_keep_categories_texts_and_named_columns(tmp_path, small_pieces):
     rng = np.random.default_rng(0)
     n = 700

@@ -21,6 +21,8 @@ from cleanrank.types import PER_ROW, Array, RankingData
 
 PIECE = 1 << 27
 TEXT_PIECE = 1 << 28
+LEAST_TEXT = 1 << 16
+MOST = 1 << 29  # bytes of the features of a piece of text
 LEAST_ROWS = 1024
 
 
@@ -155,11 +157,16 @@ def _letor_pieces(
     if any(side is not None for each in sides for side in each.values()):
         beside = side_columns(sides, reader.count_rows(texts, n_jobs))
     state = after or {"text": 0, "at": texts[0].start, "row": 0, **_columns(reader, texts, given)}
-    size = TEXT_PIECE
+    size, is_long = TEXT_PIECE, False
     while chunk := _chunk(texts, state["text"], state["at"], size):
         ends_all = chunk[-1].end == texts[-1].end and len(chunk) == len(texts) - state["text"]
-        if not reader.count_rows(chunk, n_jobs):
+        rows = reader.count_rows(chunk, n_jobs)
+        if not rows:
             state = {**state, "text": state["text"] + len(chunk) - 1, "at": chunk[-1].end}
+            continue
+        excess = 4 * rows * state["width"] / MOST
+        if excess > 1 and size > LEAST_TEXT and not is_long:  # rows that name few of many features
+            size = max(LEAST_TEXT, int(size / (2 * excess)))
             continue
         strict = replace(given, n_features=state["width"], zero_based=state["base"] == 0)
         try:
@@ -175,7 +182,7 @@ def _letor_pieces(
         if not ends_all:
             changes = np.flatnonzero(ids[1:] != ids[:-1])
             if not len(changes):  # one query is longer than the piece
-                size *= 2
+                size, is_long = 2 * size, True
                 continue
             kept = int(changes[-1]) + 1
         data = _of_parsed(parsed, ids, kept, state["row"], options["feature_names"], beside)
