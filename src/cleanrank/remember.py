@@ -19,6 +19,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from cleanrank.stored import StoredFeatures
+
 P = ParamSpec("P")
 R = TypeVar("R")
 PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
@@ -112,6 +114,8 @@ def _add(digest: Any, value: Any) -> None:
             digest.update(repr(parts).encode())
         else:
             digest.update(np.ascontiguousarray(value).view(np.uint8).data if value.size else b"")
+    elif isinstance(value, StoredFeatures):
+        _add(digest, value.identity())
     elif hasattr(value, "tocsr"):
         _add(digest, (value.format, value.shape, value.data, value.indices, value.indptr))
     elif isinstance(value, Mapping):

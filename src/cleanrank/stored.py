@@ -49,12 +49,13 @@ class StoredFeatures:
     @property
     def stored_as(self) -> np.dtype[Any]:
         """The type of the values in the files."""
-        return self._shards[0].dtype
+        stored: np.dtype[Any] = self._shards[0].dtype
+        return stored
 
     @property
     def size(self) -> int:
         """The number of values."""
-        return self.shape[0] * self.shape[1]
+        return int(self.shape[0] * self.shape[1])
 
     @property
     def nbytes(self) -> int:
@@ -70,6 +71,18 @@ class StoredFeatures:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self.folder), self._rows)
+
+    def whole_shards(self) -> list[tuple[int, Path]] | None:
+        """(first row, file) of every shard, if these are all rows of the folder; else None."""
+        if self._rows is not None:
+            return None
+        names = (self.folder / FEATURES.format(k) for k in range(len(self._shards)))
+        return list(zip(self._starts[:-1].tolist(), names, strict=True))
+
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these features from others: the files, when they were written, and the rows."""
+        stamps = [(len(shard), Path(shard.filename).stat().st_mtime_ns) for shard in self._shards]
+        return str(self.folder.absolute()), stamps, self._rows
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -88,7 +101,7 @@ class StoredFeatures:
             return self
         n = self.shape[0]
         if isinstance(key, slice):
-            places: Any = np.arange(n)[key]
+            places: Any = np.arange(*key.indices(n))
         else:
             places = np.atleast_1d(np.asarray(key))
             if places.dtype == np.bool_:
@@ -135,7 +148,8 @@ class StoredFeatures:
         if self._values is None:
             return np.asarray(stored).astype(np.float32, copy=False)
         codes = np.arange(stored.shape[1], dtype=np.int64) * (MISSING_CODE + 1) + stored
-        return self._values.ravel()[codes]
+        values: npt.NDArray[np.float32] = self._values.ravel()[codes]
+        return values
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
         """(first row, values) of blocks of so many rows, of about 16 MB when not given."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.stored import StoredFeatures
+from cleanrank.stored import StoredFeatures, as_array
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -393,7 +393,7 @@ def _categories(categories: Mapping[str, Sequence[Any]], data: RankingData) -> M
         if name not in names:
             raise invalid("categories", "must belong to features by name", repr(name))
         column: Any = data.X[:, [names.index(name)]]
-        codes = np.asarray(column if isinstance(column, np.ndarray) else column.toarray())[:, 0]
+        codes = as_array(column)[:, 0]
         bad = ~(np.isnan(codes) | ((codes >= 0) & (codes < len(values)) & (codes == np.floor(codes))))
         if bad.any():
             row = int(np.argmax(bad))

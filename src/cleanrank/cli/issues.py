@@ -287,8 +287,8 @@ def clean(
     of a tie the given label stands if it is among the tied ones, else the lowest grade.
     """
     from cleanrank.cleaning import clean as clean_data
-    from cleanrank.data.files import DATA, check_outputs, written_whole
-    from cleanrank.data.tables import names_of, read_data, write_data
+    from cleanrank.data.files import check_outputs, written_whole
+    from cleanrank.data.tables import check_data_output, names_of, read_data, write_data
     from cleanrank.issues.table import read_issues, read_words
     from cleanrank.labeling.reviewed import clean_reviewed
 
@@ -302,7 +302,7 @@ def clean(
     if mode != "relabel":
         screen.refuse(context, "n_grades", "goes with --mode relabel", mode)
     inputs = [data, issues, review]
-    check_outputs(out, inputs=inputs, force=force, suffixes=DATA)
+    form = check_data_output(out, data, inputs, force=force)
     audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(audit, inputs=inputs, force=force)
     judged = read_data(data, **columns)
@@ -317,7 +317,7 @@ def clean(
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
-        write_data(cleaned.data, out, **names_of(columns))
+        write_data(cleaned.data, out, form=form, force=force, **names_of(columns))
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
     shown = [("grade", "grade"), ("documents", "documents", ","), (cleaned.mode, "changed", ",")]

@@ -80,6 +80,8 @@ class Parsed:
     names: tuple[str, ...] | None
     doc_ids: Array | None
     comments: Array | None
+    places: "list[tuple[Text, int, int]]"  # texts, with their first rows and the rows behind their last
+    qid_at: IntArray  # where in its text the query of each row is named
 
 
 def parse_texts(
@@ -113,7 +115,38 @@ def parse_texts(
     doc_ids = gather_ids(parts, rows.doc_at, rows.doc_len, tally.doc_id_bytes) if tally.doc_id_bytes else None
     qid, names = named_queries(parts, rows) if tally.named_queries else (rows.qid, None)
     comments = gather_comments(parts, rows) if tally.more_comment else None
-    return Parsed(make_features(n, layout, cells, tally), rows.y, qid, names, doc_ids, comments)
+    X = make_features(n, layout, cells, tally)
+    return Parsed(X, rows.y, qid, names, doc_ids, comments, list(by_text(parts)), rows.qid_at)
+
+
+def guessed_layout(texts: Sequence[Text], options: ReadOptions) -> Layout:
+    """The layout that some lines of the beginning, the middle and the end of each text need."""
+    parts = []
+    for text in texts:
+        for at in {text.start, (text.start + text.end) // 2, max(text.start, text.end - SAMPLE)}:
+            start = text.start if at == text.start else text.line_end(at) + 1
+            end = text.line_end(min(start + SAMPLE, text.end) - 1) + 1 if start < text.end else start
+            parts.append(Part(text, start, end, 0))
+    return options.layout(total([_counted(part, options) for part in parts]))
+
+
+def true_layout(texts: Sequence[Text], options: ReadOptions, n_jobs: int | None) -> Layout:
+    """The layout that all lines of all texts need."""
+    parts = [Part(text, start, end, 0) for text in texts for start, end in text.parts()]
+    with thread_map(n_jobs) as work:
+        return options.layout(total(list(work(partial(_counted, options=options), parts))))
+
+
+def _counted(part: Part, options: ReadOptions) -> Tally:
+    """A tally of a part of a text; its bad lines are left to the full pass."""
+    rows = empty_rows(int(kernels.count_rows(part.text.buf, part.start, part.end)[1]))
+    return parse_part(rows, no_cells(), options.rules(kernels.COUNT, 1), part)[0]
+
+
+def count_rows(texts: Sequence[Text], n_jobs: int | None) -> int:
+    """The rows of all texts."""
+    with thread_map(n_jobs) as work:
+        return find_parts(texts, work)[-1].row
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from cleanrank.data._letor_reader import thread_map
 from cleanrank.errors import invalid
 from cleanrank.jit import kernel
 from cleanrank.ragged import query_of_row
+from cleanrank.stored import as_array, is_dense
 from cleanrank.types import Array, IntArray, RankingData
 
 BLOCK_VALUES = 1 << 16
@@ -79,7 +80,7 @@ def letor_blocks(data: RankingData, n_jobs: int | None) -> Iterator[memoryview]:
         size = put_rows(out, data.y[rows], query[rows], qids, ends, words, indptr, indices, values)
         return out[:size].data
 
-    step = max(1, BLOCK_VALUES // max(1, data.n_features if isinstance(data.X, np.ndarray) else 64))
+    step = max(1, BLOCK_VALUES // max(1, data.n_features if is_dense(data.X) else 64))
     slices = [slice(k, min(k + step, data.n_docs)) for k in range(0, data.n_docs, step)]
     with thread_map(n_jobs) as work:
         yield from work(block, slices)
@@ -122,11 +123,11 @@ def _cells(data: RankingData, rows: slice) -> tuple[IntArray, Array, Array]:
 
     The first row of a sparse X names its last column too, so that the width comes back.
     """
-    if isinstance(data.X, np.ndarray):
+    if is_dense(data.X):
         n, width = rows.stop - rows.start, data.n_features
         indices = np.tile(np.arange(width, dtype=np.int32), n)
-        return np.arange(n + 1) * width, indices, np.ascontiguousarray(data.X[rows]).reshape(-1)
-    X = data.X
+        return np.arange(n + 1) * width, indices, np.ascontiguousarray(as_array(data.X[rows])).reshape(-1)
+    X: Any = data.X
     first, last = X.indptr[rows.start], X.indptr[rows.stop]
     indptr = (X.indptr[rows.start : rows.stop + 1] - first).astype(np.int64)
     indices = X.indices[first:last].astype(np.int32)

@@ -151,7 +151,7 @@ def store(entry: Entry, columns: Mapping[str, Any]) -> bool:
         part.mkdir(parents=True, mode=0o700)
         try:
             _write(part, entry, columns)
-            _put(part, entry.folder)
+            put_in_place(part, entry.folder)
             _sweep(entry.folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -175,7 +175,7 @@ def _write(folder: Path, entry: Entry, columns: Mapping[str, Any]) -> None:
     (folder / DESCRIPTION).write_bytes(body + f"\n{zlib.crc32(body):08x}".encode())
 
 
-def _put(part: Path, folder: Path) -> None:
+def put_in_place(part: Path, folder: Path) -> None:
     """Renames a finished folder into place; what stood there goes, unless another process is quicker."""
     old = part.with_suffix(".old")
     with contextlib.suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ from cleanrank.data.judged import judges_of, read_judged
 from cleanrank.data.newsgroups import read_newsgroups
 from cleanrank.data.spreadsheet import read_frame
 from cleanrank.errors import BadFileError
+from cleanrank.stored import blocks, is_dense
 from cleanrank.types import Array, IntArray, RankingData
 
 IN_TWO_PARTS = "queries in two parts"
@@ -88,8 +89,8 @@ class _Tally:
     @classmethod
     def of(cls, data: RankingData) -> "_Tally":
         X: Any = data.X
-        if isinstance(X, np.ndarray):
-            used: Array = np.asarray(X.any(axis=0))
+        if is_dense(X):
+            used: Array = np.any([block.any(axis=0) for _, block in blocks(X)], axis=0)
         else:
             used = np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
         return cls(set(data.query_ids.tolist()), data.n_docs, used, np.bincount(data.y))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cleanrank.jit import kernel, mix64
+from cleanrank.stored import as_array, is_dense
 from cleanrank.types import Array, IntArray, RankingData
 
 BLOCK_VALUES = 1 << 22
@@ -17,14 +18,14 @@ BLOCK_VALUES = 1 << 22
 def first_rows(data: RankingData) -> tuple[IntArray, Array]:
     """For every row the first row with the same features, and whether its features are all 0."""
     X: Any = data.X
-    dense = isinstance(X, np.ndarray)
+    dense = is_dense(X)
     hashes = np.empty(data.n_docs, dtype=np.uint64)
     rows = max(1, BLOCK_VALUES // max(1, data.n_features if dense else X.nnz // max(1, data.n_docs)))
     for start in range(0, data.n_docs, rows):
         part = X[start : start + rows]
         out = hashes[start : start + rows]
         if dense:
-            hash_dense(np.ascontiguousarray(part).view(np.uint32), out)
+            hash_dense(np.ascontiguousarray(as_array(part)).view(np.uint32), out)
         else:
             hash_sparse(part.data.view(np.uint32), part.indices, part.indptr, out)
     first = np.empty(data.n_docs, dtype=np.int64)
@@ -37,7 +38,8 @@ def first_rows(data: RankingData) -> tuple[IntArray, Array]:
     return first, hashes == 0
 
 
-def _same_dense(a: Array, b: Array) -> Array:
+def _same_dense(a: Any, b: Any) -> Array:
+    a, b = as_array(a), as_array(b)
     same: Array = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
     return same
 

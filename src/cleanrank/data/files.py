@@ -177,13 +177,23 @@ LEAST_LIMIT = 256 << 20
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Whole lines of one file; ``first_line`` is the number (from 1) of its first line in the file."""
+    """Whole lines of one file.
+
+    Attributes:
+        path: the file.
+        raw: its bytes.
+        start: where the lines begin among these.
+        end: where they end.
+        first_line: the number (from 1) in the file of the line that begins at ``origin``.
+        origin: where lines are counted from; ``start`` when None.
+    """
 
     path: str
     raw: "bytes | mmap.mmap"
     start: int
     end: int
     first_line: int
+    origin: int | None = None
 
     @property
     def buf(self) -> npt.NDArray[np.uint8]:
@@ -203,8 +213,9 @@ class Text:
 
     def line_of(self, at: int) -> int:
         """The number of the line that holds a position."""
+        first = self.start if self.origin is None else self.origin
         return self.first_line + sum(
-            self.raw[i : min(i + BLOCK, at)].count(b"\n") for i in range(self.start, at, BLOCK)
+            self.raw[i : min(i + BLOCK, at)].count(b"\n") for i in range(first, at, BLOCK)
         )
 
     def line_end(self, at: int) -> int:

@@ -17,10 +17,11 @@ from cleanrank.data.arrow_tables import arrow_table, existing_column, short_text
 from cleanrank.data.ratings import check_distribution, gains_of_distribution, to_grades
 from cleanrank.errors import InvalidInputError, MissingExtraError, invalid
 from cleanrank.ragged import from_arrays
+from cleanrank.stored import as_array
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 4096
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 KINDS = ("pandas", "polars", "arrow")
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
@@ -323,6 +324,9 @@ def _matrix(table: Any, names: Sequence[str]) -> tuple[npt.NDArray[np.float32], 
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         for j, column in enumerate(columns):
+            if column.dtype == np.float32:
+                block[:, j] = column[start : start + BLOCK_ROWS]
+                continue
             try:
                 with np.errstate(over="raise"):
                     block[:, j] = column[start : start + BLOCK_ROWS]
@@ -373,7 +377,7 @@ def _strings(table: Any, name: str) -> Array:
 
 
 def _to_table(data: RankingData, label: str, qid: str, doc_id: str) -> Any:
-    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    X = as_array(data.X)
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
     columns: dict[str, Any] = {label: pa.array(data.y), qid: _qid_column(data)}
     optional = (data.gains, data.doc_ids, data.weights, data.positions)

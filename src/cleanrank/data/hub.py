@@ -111,7 +111,13 @@ def folder_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def read_folder_table(path: str | os.PathLike[str], split: str | None = None) -> Any:
-    """The table of a split of a folder of Parquet or Arrow files; the only one, or "train", unless given."""
+    """The table of a split of a folder of Parquet or Arrow files; see ``split_files``."""
+    files = split_files(path, split)
+    return pa.concat_tables([read_arrow_file(file) for file in files], promote_options="permissive")
+
+
+def split_files(path: str | os.PathLike[str], split: str | None = None) -> list[Path]:
+    """The Parquet or Arrow files of a split of a folder; of the only one, or "train", unless given."""
     folder = check_path(path)
     splits = folder_splits(folder)
     if not splits:
@@ -121,5 +127,4 @@ def read_folder_table(path: str | os.PathLike[str], split: str | None = None) ->
     if split is None and len(splits) > 1 and "train" not in splits:
         remedy = f"Say split=, one of {', '.join(splits)}."
         raise invalid(f"the folder {str(folder)!r}", "has several splits", remedy=remedy)
-    files = splits[one_of("split", split or ("train" if "train" in splits else next(iter(splits))), splits)]
-    return pa.concat_tables([read_arrow_file(file) for file in files], promote_options="permissive")
+    return splits[one_of("split", split or ("train" if "train" in splits else next(iter(splits))), splits)]

@@ -106,7 +106,7 @@ def read_letor(
     if n_features is not None:
         check_integer("n_features", n_features, least=1, most=2**31 - 1)
     check_n_jobs(n_jobs)
-    sides = [{kind: side_file(each, kind) for kind in SIDES} for each in paths]
+    sides = side_files(paths)
     files = [*paths, *(side for each in sides for side in each.values() if side is not None)]
     options = {"dense": dense, "n_features": n_features, "zero_based": zero_based}
     entry = cached.Entry.of(files, options) if cache else None
@@ -142,20 +142,25 @@ def _parse(
     from cleanrank.data import _letor_reader as reader
 
     texts = [open_texts(path) for path in paths]
-    expects_qid = _names_queries(texts, sides)
+    expects_qid = names_queries(texts, sides)
     read_options = reader.ReadOptions(expects_qid=expects_qid, **options)
     flat = list(itertools.chain.from_iterable(texts))
     parsed = reader.parse_texts(flat, read_options, n_jobs=n_jobs, progress=progress)
     n = len(parsed.y)
-    sizes = None if expects_qid else _joined(sides, "query", n)
+    sizes = None if expects_qid else joined(sides, "query", n)
     columns: dict[str, Any] = reader.grouped(parsed, sizes)
-    for kind, name in (("weight", "weights"), ("position", "positions")):
-        values = _joined(sides, kind, n)
-        columns[name] = None if values is None else values[columns["row_ids"]]
+    for name, values in side_columns(sides, n).items():
+        columns[name] = values[columns["row_ids"]]
     return columns
 
 
-def _names_queries(texts: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, Path | None]]) -> bool:
+def side_columns(sides: Sequence[Mapping[str, Path | None]], n: int) -> dict[str, Array]:
+    """Weights and positions of n rows, where there are such files, in the order of the files."""
+    found = {"weights": joined(sides, "weight", n), "positions": joined(sides, "position", n)}
+    return {name: values for name, values in found.items() if values is not None}
+
+
+def names_queries(texts: Sequence[Sequence[Any]], sides: Sequence[Mapping[str, Path | None]]) -> bool:
     """Whether rows name their query, going by the first row of each file."""
     named = []
     for parts, side in zip(texts, sides, strict=True):
@@ -184,6 +189,11 @@ def _first_row(text: Any) -> int:
     return text.start if no_rows is None else no_rows.end()
 
 
+def side_files(paths: Sequence[Path]) -> list[dict[str, Path | None]]:
+    """The side files of each of several files, by kind."""
+    return [{kind: side_file(each, kind) for kind in SIDES} for each in paths]
+
+
 def side_file(path: Path, kind: str) -> Path | None:
     """The side file ``PATH.kind``, or that of the name without its compression suffix, if there is one."""
     names = [path, path.with_suffix("")] if path.suffix in PACKINGS else [path]
@@ -191,7 +201,7 @@ def side_file(path: Path, kind: str) -> Path | None:
     return next((each for each in tried if each.is_file()), None)
 
 
-def _joined(sides: Sequence[Mapping[str, Path | None]], kind: str, n: int) -> Array | None:
+def joined(sides: Sequence[Mapping[str, Path | None]], kind: str, n: int) -> Array | None:
     """The values of a kind of side file, through all files; None if no file has one."""
     present = [side[kind] for side in sides if side[kind] is not None]
     if not present:

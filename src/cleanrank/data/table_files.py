@@ -6,9 +6,9 @@ All of them go through an Arrow table and ``from_frame``. A message about a valu
 import codecs
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ PathLike = str | os.PathLike[str]
 # Whole numbers in their one usual spelling; as a column of floats, pandas writes 7 as 7.0.
 WHOLE_IDS = (r"^(0|-?[1-9][0-9]{0,17})$", r"^(0|-?[1-9][0-9]{0,14})[.]0$")
 START = 1 << 20
+CSV_BLOCK = 1 << 25
 
 
 def read_parquet(path: PathLike, **columns: Any) -> RankingData:
@@ -63,22 +64,73 @@ def read_table(file: Path, delimiter: str | None = None, texts: Sequence[str] = 
 
     ``texts`` are columns to keep as texts, whatever they hold.
     """
-    source, start = _utf8_source(file)
-    said, start = split_separator_line(start)
-    if delimiter is None:
-        guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
-        delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
-    delimiter = checked_delimiter(delimiter)
-    header, first = _first_lines(file, start, delimiter)
-    quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
-    options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types={name: pa.string() for name in texts if name in header},
-            decimal_point=_decimal_point(start, delimiter),
-        ),
-    }
-    return _csv_table(file, source, 0 if said is None else 1, options), quoted
+    form = CSVForm.of(file, delimiter, texts)
+    return _csv_table(file, form), form.quoted
+
+
+class CSVForm(NamedTuple):
+    """How a text table is to be read.
+
+    Attributes:
+        source: the file, or its bytes unpacked and decoded.
+        skipped: lines before the header.
+        quoted: columns that are quoted in the first row.
+        options: arguments of Arrow's readers.
+    """
+
+    source: Path | bytes
+    skipped: int
+    quoted: list[str]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, file: Path, delimiter: str | None, texts: Sequence[str]) -> "CSVForm":
+        """The form of a file; see ``read_table``."""
+        source, start = _utf8_source(file)
+        said, start = split_separator_line(start)
+        if delimiter is None:
+            guessed = delimiter_of(start.lstrip().split("\n", 1)[0])
+            delimiter = said or ("\t" if ".tsv" in file.suffixes else guessed)
+        delimiter = checked_delimiter(delimiter)
+        header, first = _first_lines(file, start, delimiter)
+        quoted = [name for name, value in zip(header, first, strict=False) if value.startswith('"')]
+        options = {
+            "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
+            "convert_options": pyarrow.csv.ConvertOptions(
+                column_types={name: pa.string() for name in texts if name in header},
+                decimal_point=_decimal_point(start, delimiter),
+            ),
+        }
+        return cls(source, 0 if said is None else 1, quoted, options)
+
+    def stream(self) -> Any:
+        """What Arrow reads."""
+        return pa.BufferReader(self.source) if isinstance(self.source, bytes) else self.source
+
+
+def csv_batches(file: Path, delimiter: str | None, columns: Mapping[str, Any]) -> Iterator[Any]:
+    """The tables of a CSV file, block by block, with query ids as in ``read_csv``.
+
+    The first block decides which columns are text; whole numbers may turn into fractions in later ones.
+    """
+    qid = columns.get("qid", "qid")
+    form = CSVForm.of(file, delimiter, (qid, columns.get("doc_id") or "doc_id"))
+    settings = pyarrow.csv.ReadOptions(skip_rows=form.skipped, block_size=CSV_BLOCK)
+    try:
+        schema = pyarrow.csv.open_csv(form.stream(), read_options=settings, **form.options).schema
+        wide = {each.name: pa.float64() for each in schema if each.type in (pa.int64(), pa.null())}
+        convert = form.options["convert_options"]
+        convert.column_types = {**wide, **convert.column_types}
+        for batch in pyarrow.csv.open_csv(form.stream(), read_options=settings, **form.options):
+            table = pa.Table.from_batches([batch])
+            if qid in table.column_names and qid not in form.quoted:
+                place = table.column_names.index(qid)
+                table = table.set_column(place, qid, _plain_ids(table.column(qid)))
+            yield table
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        rule = "cannot be read as CSV block by block"
+        remedy = "A column must hold numbers, or text, from the first block on. Or read it into memory"
+        raise BadFileError(f"{str(file)!r} {rule}: {short_text(error)}. {remedy}.", str(file)) from error
 
 
 def _decimal_point(start: str, delimiter: str) -> str:
@@ -110,27 +162,27 @@ def _utf8_source(file: Path) -> tuple[Path | bytes, str]:
     return text.encode(), text[:START]
 
 
-def _csv_table(file: Path, source: Path | bytes, skipped: int, options: dict[str, Any]) -> Any:
+def _csv_table(file: Path, form: CSVForm) -> Any:
     """The table of a CSV file; texts beyond the beginning that are not UTF-8 are decoded after all."""
 
     def read(whole: Path | bytes, threads: bool) -> Any:
-        settings = pyarrow.csv.ReadOptions(use_threads=threads, skip_rows=skipped)
-        stream = pa.BufferReader(whole) if isinstance(whole, bytes) else whole
-        table = pyarrow.csv.read_csv(stream, read_options=settings, **options)
+        settings = pyarrow.csv.ReadOptions(use_threads=threads, skip_rows=form.skipped)
+        stream = form._replace(source=whole).stream()
+        table = pyarrow.csv.read_csv(stream, read_options=settings, **form.options)
         if any(pa.types.is_binary(kind) for kind in table.schema.types):
             raise pa.ArrowInvalid("text that is not UTF-8")
         return table
 
     try:
-        return read(source, True)
+        return read(form.source, True)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
-        decoded = source if isinstance(source, bytes) else read_text(file).encode()
+        decoded = form.source if isinstance(form.source, bytes) else read_text(file).encode()
     try:
         # Only with one thread does an error know its line.
         return read(decoded, False)
     except (pa.ArrowException, OSError) as error:
         row = re.search(r"[Rr]ow #?(\d+)", str(error))
-        line = int(row.group(1)) + skipped if row else None
+        line = int(row.group(1)) + form.skipped if row else None
         where = f"{str(file)!r}" + (f", line {line}," if line else "")
         raise BadFileError(f"{where} cannot be read as CSV: {short_text(error)}.", str(file), line) from error
 

@@ -12,8 +12,22 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cleanrank.data.beir import is_beir, read_beir, write_beir
-from cleanrank.data.files import DATA, PACKED, check_suffix, existing_file, first_bytes, read_unpacked
-from cleanrank.data.hub import folder_splits, is_ir_dataset, read_folder_table, read_ir_dataset
+from cleanrank.data.files import (
+    DATA,
+    PACKED,
+    check_outputs,
+    check_suffix,
+    existing_file,
+    first_bytes,
+    read_unpacked,
+)
+from cleanrank.data.hub import (
+    folder_splits,
+    is_ir_dataset,
+    read_folder_table,
+    read_ir_dataset,
+    split_files,
+)
 from cleanrank.data.inputs import check_data
 from cleanrank.data.json_files import JSON_LINES
 from cleanrank.data.relevance_tools.ltr_logs import write_ltr_log
@@ -26,6 +40,8 @@ from cleanrank.data.relevance_tools.tools import (
     write_quepid_csv,
     write_tool_file,
 )
+from cleanrank.data.shard_sources import Source, of_csv, of_data, of_letor, of_parquet
+from cleanrank.data.shards import check_folder, is_shards, opened_out_of_core, read_shards, write_shards
 from cleanrank.data.spreadsheet import DELIMITERS, delimiter_of, split_separator_line
 from cleanrank.data.sqlite_file import MAGIC
 from cleanrank.data.table_files import (
@@ -58,13 +74,21 @@ class Format(NamedTuple):
     write: Callable[..., None] | None = None
 
 
-def read_data(path: PathLike | Sequence[PathLike], *, form: str | None = None, **options: Any) -> RankingData:
+def read_data(
+    path: PathLike | Sequence[PathLike],
+    *,
+    form: str | None = None,
+    out_of_core: bool = False,
+    **options: Any,
+) -> RankingData:
     r"""Reads data in any of FORMATS, whichever the suffix or else the content says.
 
     Args:
-        path: a file; several LETOR files, whose rows follow each other; a folder of BEIR or of Parquet files;
-            or an id of ir_datasets.
+        path: a file; several LETOR files, whose rows follow each other; a folder of shards, of BEIR or of
+            Parquet files; or an id of ir_datasets.
         form: one of FORMATS, where it should not be guessed.
+        out_of_core: leave the features on disk: LETOR, CSV and Parquet are converted to shards in the cache,
+            once. Of a folder of shards they stay there in any case.
         options: those of the format. Of tables ``label`` and ``qid`` (columns of these names by default),
             ``features``, ``gains``, ``doc_id``, ``weight``, ``position``, ``ratings``, ``distribution``, as
             in ``from_frame``; of judgements ``ratings``, a rule of ``cleanrank.data.ratings``, and
@@ -89,7 +113,36 @@ def read_data(path: PathLike | Sequence[PathLike], *, form: str | None = None, *
             kind = "quepid-csv"
     chosen = FORMATS[kind]
     _check_options(path, chosen, options)
+    if out_of_core and kind != "shards":
+        return opened_out_of_core(source_of(path, kind, options))
     return chosen.read(path, **options)
+
+
+def source_of_shards(path: PathLike, form: str | None, options: Mapping[str, Any]) -> Source:
+    """What becomes a folder of shards: pieces of a file where it can be read in pieces, else all of it."""
+    kind = form or kind_of_file(path)
+    _check_options(path, FORMATS[kind], options)
+    if kind in IN_PIECES:
+        return source_of(path, kind, options)
+    return of_data(read_data(path, form=form, **({"verify": True} if kind == "shards" else {}), **options))
+
+
+def source_of(path: Any, kind: str, options: Mapping[str, Any]) -> Source:
+    """The source of shards that a file of a kind is; raises where there is none that is read in pieces."""
+    if kind == "letor":
+        return of_letor(path, **{k: v for k, v in options.items() if k not in ("dense", "cache", "progress")})
+    if kind == "csv":
+        return of_csv(existing_file(path), **options)
+    if kind == "parquet":
+        return of_parquet([existing_file(path)], **options)
+    if kind == "folder":
+        rest = dict(options)
+        files = split_files(path, rest.pop("split", None))
+        if all(file.suffix == ".parquet" for file in files):
+            return of_parquet(files, **rest)
+    rule = "goes with LETOR, CSV, Parquet and folders of Parquet files"
+    remedy = "Others fit into memory: write them with write_data(data, 'folder/')."
+    raise invalid("out_of_core", rule, f"{str(path)!r}, {FORMATS[kind].words}", remedy=remedy)
 
 
 def _check_options(path: Any, chosen: Format, options: Mapping[str, Any]) -> None:
@@ -162,11 +215,13 @@ def write_data(
     label: str = "label",
     qid: str = "qid",
     doc_id: str = "doc_id",
+    force: bool = False,
 ) -> None:
     """Writes data as the name ends: .parquet, .pq; .csv, .tsv; .qrels; .jsonl, .ndjson (LTR log); else LETOR.
 
     .gz, .bz2, .xz and .zst after it pack CSV and LETOR. A path that ends in a slash, or a folder, becomes a
-    BEIR folder. Endings of other formats (.xlsx, ...) are refused, and .json needs ``form``.
+    folder of shards, or of BEIR where there are no features. Endings of other formats (.xlsx, ...) are
+    refused, and .json needs ``form``.
 
     Args:
         data: the rows.
@@ -175,6 +230,7 @@ def write_data(
         label: in a table, what to call the column of grades.
         qid: in a table, what to call the column of query ids.
         doc_id: in a table, what to call the column of document ids.
+        force: replace a folder of shards; files are replaced in any case.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -188,18 +244,52 @@ def write_data(
     """
     check_data(data)
     target = check_path(path)
-    kind = one_of("format", form, FORMATS) if form is not None else form_of_name(path)
+    kind = one_of("format", form, FORMATS) if form is not None else form_of_name(path, data.n_features > 0)
     writer = FORMATS[kind].write
     if writer is None:
         known = ", ".join(name for name, each in FORMATS.items() if each.write is not None)
         raise invalid("form=", f"must be one that is written ({known})", repr(kind))
     if kind in ("csv", "parquet"):
         writer(data, target, label=label, qid=qid, doc_id=doc_id)
+    elif kind == "shards":
+        writer(data, target, force=force)
     else:
         writer(data, target)
 
 
-def form_of_name(path: PathLike) -> str:
+def check_data_output(
+    out: PathLike, source: PathLike, inputs: Sequence[PathLike | None], *, force: bool = False
+) -> str | None:
+    """Raises unless data made from ``source`` can be written to ``out``, as ``check_outputs`` does.
+
+    Returns:
+        "shards" where these are data of a folder of shards, and the name promises no other format; else None.
+    """
+    place, folder = check_path(out), Path(source)
+    if is_shards(folder) and not place.suffix:
+        if place.absolute() == folder.absolute():
+            raise invalid("output", "must differ from every input", repr(str(out)), remedy="Name another.")
+        check_folder(place, force=force)
+        return "shards"
+    check_outputs(place, inputs=inputs, force=force, suffixes=DATA)
+    return None
+
+
+def form_of_output(out: PathLike, source: PathLike, form: str | None, options: Mapping[str, Any]) -> str:
+    """The format that a name promises for data of a file: a folder is one of shards if there are features."""
+    named = form_of_name(out)
+    if named != "beir":
+        return named
+    kind = form or kind_of_file(source)
+    if kind in ("letor", "shards", LTR_LOG):
+        return "shards"
+    if kind not in IN_PIECES:
+        return "beir"
+    first = next(source_of(source, kind, options).pieces(None), None)
+    return "shards" if first is not None and first.data.n_features else "beir"
+
+
+def form_of_name(path: PathLike, has_features: bool = False) -> str:
     """The format that a name promises; raises where it promises none that is written."""
     target = Path(path)
     suffix = next((s.lower() for s in reversed(target.suffixes) if s not in PACKED), "")
@@ -207,12 +297,12 @@ def form_of_name(path: PathLike) -> str:
         rule = f"must say which kind of JSON: form= one of {', '.join(TOOLS)}"
         raise invalid("output", rule, repr(str(target)), remedy="Change its ending otherwise.")
     if str(path).endswith(os.sep) or target.is_dir():
-        return "beir"
+        return "shards" if has_features else "beir"
     check_suffix(target, DATA)
     return OF_SUFFIX.get(suffix, "letor")
 
 
-def names_of(columns: Mapping[str, Any]) -> dict[str, str]:
+def names_of(columns: Mapping[str, Any]) -> dict[str, Any]:
     """The names that ``write_data`` takes, among options of ``read_data``: a table keeps its own."""
     return {role: str(columns[role]) for role in ("label", "qid", "doc_id") if role in columns}
 
@@ -234,7 +324,7 @@ def kind_of_file(path: PathLike) -> str:
     if is_ir_dataset(path):
         return "ir-dataset"
     folder = check_path(path)
-    if folder.is_dir():
+    if folder.is_dir() or (not folder.exists() and is_shards(folder)):
         return _kind_of_folder(folder)
     file = existing_file(path)
     suffixes = {suffix.lower() for suffix in file.suffixes[-2:]}
@@ -277,12 +367,16 @@ def _is_qrels_line(text: str) -> bool:
 
 
 def _kind_of_folder(folder: Path) -> str:
+    if is_shards(folder):
+        return "shards"
     if is_beir(folder):
         return "beir"
     if folder_splits(folder):
         return "folder"
     holds = ", ".join(sorted(each.name for each in folder.iterdir())[:8]) or "nothing"
-    rule = "must be a folder of BEIR (corpus.jsonl, queries.jsonl, qrels/*.tsv) or of Parquet files"
+    rule = (
+        "must be a folder of shards, of BEIR (corpus.jsonl, queries.jsonl, qrels/*.tsv) or of Parquet files"
+    )
     raise MissingDataError(error_text(repr(str(folder)), rule, holds, remedy="Or name a file in it."))
 
 
@@ -323,6 +417,7 @@ def _read_log(path: PathLike, form: str = LTR_LOG, *, judgements: Any = None, **
     return read_tool_file(path, form, **given)
 
 
+IN_PIECES = ("letor", "csv", "parquet", "folder")
 OF_SUFFIX = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".qrels": "qrels",
     **dict.fromkeys(JSON_LINES, LTR_LOG),
@@ -333,6 +428,7 @@ FORMATS: dict[str, Format] = {
     "letor": Format("LETOR", OF_LETOR, _read_letor, _write_letor),
     "qrels": Format("TREC judgements", (), read_qrels, write_qrels),
     "beir": Format("a BEIR folder", ("split", "texts"), read_beir, write_beir),
+    "shards": Format("a folder of shards", ("verify",), read_shards, write_shards),
     "folder": Format("a folder of Parquet files", (*COLUMNS, "split"), _read_folder),
     "ir-dataset": Format("a data set of ir_datasets", ("texts",), read_ir_dataset),
     "quepid-csv": Format(

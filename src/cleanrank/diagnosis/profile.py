@@ -5,6 +5,7 @@ a diagnosis needs.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from cleanrank.errors import invalid
 from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import query_of_row
+from cleanrank.stored import blocks, is_dense
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 BINS = 24
@@ -184,18 +186,13 @@ def columns_of(data: RankingData) -> Columns:
     Columns(constant=('column 0',), constant_in_queries=('column 1',), missing=1, ...)
     """
     X: Any = data.X
-    dense = isinstance(X, np.ndarray)
-    varies, varies_in_query = (_dense if dense else _sparse)(data)
-    stored = X if dense else X.data
+    varies, varies_in_query = (_dense if is_dense(X) else _sparse)(data)
     missing = np.zeros(data.n_features, dtype=np.int64)
     infinite = 0
-    step = max(1, BLOCK_VALUES // (max(1, data.n_features) if dense else 1))
-    for start in range(0, len(stored), step):
-        block = stored[start : start + step]
+    for columns, block in _stored_values(X):
         absent = np.isnan(block)
         if absent.any():
-            columns = np.nonzero(absent)[1] if dense else X.indices[start : start + step][absent]
-            missing += np.bincount(columns, minlength=len(missing))
+            missing += np.bincount(columns[absent], minlength=len(missing))
         infinite += int(np.isinf(block).sum())
     names = data.feature_names or [f"column {j}" for j in range(data.n_features)]
     return Columns(
@@ -207,21 +204,32 @@ def columns_of(data: RankingData) -> Columns:
     )
 
 
+def _stored_values(X: Any) -> Iterator[tuple[Array, Array]]:
+    """(column, value) of what is stored, block by block."""
+    if is_dense(X):
+        for _, block in blocks(X):
+            yield np.broadcast_to(np.arange(X.shape[1]), block.shape), block
+        return
+    for start in range(0, len(X.data), BLOCK_VALUES):
+        yield X.indices[start : start + BLOCK_VALUES], X.data[start : start + BLOCK_VALUES]
+
+
 Varying = tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
 
 
 def _dense(data: RankingData) -> Varying:
     """Whether each column varies at all, and within some query: differences from the row before."""
-    X = np.asarray(data.X)
-    varies, inside = np.zeros(X.shape[1], dtype=bool), np.zeros(X.shape[1], dtype=bool)
-    query = query_of_row(data.indptr)
-    rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    for start in range(1, len(X), rows):
-        here = slice(start, min(len(X), start + rows))
-        before = slice(here.start - 1, here.stop - 1)
-        changed = _differ(X[here], X[before])
+    F = data.n_features
+    varies, inside = np.zeros(F, dtype=bool), np.zeros(F, dtype=bool)
+    first_of_query = np.zeros(data.n_docs, dtype=bool)
+    first_of_query[data.indptr[:-1][data.lengths > 0]] = True
+    last: Array | None = None
+    for start, block in blocks(data.X):
+        before = block[:1] if last is None else last
+        changed = _differ(block, np.concatenate((before, block[:-1])))
+        last = block[-1:].copy()
         varies |= changed.any(axis=0)
-        inside |= changed[query[here] == query[before]].any(axis=0)
+        inside |= changed[~first_of_query[start : start + len(block)]].any(axis=0)
         if inside.all():
             break
     return varies, inside

@@ -16,6 +16,7 @@ from cleanrank.issues.to_judge import next_to_judge, text_columns
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.signal import Signal, signal_of
 from cleanrank.ragged import judged_rows, match_rows
+from cleanrank.stored import as_array
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_integer
 
@@ -147,7 +148,7 @@ def _columns(data: RankingData) -> list[tuple[str, FloatArray]]:
     )
     chosen = []
     beside = [(name, column) for name, column in (data.extra or {}).items() if name.startswith("run:")]
-    for name, column in [*zip(names, data.X.T, strict=True), *beside]:
+    for name, column in [*zip(names, as_array(data.X).T, strict=True), *beside]:
         is_run = name.startswith("run:") and name.endswith(":score")
         if is_run or name in SHOWN or name.startswith(whole):
             chosen.append((name.removesuffix(":score") if is_run else name, column))

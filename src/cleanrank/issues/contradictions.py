@@ -13,6 +13,7 @@ import numpy as np
 from cleanrank.data.duplicate_rows import first_rows, shared_rows, within_queries
 from cleanrank.issues.table import LabelIssues
 from cleanrank.ragged import query_of_row
+from cleanrank.stored import as_array, is_dense
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_number
 
@@ -65,7 +66,8 @@ def find_contradictions(
 
 def _stepped(X: Any, tolerance: float) -> Any:
     """Features as whole numbers of steps; a column at a time, so that memory stays that of a copy."""
-    if isinstance(X, np.ndarray):
+    if is_dense(X):
+        X = as_array(X)
         stepped = np.empty_like(X)
         for column in range(X.shape[1]):
             values = X[:, column].astype(np.float64)

@@ -18,6 +18,7 @@ from cleanrank.errors import invalid
 from cleanrank.issues.evidence import evidence_words
 from cleanrank.issues.table import EXPECTED, PROBABILITY, BoolArray, LabelIssues
 from cleanrank.ragged import match_rows
+from cleanrank.stored import as_array, blocks, is_dense
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 
 BLOCK_VALUES = 1 << 21
@@ -134,15 +135,13 @@ def nearest(X: Any, rows: IntArray, k: int) -> IntArray:
 
 def blank_rows(X: Any) -> BoolArray:
     """Which rows have nothing but zeros and missing values."""
-    if not isinstance(X, np.ndarray):
+    if not is_dense(X):
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
         filled = row[(X.data != 0) & ~np.isnan(X.data)]
         return np.asarray(np.bincount(filled, minlength=X.shape[0]) == 0)
-    blank = np.empty(len(X), dtype=np.bool_)
-    size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-    for start in range(0, len(X), size):
-        block = X[start : start + size]
-        blank[start : start + size] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
+    blank = np.empty(X.shape[0], dtype=np.bool_)
+    for start, block in blocks(X):
+        blank[start : start + len(block)] = ~((block != 0) & ~np.isnan(block)).any(axis=1)
     return blank
 
 
@@ -265,7 +264,7 @@ def _share(p: float) -> str:
 
 def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
     """Mean and 1 / standard deviation of every column, 0 for a constant one; sparse columns keep their 0."""
-    if not isinstance(X, np.ndarray):
+    if not is_dense(X):
         n = max(X.shape[0], 1)
         exact = X.astype(np.float64)
         mean = np.asarray(exact.sum(axis=0)).ravel() / n
@@ -273,11 +272,10 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
         spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     else:
         count, total, square = (np.zeros(X.shape[1]) for _ in range(3))
-        size = max(1, BLOCK_VALUES // max(1, X.shape[1]))
-        shift = np.nan_to_num(X[0].astype(np.float64), posinf=0.0, neginf=0.0) if len(X) else 0.0
-        for start in range(0, X.shape[0], size):
+        shift = np.nan_to_num(as_array(X[:1]).sum(axis=0, dtype=np.float64), posinf=0.0, neginf=0.0)
+        for _, values in blocks(X):
             # Minus the first row: sums of squares of large values would lose the spread.
-            block = X[start : start + size].astype(np.float64) - shift
+            block = values.astype(np.float64) - shift
             finite = np.isfinite(block)
             block = np.where(finite, block, 0.0)
             count += finite.sum(axis=0)
@@ -287,12 +285,12 @@ def _moments(X: Any) -> tuple[FloatArray, FloatArray]:
         spread = np.sqrt(np.maximum(square / count - (total / count) ** 2, 0.0))
         mean = total / count + shift
     flat = spread <= 1e-6 * (1 + abs(mean))
-    mean = mean if isinstance(X, np.ndarray) else np.zeros_like(mean)
+    mean = mean if is_dense(X) else np.zeros_like(mean)
     return mean, np.where(flat, 0.0, 1 / np.where(flat, 1.0, spread))
 
 
 def _standardised(X: Any, mean: FloatArray, scale: FloatArray) -> FloatArray:
-    dense = X if isinstance(X, np.ndarray) else X.toarray()
+    dense = as_array(X)
     with np.errstate(invalid="ignore"):
         scaled = (dense.astype(np.float64) - mean) * scale
     return np.where(np.isfinite(scaled), scaled, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from cleanrank.errors import invalid
 from cleanrank.issues.outliers import labels_of_kind
 from cleanrank.issues.table import LabelIssues
+from cleanrank.stored import as_array, is_dense
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_seed
 
@@ -51,7 +52,7 @@ def find_isolated(
         raise invalid("contamination", "must be 'auto' or a share in (0, .5]", repr(share))
     if not data.n_docs:
         raise invalid("data", "must have at least one document", "none")
-    X = data.X
+    X: Any = as_array(data.X) if is_dense(data.X) else data.X
     if isinstance(X, np.ndarray):
         X = np.nan_to_num(X, nan=0.0) if np.isnan(X).any() else X
     elif np.isnan(X.data).any():

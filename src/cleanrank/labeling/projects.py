@@ -33,6 +33,7 @@ from cleanrank.labeling.work import UNSURE
 from cleanrank.metrics.measure import MeasureLike
 from cleanrank.noise.gold import sample_gold
 from cleanrank.noise.gold_sheet import gold_answers
+from cleanrank.stored import as_array
 from cleanrank.types import RankingData
 from cleanrank.validation import check_integer, is_frame
 
@@ -145,7 +146,7 @@ def _documents(data: RankingData, fields: Sequence[Mapping[str, str]]) -> Iterat
     for place, row in enumerate(rows):
         label = None if data.judged is not None and not data.judged[place] else int(data.y[place])
         part = data.X[place : place + 1]
-        features = (part if isinstance(part, np.ndarray) else part.toarray())[0] if data.n_features else None
+        features = as_array(part)[0] if data.n_features else None
         yield Document(row, str(queries[place]), str(names[place]), row, label, fields[place], features)
 
 
@@ -154,7 +155,7 @@ def _categories(data: RankingData) -> dict[str, list[str]]:
     columns = {}
     for name, values in (data.categories or {}).items():
         column = data.X[:, (data.feature_names or ()).index(name)]
-        codes = np.asarray(column if isinstance(column, np.ndarray) else column.toarray()).ravel()
+        codes = as_array(column).ravel()
         columns[name] = ["" if code != code else text_of_value(values[int(code)]) for code in codes]
     return columns
 

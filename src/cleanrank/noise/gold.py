@@ -32,6 +32,7 @@ from cleanrank.noise.class_conditional import ClassConditionality, class_conditi
 from cleanrank.noise.estimate import NoiseEstimate, summarise, weak_prior
 from cleanrank.noise.profiles import NoiseProfile
 from cleanrank.ragged import match_rows
+from cleanrank.stored import as_array
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, one_of
 
@@ -229,8 +230,8 @@ def rows_test(
     """Whether errors of some rows depend on the query, on features or on how high systems rank them."""
     given = data.y[positions].astype(np.int64)
     rows = data.X[positions]
-    features = rows if isinstance(rows, np.ndarray) else rows[:, :MOST_TESTED].toarray()
-    columns = np.nan_to_num(features[:, :MOST_TESTED].astype(np.float64), posinf=0.0, neginf=0.0)
+    features = as_array(rows[:, :MOST_TESTED])
+    columns = np.nan_to_num(features.astype(np.float64), posinf=0.0, neginf=0.0)
     query = np.searchsorted(data.indptr, positions, side="right")
     covariates = {} if rank is None else {"rank": rank[positions]}
     return class_conditional_test(truth, given, query, {**covariates, "features": columns}, seed=seed)

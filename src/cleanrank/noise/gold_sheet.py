@@ -26,6 +26,7 @@ from cleanrank.noise._gold_rows import Entry, answered_rows, read_entries
 from cleanrank.noise.estimate import NoiseEstimate
 from cleanrank.noise.gold import GoldSheet, from_gold, match_answers
 from cleanrank.ragged import match_rows
+from cleanrank.stored import as_array
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -252,9 +253,7 @@ def _frame(sheet: GoldSheet, data: RankingData | None, show_given: bool) -> Any:
 
 
 def _write_letor(sheet: GoldSheet, data: RankingData, out: TextIO, show_given: bool) -> None:
-    rows = data.X[sheet.rows]
-    features = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    for i, values in enumerate(features):
+    for i, values in enumerate(as_array(data.X[sheet.rows])):
         cells = " ".join(f"{j}:{v}" for j, v in enumerate(values, start=1) if v != 0 and v == v)
         notes = [f"row_id = {sheet.row_ids[i]}"]
         if sheet.doc_ids is not None:

@@ -25,6 +25,7 @@ from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._model_text import check_text, weighted_sum
 from cleanrank.rankers.columns import Columns, own_codes
+from cleanrank.stored import StoredFeatures, as_array, blocks
 from cleanrank.types import Array, FloatArray, RankingData
 from cleanrank.validation import check_number, one_of
 
@@ -53,6 +54,8 @@ ROUNDING = 1e-9  # of the sum of weights; sums of Hessians round to about 1e-15 
 TINY_SUM = 1e-12  # LightGBM adds 1e-15 to every sum
 # LightGBM reads a row once per call, whatever the number of trees; more trees a call cost memory.
 BLOCK = 16
+STORED_ROWS = 1 << 17  # rows that stay on disk are scored so many at a time
+LEAVES_BYTES = 1 << 31  # what their leaves may take, so that they are read few times
 # What LightGBM refuses or alters in the name of a feature; "%" marks what was replaced.
 RESERVED = re.compile(r'[\s%",:\[\]{}\0-\x1f]')
 NO_NAME = "%00"
@@ -175,7 +178,7 @@ def dataset(
     columns = Columns.of(data)
     names = columns.names or ()
     rows = lightgbm.Dataset(
-        data.X,
+        _RowsOnDisk(data.X) if isinstance(data.X, StoredFeatures) else data.X,
         label=data.y if label is None else label,
         group=data.lengths if grouped else None,
         weight=data.weights if weighted else None,
@@ -191,6 +194,23 @@ def dataset(
     if not all(own_codes(each) for each in values):
         rows.pandas_categorical = values
     return rows
+
+
+class _RowsOnDisk(lightgbm.Sequence):
+    """Rows that stay on disk, as LightGBM asks for them: a sample to cut the bins by, then all, by blocks."""
+
+    def __init__(self, X: StoredFeatures) -> None:
+        self.X = X
+        self.batch_size = STORED_ROWS
+
+    def __len__(self) -> int:
+        return self.X.shape[0]
+
+    def __getitem__(self, rows: Any) -> Array:
+        if isinstance(rows, slice):
+            return np.ascontiguousarray(self.X.read(rows.start, rows.stop))
+        row: Array = self.X.read(rows, rows + 1)[0].astype(np.float64)
+        return row
 
 
 def encode_name(name: str) -> str:
@@ -408,7 +428,19 @@ class TreeModel:
     def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
         """Scores of rows, in input order; they must have the columns that the model was trained on."""
         options = {"num_iteration": self.best_iteration, "num_threads": n_jobs, "raw_score": raw}
-        return np.asarray(self.booster.predict(self.columns.matrix(X), **options), dtype=np.float64)
+        return np.asarray(self._by_blocks(self.columns.matrix(X), options), dtype=np.float64)
+
+    def _by_blocks(self, X: Any, options: Mapping[str, Any], dtype: Any = None) -> Any:
+        """What LightGBM predicts for rows; for those that stay on disk block by block."""
+        if not isinstance(X, StoredFeatures) or not X.shape[0]:
+            return self.booster.predict(as_array(X) if isinstance(X, StoredFeatures) else X, **options)
+        values: Any = None
+        for start, block in blocks(X, STORED_ROWS):
+            part = self.booster.predict(block, **options)
+            if values is None:
+                values = np.empty((X.shape[0], *part.shape[1:]), dtype=part.dtype if dtype is None else dtype)
+            values[start : start + len(block)] = part
+        return values
 
     def staged_predict(
         self, X: Any, *, end: int | None = None, n_jobs: int = 1, block: int = BLOCK
@@ -416,30 +448,37 @@ class TreeModel:
         """Yields (i, scores of the first i trees) for i = 1, ..., ``end``; the array is the same each time.
 
         They equal the scores that LightGBM keeps while it trains bit for bit, because both add the same leaf
-        values in the same order. ``block`` trees are looked up in one go, 8 bytes a row each.
+        values in the same order. ``block`` trees are looked up in one go, 8 bytes a row each; of rows that
+        stay on disk as many as LEAVES_BYTES hold, so that they are read few times.
         """
         booster, X = self.booster, self.columns.matrix(X)
         text = booster.model_to_string(num_iteration=-1)
         if "\n[boosting: dart]" in text:
             raise invalid("model", "must not be trained by DART, which rescales earlier trees")
         last = booster.current_iteration() if end is None else min(end, booster.current_iteration())
+        stored = isinstance(X, StoredFeatures)
         scores = np.zeros(X.shape[0])
         if "\nis_linear=1" in text:
             # Leaves of linear trees hold models, not values.
             for i in range(last):
-                scores += booster.predict(
-                    X, start_iteration=i, num_iteration=1, raw_score=True, num_threads=n_jobs
-                )
+                tree = {"start_iteration": i, "num_iteration": 1, "raw_score": True, "num_threads": n_jobs}
+                scores += self._by_blocks(X, tree)
                 yield i + 1, scores
             return
         # LightGBM's text format keeps all digits.
         values = [np.array(line.split(), dtype=np.float64) for line in re.findall("\nleaf_value=(.*)", text)]
+        kind = np.min_scalar_type(max(map(len, values), default=1) - 1) if stored else None
+        if kind is not None:
+            block = max(block, LEAVES_BYTES // max(1, kind.itemsize * len(scores)))
         for first in range(0, last, block):
             size = min(block, last - first)
-            leaves = booster.predict(
-                X, start_iteration=first, num_iteration=size, pred_leaf=True, num_threads=n_jobs
-            )
-            leaves = np.asarray(leaves).reshape(len(scores), size)
+            trees = {
+                "start_iteration": first,
+                "num_iteration": size,
+                "pred_leaf": True,
+                "num_threads": n_jobs,
+            }
+            leaves = np.asarray(self._by_blocks(X, trees, kind)).reshape(len(scores), size)
             for t in range(size):
                 _add_leaves(leaves, t, values[first + t], scores)
                 yield first + t + 1, scores

@@ -16,6 +16,7 @@ from cleanrank.metrics.evaluation import evaluate_arrays
 from cleanrank.metrics.measure import Measure
 from cleanrank.ragged import from_arrays, row_order
 from cleanrank.rankers.columns import Columns, frame_features, frame_qid, with_categories
+from cleanrank.stored import StoredFeatures, as_array, blocks
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import is_frame, one_of
 
@@ -347,6 +348,9 @@ def widened(data: RankingData, n_features: int) -> RankingData:
     more = n_features - data.n_features
     if more <= 0:
         return data
+    if isinstance(data.X, StoredFeatures):
+        rule = f"must have the {n_features} columns of the other data where its features stay on disk"
+        raise invalid("data", rule, data.n_features, remedy=f"Convert it with n_features={n_features}.")
     if isinstance(data.X, np.ndarray):
         X: Any = np.pad(data.X, ((0, 0), (0, more)))
     else:
@@ -403,13 +407,10 @@ def check_labels(
 
 def varies(X: Any) -> bool:
     """Whether some column holds two values; missing ones are alike."""
-    first = X[:1] if isinstance(X, np.ndarray) else X[:1].toarray()
-    for start in range(0, X.shape[0], CHUNK):
-        rows = X[start : start + CHUNK]
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        if not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all():
-            return True
-    return False
+    first = as_array(X[:1])
+    return any(
+        not ((rows == first) | (np.isnan(rows) & np.isnan(first))).all() for _, rows in blocks(X, CHUNK)
+    )
 
 
 def held_out(data: RankingData, share: float, seed: int) -> tuple[RankingData, RankingData]:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import FloatArray, RankingData
 from cleanrank.validation import check_integer, is_frame, one_of
 
@@ -55,6 +56,8 @@ class Columns:
         if is_frame(X):
             parts = frame_features(X, self, subject)
             X = self._in_order(parts["X"], parts["feature_names"], parts["categories"], subject)
+        elif isinstance(X, StoredFeatures):
+            pass
         elif hasattr(X, "tocsr"):
             from scipy.sparse import csr_matrix
 

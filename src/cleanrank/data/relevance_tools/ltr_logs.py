@@ -21,6 +21,7 @@ from cleanrank.data.ratings import to_grades
 from cleanrank.data.relevance_tools.opinions import from_pairs, written_rating, written_rows
 from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
 from cleanrank.ragged import judged_rows
+from cleanrank.stored import as_array
 from cleanrank.types import RankingData
 
 LOG = "_ltrlog"
@@ -200,7 +201,7 @@ def _graded(
 def write_ltr_log(data: RankingData, path: Path) -> None:
     """Writes a response per query as JSON lines, with the grade among the fields of each hit."""
     names = data.feature_names or tuple(f"feature_{j + 1}" for j in range(data.n_features))
-    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    X = as_array(data.X)
     with written_whole(path) as part, part.open("wb") as file:
         for query, rows in written_rows(data):
             hits = [_hit(data, row, doc, dict(zip(names, X[row].tolist(), strict=True))) for row, doc in rows]

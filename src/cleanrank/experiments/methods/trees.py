@@ -37,6 +37,7 @@ from cleanrank.rankers.boosted import BoostedRanker
 from cleanrank.rankers.trees import LAMBDAS, TreeModel, TreeParams, common_params, lambdarank_params
 from cleanrank.robust.robust_ranker import RobustRanker
 from cleanrank.robust.sour import SOURRanker
+from cleanrank.stored import as_array
 from cleanrank.types import Array, Features, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -142,7 +143,7 @@ def ranking_objective(params: Mapping[str, Any]) -> str:
 
 def _dense(X: Features) -> FloatArray:
     """Features as float64; a missing value counts as 0, as in sparse data."""
-    dense = X if isinstance(X, np.ndarray) else X.toarray()
+    dense = as_array(X)
     return np.nan_to_num(np.asarray(dense, dtype=np.float64), nan=0.0)
 
 

@@ -1,0 +1,488 @@
+"""Data sets on disk, for data larger than memory: folders of shards, each of some whole queries.
+
+    FOLDER/
+      features-00000.npy    the features of the first shard's rows, (rows, F): float32, float16 or uint8 codes
+      rows-00000.parquet    its other columns, a row each
+      queries-00000.parquet its queries: id and number of documents
+      codes.npy             with uint8: the value that each code of each column stands for, (F, 256)
+      dataset.json          what the folder holds: names, types, and size and checksum of every file
+
+A folder is made in one pass of bounded memory beside its place, as ``.FOLDER.part``, and renamed when it is
+whole. A conversion that was broken off goes on behind its last whole shard when it is asked for again: the
+part says of which files, as they were, with which settings, and where in them the next shard begins.
+
+``features`` stay on disk and are mapped (``cleanrank.stored``); the other columns are read into memory.
+"""
+
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from cleanrank.data import cache as cached
+from cleanrank.data.files import written_whole
+from cleanrank.data.shard_sources import Piece, Source, of_data, scattered
+from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
+from cleanrank.ragged import indptr_of
+from cleanrank.stored import CODES, FEATURES, StoredFeatures, as_array, code_values, encoded
+from cleanrank.types import PER_ROW, Array, Progress, RankingData
+from cleanrank.validation import check_path, one_of
+
+DATASET = "dataset.json"
+STATE = "state.json"
+VERSION = 1
+DTYPES = ("float32", "float16", "uint8")
+ROWS, QUERIES = "rows-{:05d}.parquet", "queries-{:05d}.parquet"
+OWN_NAMES = {"y": "label", "row_ids": "row_id", "gains": "gain", "doc_ids": "doc_id",
+             "weights": "weight", "positions": "position", "judged": "judged"}  # fmt: skip
+EXTRA = "extra:"
+
+
+@dataclass
+class Outline:
+    """What all shards of a folder share, and what is known of each."""
+
+    n_features: int
+    stored_as: str = "float32"
+    feature_names: tuple[str, ...] | None = None
+    categories: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    shards: list[dict[str, Any]] = field(default_factory=list)
+
+
+def is_shards(folder: Path) -> bool:
+    """Whether a folder is a data set of shards, or one that is not finished."""
+    return (folder / DATASET).is_file() or _part_of(folder).is_dir()
+
+
+def read_shards(folder: str | os.PathLike[str], *, verify: bool = False) -> RankingData:
+    """Opens a folder of shards: X stays on disk as StoredFeatures, the other columns are in memory.
+
+    Args:
+        folder: what ``cleanrank convert`` or ``write_data`` made.
+        verify: whether to read all features and compare their checksums; sizes are always compared.
+
+    >>> import tempfile
+    >>> import cleanrank as cr
+    >>> data = cr.make_ranking(5, 3, docs_per_query=10, seed=0)
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     write_shards(data, f"{name}/small")
+    ...     opened = read_shards(f"{name}/small")
+    ...     bool((opened.X.toarray() == data.X).all()), bool((opened.y == data.y).all())
+    (True, True)
+    """
+    place = check_path(folder)
+    facts = _described(place)
+    _check_files(place, facts, verify)
+    try:
+        rows = [pyarrow.parquet.read_table(place / ROWS.format(k)) for k in range(len(facts["shards"]))]
+        queries = [pyarrow.parquet.read_table(place / QUERIES.format(k)) for k in range(len(facts["shards"]))]
+    except (pa.ArrowException, OSError) as error:
+        raise BadFileError(f"{str(place)!r} cannot be read: {error}.", str(place)) from error
+    table = pa.concat_tables(rows, promote_options="default")
+    columns = {name: _column(table, own) for name, own in OWN_NAMES.items() if own in table.column_names}
+    extra = {
+        name.removeprefix(EXTRA): _extra(table.column(name))
+        for name in table.column_names
+        if name.startswith(EXTRA)
+    }
+    ids = [part.column("query_id") for part in queries]
+    names = facts["feature_names"]
+    return RankingData(
+        X=StoredFeatures(place),
+        indptr=indptr_of(np.concatenate([part.column("documents").to_numpy() for part in queries])),
+        query_ids=_query_ids(ids),
+        feature_names=None if names is None else tuple(names),
+        extra=extra or None,
+        categories={name: tuple(values) for name, values in facts["categories"].items()} or None,
+        **columns,
+    )
+
+
+def write_shards(
+    data: RankingData | Iterable[RankingData],
+    folder: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Writes data, or pieces of whole queries of them that come one by one, as a folder of shards.
+
+    Args:
+        data: ranking data; or pieces, such as those of ``make_ranking_chunks``; each of them becomes a shard.
+        folder: the folder, which must not exist yet.
+        dtype: how features are stored: "float32"; "float16", half as large; or "uint8", a quarter: the code
+            of the nearest of at most 255 values of the column, as found in the first shard. As they are when
+            not given, if they come from such a folder.
+        force: replace the folder if it is there.
+        progress: called with (rows, rows in all), or the pieces so far twice.
+    """
+    source = of_data(data) if isinstance(data, RankingData) else _of_pieces(data)
+    shutil.rmtree(_part_of(check_path(folder)), ignore_errors=True)
+    convert(source, folder, dtype=dtype, force=force, progress=progress)
+
+
+def convert(
+    source: Source,
+    folder: str | os.PathLike[str],
+    *,
+    dtype: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Writes the pieces of a source as a folder of shards; goes on where an earlier attempt was broken off.
+
+    Args:
+        source: see ``shard_sources``.
+        folder: see ``write_shards``.
+        dtype: see ``write_shards``.
+        force: see ``write_shards``.
+        progress: called with how much of the source is done, and the whole of it.
+    """
+    dtype = one_of("dtype", source.stored_as if dtype is None else dtype, DTYPES)
+    target = check_path(folder)
+    check_folder(target, force=force)
+    with _held(_part_of(target)) as part:
+        settings = {"version": VERSION, "dtype": dtype, "source": source.settings()}
+        outline, after, seen = _state(part, settings)
+        with _Writer(part, settings) as writer:
+            for piece in source.pieces(after):
+                writer.wait()
+                if piece.restart:
+                    _empty(part)
+                    outline, seen = None, {}
+                    continue
+                outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
+                _check_new(piece.data, seen)
+                writer.put(piece, outline)
+                if progress is not None:
+                    progress(*piece.done)
+        if outline is None:
+            raise InvalidInputError(error_text("data", "must hold at least one row to be written", "none"))
+        facts = {"format": "cleanrank shards", "version": VERSION, "source": settings["source"]}
+        _write_json(part / DATASET, {**facts, **msgspec.to_builtins(outline)})
+        (part / STATE).unlink(missing_ok=True)
+        (part / LOCK).unlink(missing_ok=True)
+        cached.put_in_place(part, target)
+
+
+def opened_out_of_core(source: Source, progress: Progress | None = None) -> RankingData:
+    """The data of a source from the folder of shards that the cache keeps of it, which is made if need be."""
+    key = msgspec.json.encode([source.kind, *(str(Path(p).absolute()) for p in source.files), source.options])
+    folder = cached.cache_folder().parent / "shards" / f"{zlib.crc32(key):08x}-{Path(source.files[0]).name}"
+    stamps = source.settings()
+    if not (folder / DATASET).is_file() or _described(folder).get("source") != msgspec.to_builtins(stamps):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        convert(source, folder, force=True, progress=progress)
+    return read_shards(folder)
+
+
+def check_folder(target: Path, *, force: bool = False) -> None:
+    """Raises unless a folder of shards can be made there."""
+    if not target.parent.is_dir():
+        raise MissingDataError(f"the folder {str(target.parent)!r} does not exist. Make it first.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        words = f"the folder {str(target.parent)!r}"
+        raise invalid(words, "must be writable", "read-only", remedy="Write to another folder.")
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not target.is_dir() or not (target / DATASET).is_file():
+        rule = "must be a new or empty folder, or one of shards"
+        raise invalid("output", rule, repr(str(target)), remedy="Name another folder.")
+    if not force:
+        raise invalid("output", "must not exist yet", repr(str(target)), remedy="Overwrite with --force.")
+
+
+# Reading
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    """What dataset.json says; raises where the folder is none, not finished, or of another version."""
+    file = folder / DATASET
+    if not file.is_file():
+        if _part_of(folder).is_dir():
+            rule = "must be finished before it is read"
+            remedy = "Run the same cleanrank convert again: it goes on where it was broken off."
+            raise MissingDataError(
+                error_text(f"the folder {str(folder)!r}", rule, "a part of it", remedy=remedy)
+            )
+        rule = f"must be one that cleanrank convert has made ({DATASET})"
+        raise MissingDataError(error_text(f"the folder {str(folder)!r}", rule))
+    facts = _read_json(file)
+    if facts.get("format") != "cleanrank shards" or facts.get("version") != VERSION:
+        rule = f"must describe a folder of shards of version {VERSION}"
+        value = f"{facts.get('format')!r}, version {facts.get('version')!r}"
+        raise BadFileError(
+            error_text(f"{str(file)!r}", rule, value, remedy="Convert the data again."), str(file)
+        )
+    return facts
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        facts: dict[str, Any] = msgspec.json.decode(file.read_bytes(), type=dict)
+        return facts
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        remedy = "Convert the data again."
+        words = error_text(f"{str(file)!r}", "must be whole JSON", str(error), remedy=remedy)
+        raise BadFileError(words, str(file)) from error
+
+
+def _check_files(folder: Path, facts: Mapping[str, Any], verify: bool) -> None:
+    """Compares every file with what was written; features by their size alone unless ``verify``."""
+    listed = [(folder / name, known) for shard in facts["shards"] for name, known in shard["files"].items()]
+    for file, (size, checksum) in listed:
+        if not file.is_file() or file.stat().st_size != size:
+            value = f"{file.stat().st_size:,} bytes" if file.is_file() else "no file"
+            words = error_text(f"{str(file)!r}", f"must have the {size:,} bytes that were written", value)
+            raise BadFileError(f"{words} Convert the data again.", str(file))
+        if (verify or file.suffix != ".npy") and _checksum(file) != checksum:
+            words = error_text(f"{str(file)!r}", "must hold what was written", "another checksum")
+            raise BadFileError(f"{words} Convert the data again.", str(file))
+
+
+def _checksum(file: Path) -> int:
+    if file.suffix == ".npy":
+        return cached.checksum(np.load(file, mmap_mode="r", allow_pickle=False))
+    return zlib.crc32(file.read_bytes())
+
+
+def _column(table: Any, name: str) -> Array:
+    column = table.column(name)
+    if pa.types.is_string(column.type):
+        return np.asarray(column.fill_null("").to_pylist(), dtype=str)
+    return np.asarray(column.to_numpy())
+
+
+def _extra(column: Any) -> Array:
+    text = column.fill_null("") if pa.types.is_string(column.type) else column
+    return np.asarray(text.to_pandas().to_numpy())
+
+
+def _query_ids(parts: Sequence[Any]) -> Array:
+    """Ids of the queries of all shards: whole numbers if they are in each, else strings."""
+    if all(pa.types.is_integer(part.type) for part in parts):
+        return np.concatenate([part.to_numpy() for part in parts])
+    return np.concatenate([np.asarray(part.to_pylist(), dtype=str) for part in parts])
+
+
+# Writing
+
+
+class _Writer:
+    """Writes one shard while the next piece is read; what is finished is noted after every shard."""
+
+    def __init__(self, part: Path, settings: Mapping[str, Any]) -> None:
+        self.part, self.settings = part, settings
+        self.thread = ThreadPoolExecutor(1)
+        self.last: Future[None] | None = None
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            if kind is None:
+                self.wait()
+        finally:
+            self.thread.shutdown(wait=True)
+
+    def put(self, piece: Piece, outline: Outline) -> None:
+        """Writes a piece; the one before must be written."""
+        self.last = self.thread.submit(self._write, piece, outline)
+
+    def wait(self) -> None:
+        """Waits for the shard that is being written; raises what went wrong with it."""
+        if self.last is not None:
+            self.last.result()
+        self.last = None
+
+    def _write(self, piece: Piece, outline: Outline) -> None:
+        outline.shards.append(_write_shard(self.part, len(outline.shards), piece, outline))
+        state = {"settings": self.settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
+        _write_json(self.part / STATE, state)
+
+
+def _outline_of(data: RankingData, dtype: str) -> Outline:
+    if not data.n_features:
+        remedy = "Judgements without features fit into memory."
+        raise invalid("data", "must have features to be kept as shards", "none", remedy=remedy)
+    return Outline(data.n_features, dtype, data.feature_names, dict(data.categories or {}))
+
+
+def _merged(outline: Outline, data: RankingData) -> Outline:
+    """The outline with what a further piece adds to it: values of categories, behind those that are known."""
+    if data.n_features != outline.n_features or data.feature_names != outline.feature_names:
+        shape = f"{data.n_features} features"
+        raise invalid("every piece of the data", f"must have the same {outline.n_features} features", shape)
+    for name, values in (data.categories or {}).items():
+        known = outline.categories.get(name, ())
+        outline.categories[name] = (*known, *(value for value in values if value not in known))
+    return outline
+
+
+def _write_shard(folder: Path, number: int, piece: Piece, outline: Outline) -> dict[str, Any]:
+    """Writes the files of one shard; what is known of it."""
+    data, features = piece.data, folder / FEATURES.format(number)
+    if piece.stored is not None and _stored_as(piece.stored) == outline.stored_as:
+        # No file of a shard is ever changed: two folders may share it.
+        _linked(piece.stored, features)
+        if outline.stored_as == "uint8" and number == 0:
+            _linked(piece.stored.with_name(CODES), folder / CODES)
+    else:
+        np.save(features, _encoded(folder, number, data, outline), allow_pickle=False)
+    pyarrow.parquet.write_table(_rows_table(data), folder / ROWS.format(number), compression="zstd")
+    ids = data.query_ids if data.query_ids.dtype.kind == "i" else data.query_ids.tolist()
+    queries = pa.table({"query_id": pa.array(ids), "documents": pa.array(data.lengths)})
+    pyarrow.parquet.write_table(queries, folder / QUERIES.format(number), compression="zstd")
+    names = [each.format(number) for each in (FEATURES, ROWS, QUERIES)]
+    names += [CODES] if outline.stored_as == "uint8" and number == 0 else []
+    files = {name: ((folder / name).stat().st_size, _checksum(folder / name)) for name in names}
+    return {"documents": data.n_docs, "queries": data.n_queries, "files": files}
+
+
+def _stored_as(file: Path) -> str:
+    return str(np.load(file, mmap_mode="r", allow_pickle=False).dtype)
+
+
+def _linked(file: Path, target: Path) -> None:
+    try:
+        os.link(file, target)
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(file, target)
+
+
+def _encoded(folder: Path, number: int, data: RankingData, outline: Outline) -> Array:
+    """The features as they are stored."""
+    X = np.ascontiguousarray(_recoded(data, outline.categories))
+    if outline.stored_as == "uint8":
+        return _as_codes(folder, number, X)
+    return _as_half(X) if outline.stored_as == "float16" else X
+
+
+def _recoded(data: RankingData, categories: Mapping[str, tuple[Any, ...]]) -> Array:
+    """Features with the codes of categories that all shards share."""
+    X = as_array(data.X)
+    for name, values in (data.categories or {}).items():
+        if values == categories[name][: len(values)]:
+            continue
+        place = (data.feature_names or ()).index(name)
+        shared = np.array([*(categories[name].index(value) for value in values), np.nan], dtype=np.float32)
+        codes = X[:, place]
+        X = X.copy() if not X.flags.writeable else X
+        X[:, place] = shared[np.where(np.isnan(codes), len(values), codes).astype(np.int64)]
+    return X
+
+
+def _as_codes(folder: Path, number: int, X: Array) -> Array:
+    if number == 0:
+        np.save(folder / CODES, code_values(X), allow_pickle=False)
+    return encoded(X, np.load(folder / CODES, allow_pickle=False))
+
+
+def _as_half(X: Array) -> Array:
+    with np.errstate(over="ignore"):
+        half = X.astype(np.float16)
+    beyond = np.isinf(half) & np.isfinite(X)
+    if beyond.any():
+        row, column = np.argwhere(beyond)[0]
+        remedy = "Store float32, or rescale that feature."
+        at = f"row {row} of a shard, column {column}"
+        raise invalid(
+            "features", "must fit into float16 (up to 65,504)", X[row, column], at=at, remedy=remedy
+        )
+    return half
+
+
+def _rows_table(data: RankingData) -> Any:
+    columns: dict[str, Any] = {}
+    for name in PER_ROW:
+        values = getattr(data, name)
+        if values is not None:
+            columns[OWN_NAMES[name]] = pa.array(values if values.dtype.kind not in "US" else values.tolist())
+    for name, values in (data.extra or {}).items():
+        columns[EXTRA + name] = pa.array(values, from_pandas=True)
+    return pa.table(columns)
+
+
+def _check_new(data: RankingData, seen: dict[Any, int]) -> None:
+    """Raises where a query that an earlier shard holds comes again."""
+    rows = data.row_ids[data.indptr[:-1]]
+    for query, row in zip(data.query_ids.tolist(), rows.tolist(), strict=True):
+        if str(query) in seen:
+            raise scattered(str(query), seen[str(query)], row)
+        seen[str(query)] = row
+
+
+# The part
+
+
+LOCK = "lock"
+
+
+def _part_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.absolute().name}.part")
+
+
+@contextmanager
+def _held(part: Path) -> Iterator[Path]:
+    """The folder of a part, which no other process writes to at the same time."""
+    import fcntl
+
+    part.mkdir(exist_ok=True)
+    with (part / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            rule = "must be written by one process at a time"
+            raise invalid(f"the folder {str(part)!r}", rule, "another one is at work") from None
+        yield part
+
+
+def _state(part: Path, settings: Mapping[str, Any]) -> tuple[Outline | None, Any, dict[Any, int]]:
+    """What an earlier attempt with the same settings has finished: outline, place in the source, queries."""
+    try:
+        state = _read_json(part / STATE)
+        if state["settings"] != msgspec.to_builtins(settings):
+            raise BadFileError("the part is of other files or settings")
+        outline = msgspec.convert(state["outline"], Outline)
+        _check_files(part, state["outline"], verify=True)
+        seen: dict[Any, int] = {}
+        for k in range(len(outline.shards)):
+            queries = pyarrow.parquet.read_table(part / QUERIES.format(k))
+            row_ids = pyarrow.parquet.read_table(part / ROWS.format(k), columns=["row_id"]).column(0)
+            first = row_ids.to_numpy()[indptr_of(queries.column("documents").to_numpy())[:-1]].tolist()
+            seen |= {str(query): row for query, row in zip(queries.column(0).to_pylist(), first, strict=True)}
+    except (OSError, KeyError, InvalidInputError, msgspec.ValidationError, pa.ArrowException):
+        _empty(part)
+        return None, None, {}
+    return outline, state["after"], seen
+
+
+def _empty(part: Path) -> None:
+    for file in part.iterdir():
+        if file.name != LOCK:
+            file.unlink()
+
+
+def _write_json(file: Path, value: Any) -> None:
+    with written_whole(file) as whole:
+        whole.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
+
+
+def _of_pieces(pieces: Iterable[RankingData]) -> Source:
+    def run(_: Any) -> Iterator[Piece]:
+        for number, data in enumerate(pieces, start=1):
+            yield Piece(data, None, (number, number))
+
+    return Source("pieces", (), {}, run)
