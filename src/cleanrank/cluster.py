@@ -21,6 +21,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+import numpy as np
+
 from cleanrank.errors import CleanrankError, LostWorkerError, error_text, invalid
 from cleanrank.types import Progress, RankingData
 from cleanrank.validation import require
@@ -68,14 +70,14 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._placed: dict[int, tuple[Any, Any]] = {}
+        self._placed: dict[Any, tuple[Any, Any]] = {}
 
     def place(self, X: Any) -> Any:
         """The future of an array that all workers have; it is sent once."""
-        known = self._placed.get(id(X))
+        known = self._placed.get(_identity(X))
         if known is None or known[1].status in ("lost", "cancelled"):
             known = X, self.client.scatter(X, broadcast=True, hash=False)
-            self._placed[id(X)] = known
+            self._placed[_identity(X)] = known
         return known[1]
 
     def let_go(self) -> None:
@@ -107,7 +109,8 @@ def on_cluster(client: Any) -> Iterator[None]:
     cluster = Cluster(checked_client(client))
     token = _cluster.set(cluster)
     try:
-        yield
+        with client.as_current():
+            yield
     finally:
         _cluster.reset(token)
         cluster.let_go()
@@ -258,12 +261,20 @@ def _packed(value: Any, features: list[Any]) -> Any:
         return type(value)(_packed(each, features) for each in value)
     if not isinstance(value, RankingData):
         return value
-    places = [place for place, X in enumerate(features) if X is value.X]
+    places = [place for place, X in enumerate(features) if _identity(X) == _identity(value.X)]
     if not places:
         features.append(value.X)
     _, values = value.__reduce__()
     assert fields(value)[0].name == "X"
     return _Rows(places[0] if places else len(features) - 1, values[1:])
+
+
+def _identity(X: Any) -> Any:
+    """What features have in common that are the same memory; RankingData make views of theirs."""
+    parts = [getattr(X, name) for name in ("data", "indices", "indptr")] if hasattr(X, "tocsr") else [X]
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return id(X)
+    return tuple((part.__array_interface__["data"][0], part.shape, part.strides) for part in parts)
 
 
 def _unpacked(value: Any, features: Sequence[Any]) -> Any:
