@@ -32,7 +32,7 @@ T = TypeVar("T")
 RETRIES = 2
 POLL_SECONDS = 0.5
 NO_WORKER_SECONDS = 60.0  # a cluster without any worker is given up after that
-CUT_OFF_SECONDS = 15.0  # workers that were cut off are restarted when they are still busy after that
+CUT_OFF_SECONDS = 10.0  # workers that were cut off are restarted when they are still busy after that
 CONNECT_SECONDS = 10
 REMEDY = "Look at the memory and the logs of the workers; fewer threads per worker need less memory."
 # Sockets that keep a port of this process until the task that was promised it starts.
@@ -89,12 +89,17 @@ class Cluster:
     def workers(self) -> dict[str, int]:
         """Address -> threads of the workers there are; waits for the first one."""
         until = time.monotonic() + NO_WORKER_SECONDS
-        while not (found := dict(self.client.nthreads())):
+        while True:
+            if self.client.status not in ("running", "connecting"):
+                rule, status = "must stay connected", f"status {self.client.status!r}"
+                remedy = "Look whether its scheduler is running."
+                raise LostWorkerError(error_text("the Dask cluster", rule, status, remedy=remedy))
+            if found := dict(self.client.nthreads()):
+                return found
             if time.monotonic() > until:
                 rule = "must have a worker"
                 raise LostWorkerError(error_text("the Dask cluster", rule, "none", remedy=REMEDY))
             time.sleep(POLL_SECONDS)
-        return found
 
 
 _cluster: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
@@ -443,6 +448,7 @@ def _cut_off(ports: Sequence[int]) -> None:
     """Makes reads and writes on the connections of these ports fail, wherever native code waits in one.
 
     A closed connection alone does not do: LightGBM takes the end of a stream for a short read and asks again.
+    Where it listens it is left alone: it ends the process when that fails.
     """
     psutil: Any = importlib.import_module("psutil")
     process = psutil.Process()
@@ -451,7 +457,7 @@ def _cut_off(ports: Sequence[int]) -> None:
     try:
         for each in connections(kind="tcp"):
             ends = {each.laddr.port, each.raddr.port if each.raddr else 0}
-            if each.fd < 0 or not ends & set(ports):
+            if each.fd < 0 or each.status == psutil.CONN_LISTEN or not ends & set(ports):
                 continue
             with suppress(OSError), socket.socket(fileno=os.dup(each.fd)) as ours:
                 ours.shutdown(socket.SHUT_RDWR)

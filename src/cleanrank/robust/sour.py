@@ -33,7 +33,8 @@ Rows: TypeAlias = RankingData | None
 class SOURRanker(TreeRanker):
     """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
 
-    Option of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained.
+    Options of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained; ``client``,
+    a ``distributed.Client``, whose workers train each model together.
 
     Args:
         cutoff: k of the measure NDCG@k; outliers cross this rank, and early stopping looks at it.
