@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
+from cleanrank.data.shards import write_shards
 from cleanrank.errors import InvalidInputError, LostWorkerError
 from cleanrank.issues.sour import watch_model
 from cleanrank.rankers.grade_model import cross_fit_means
-from tests.clusters import local_cluster
+from tests.cluster.clusters import local_cluster
 
 TREES = {"n_estimators": 30, "num_leaves": 7, "min_child_samples": 5, "learning_rate": 0.2}
 
@@ -78,7 +79,7 @@ def test_detectors_have_the_same_bits(client, rows, method):
 
 
 def test_models_of_folds_have_the_same_bits(client, rows):
-    from cleanrank.cluster import on_cluster
+    from cleanrank.cluster.client import on_cluster
 
     here = cross_fit_means(rows[0], rows[0].y.astype(float), 3)
     with on_cluster(client):
@@ -158,6 +159,16 @@ def test_the_detector_sees_the_rows_of_all_workers(client, rows):
     assert issues.average_precision is not None
     assert (issues.doubt > 0).any()
     assert (builtin.doubt > 0).any()
+
+
+def test_workers_open_a_folder_of_shards_themselves(client, rows, tmp_path):
+    write_shards(rows[0], tmp_path / "train")
+    write_shards(rows[1], tmp_path / "held")
+    stored = [cr.read_data(tmp_path / name) for name in ("train", "held")]
+    here, there = (cr.BoostedRanker(**TREES).fit_data(*each, client=client) for each in (rows[:2], stored))
+    assert text(here.model_) == text(there.model_)
+    one, two = (cr.find_label_issues(each, folds=2, client=client) for each in (rows[0], stored[0]))
+    assert np.array_equal(one.doubt, two.doubt)
 
 
 def test_more_workers_than_queries(client):

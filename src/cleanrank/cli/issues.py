@@ -99,7 +99,7 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
-    from cleanrank.cluster import at_scheduler
+    from cleanrank.cluster.client import at_scheduler
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of

@@ -129,7 +129,7 @@ def train(
     behaviour, user_fields and item_fields, where columns are not called user, item, time (or timestamp),
     behaviour and category, and clicks and shown, which say what a behaviour means.
     """
-    from cleanrank.cluster import at_scheduler
+    from cleanrank.cluster.client import at_scheduler
     from cleanrank.data.files import MODELS, check_outputs
     from cleanrank.noise.estimate import load_noise
     from cleanrank.noise.gold_sheet import read_sheet

@@ -23,7 +23,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from cleanrank.cluster import connected
+from cleanrank.cluster.client import connected
 from cleanrank.errors import invalid
 from cleanrank.experiments.results import Result, pack
 from cleanrank.validation import require

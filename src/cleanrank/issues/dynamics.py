@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from cleanrank.cluster import each
+from cleanrank.cluster.tasks import each
 from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.issues.table import BoolArray, LabelIssues

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cleanrank.cluster import on_cluster
+from cleanrank.cluster.client import on_cluster
 from cleanrank.data.inputs import Source
 from cleanrank.errors import invalid
 from cleanrank.issues.by_grade import find_by_grade

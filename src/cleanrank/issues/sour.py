@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.cluster import each
+from cleanrank.cluster.tasks import each
 from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.issues.outliers import SOUR, Window

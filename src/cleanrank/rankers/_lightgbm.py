@@ -17,7 +17,8 @@ from urllib.parse import quote, unquote
 import lightgbm
 import numpy as np
 
-from cleanrank.cluster import ConnectionLostError, Network
+from cleanrank.cluster.client import ConnectionLostError
+from cleanrank.cluster.together import Network
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
 from cleanrank.jit import kernel

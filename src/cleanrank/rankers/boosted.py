@@ -7,7 +7,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from cleanrank.cluster import each, is_on_cluster
+from cleanrank.cluster.client import is_on_cluster
+from cleanrank.cluster.tasks import each
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs

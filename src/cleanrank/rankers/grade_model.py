@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from cleanrank.cluster import each as for_each
+from cleanrank.cluster.tasks import each as for_each
 from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.rankers._lightgbm import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from cleanrank.cluster import on_cluster
+from cleanrank.cluster.client import on_cluster
 from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases

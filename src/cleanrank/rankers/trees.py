@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.cluster import Network, is_on_cluster, together
+from cleanrank.cluster.client import is_on_cluster
+from cleanrank.cluster.together import Network, together
 from cleanrank.errors import invalid
 from cleanrank.jit import query_chunks
 from cleanrank.losses.trees.lambdarank import (

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 import cleanrank as cr
-from cleanrank import cluster
-from cleanrank.cluster import at_scheduler, connected, each, on_cluster, together
+from cleanrank.cluster import client as in_use
+from cleanrank.cluster import tasks
+from cleanrank.cluster import together as jointly
+from cleanrank.cluster.client import at_scheduler, cluster_in_use, connected, is_on_cluster, on_cluster
+from cleanrank.cluster.tasks import each
+from cleanrank.cluster.together import together
 from cleanrank.errors import InvalidInputError, LostWorkerError
-from tests import clusters
-from tests.clusters import local_cluster
+from tests.cluster import clusters
+from tests.cluster.clusters import local_cluster
 
 
 @pytest.fixture(scope="module")
@@ -21,9 +25,9 @@ def client():
 
 
 def test_without_a_client_tasks_are_computed_here():
-    assert not cluster.is_on_cluster()
+    assert not is_on_cluster()
     with on_cluster(None):
-        assert not cluster.is_on_cluster()
+        assert not is_on_cluster()
         assert list(each(pow, [2], [(3,), (4,)])) == [8, 16]
 
 
@@ -32,7 +36,7 @@ def test_tasks_are_shared_out_and_come_back_in_their_order(client):
     with on_cluster(client):
         found = list(each(clusters.process_of, [], [(k,) for k in range(6)], lambda *step: seen.append(step)))
         assert list(each(pow, [2], [(k,) for k in range(9)])) == [2**k for k in range(9)]
-    assert not cluster.is_on_cluster()
+    assert not is_on_cluster()
     assert set(found) == set(client.run(lambda: __import__("os").getpid()).values())
     assert seen == [(k, 6) for k in range(1, 7)]
 
@@ -45,7 +49,7 @@ def test_features_are_sent_once_and_let_go(client):
             assert list(each(clusters.total, [rows, 2.0], [(1.0,), (2.0,)])) == [
                 clusters.total(rows, 2.0, more) for more in (1.0, 2.0)
             ]
-        current = cluster._cluster.get()
+        current = cluster_in_use()
         assert len(current._placed) == 1
     assert not current._placed
 
@@ -102,7 +106,7 @@ def test_a_cluster_is_found_by_its_address(client):
 
 
 def test_an_address_without_a_cluster_is_refused(monkeypatch):
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(in_use, "CONNECT_SECONDS", 0.2)
     with pytest.raises(InvalidInputError, match="scheduler must be the address of a running Dask cluster"):
         connected("tcp://127.0.0.1:1")
 
@@ -117,7 +121,7 @@ def test_tasks_of_a_lost_worker_are_computed_elsewhere(tmp_path):
 
 @pytest.mark.slow
 def test_a_task_that_kills_its_workers_ends_in_a_clear_error(monkeypatch):
-    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.2)
+    monkeypatch.setattr(tasks, "POLL_SECONDS", 0.2)
     words = "must keep the workers that compute its tasks .1 of 1 are not done.; got KilledWorker"
     with distributed_config(), local_cluster() as client:
         with on_cluster(client), pytest.raises(LostWorkerError, match=words):
@@ -154,7 +158,7 @@ def test_native_code_that_waits_in_a_connection_is_cut_off():
 
             thread = threading.Thread(target=read, daemon=True)
             thread.start()
-            cluster._cut_off([port])
+            jointly._cut_off([port])
             thread.join(timeout=5)
             peer.close()
     assert len(ended) == 1
