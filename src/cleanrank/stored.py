@@ -41,7 +41,7 @@ class StoredFeatures:
 
     def __init__(self, folder: str | Path, rows: npt.ArrayLike | None = None) -> None:
         self.folder = Path(folder)
-        self._shards, self._starts, self._values = _open(str(self.folder))
+        self._shards, self._starts, self._values = _open(str(self.folder), _stamp(self.folder))
         self._rows: Rows | None = None if rows is None else np.asarray(rows, dtype=np.int64)
         n = int(self._starts[-1]) if self._rows is None else len(self._rows)
         self.shape = (n, self._shards[0].shape[1])
@@ -225,8 +225,16 @@ def encoded(X: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.N
     return codes
 
 
+def _stamp(folder: Path) -> tuple[int, int]:
+    """What tells a folder from one that took its place: identity and time of its first shard."""
+    first = folder / FEATURES.format(0)
+    if not first.is_file():
+        raise invalid("a folder of features", f"must hold {first.name}", repr(str(folder)))
+    return first.stat().st_ino, first.stat().st_mtime_ns
+
+
 @lru_cache(maxsize=64)
-def _open(folder: str) -> tuple[Sequence[Any], Rows, npt.NDArray[np.float32] | None]:
+def _open(folder: str, stamp: tuple[int, int]) -> tuple[Sequence[Any], Rows, npt.NDArray[np.float32] | None]:
     """The shards of a folder, mapped, their first rows and the number of all, and the values of codes."""
     shards: list[Any] = []
     while (path := Path(folder) / FEATURES.format(len(shards))).is_file():
@@ -236,8 +244,6 @@ def _open(folder: str) -> tuple[Sequence[Any], Rows, npt.NDArray[np.float32] | N
             rule = "must be a whole shard of features"
             words = error_text(f"{str(path)!r}", rule, str(error), remedy="Convert the data again.")
             raise BadFileError(words, str(path)) from error
-    if not shards:
-        raise invalid("a folder of features", "must hold features-00000.npy", repr(folder))
     codes = Path(folder) / CODES
     values = np.load(codes, allow_pickle=False) if codes.is_file() else None
     starts = np.concatenate(([0], np.cumsum([len(shard) for shard in shards]))).astype(np.int64)

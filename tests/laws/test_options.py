@@ -100,6 +100,7 @@ CASES = {
     ],
     "convert": [
         "--from parquet", "--to letor", "--combine median", "--split test", "--judgements gold.csv",
+        "--dtype float16", "--n-features 9",
     ],
     "audit": [
         "--runs runs/bm25.txt", "--texts texts.csv", "--judge binary.csv", "--scores features.csv",

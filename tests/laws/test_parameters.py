@@ -133,6 +133,7 @@ RANKERS = {
             "epochs": ({}, 2), "early_stopping_rounds": ({"epochs": 25, "learning_rate": 0.1}, 1),
             "measure": ({}, "ndcg@3"), "optimizer": ({}, "adagrad"), "learning_rate": ({}, 0.1),
             "weight_decay": ({}, 0.5), "clip_norm": ({}, 0.01), "batch_queries": ({}, 4),
+            "accumulate": ({"batch_queries": 11}, 3),
             "scaling": ({}, "none"), "precision": ({}, "bfloat16"), "random_state": ({}, 3),
             "device": ({}, "cuda:99"),
         },

@@ -153,7 +153,7 @@ def convert(
     target = check_path(folder)
     check_folder(target, force=force)
     with _held(_part_of(target)) as part:
-        settings = {"version": VERSION, "dtype": dtype, "source": source.settings()}
+        settings = _plain({"version": VERSION, "dtype": dtype, "source": source.settings()})
         outline, after, seen = _state(part, settings)
         with _Writer(part, settings) as writer:
             for piece in source.pieces(after):
@@ -180,8 +180,7 @@ def opened_out_of_core(source: Source, progress: Progress | None = None) -> Rank
     """The data of a source from the folder of shards that the cache keeps of it, which is made if need be."""
     key = msgspec.json.encode([source.kind, *(str(Path(p).absolute()) for p in source.files), source.options])
     folder = cached.cache_folder().parent / "shards" / f"{zlib.crc32(key):08x}-{Path(source.files[0]).name}"
-    stamps = source.settings()
-    if not (folder / DATASET).is_file() or _described(folder).get("source") != msgspec.to_builtins(stamps):
+    if not (folder / DATASET).is_file() or _described(folder).get("source") != _plain(source.settings()):
         folder.parent.mkdir(parents=True, exist_ok=True)
         convert(source, folder, force=True, progress=progress)
     return read_shards(folder)
@@ -453,7 +452,7 @@ def _state(part: Path, settings: Mapping[str, Any]) -> tuple[Outline | None, Any
     """What an earlier attempt with the same settings has finished: outline, place in the source, queries."""
     try:
         state = _read_json(part / STATE)
-        if state["settings"] != msgspec.to_builtins(settings):
+        if state["settings"] != settings:
             raise BadFileError("the part is of other files or settings")
         outline = msgspec.convert(state["outline"], Outline)
         _check_files(part, state["outline"], verify=True)
@@ -473,6 +472,11 @@ def _empty(part: Path) -> None:
     for file in part.iterdir():
         if file.name != LOCK:
             file.unlink()
+
+
+def _plain(value: Any) -> Any:
+    """A value as it reads back from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _write_json(file: Path, value: Any) -> None:

@@ -62,7 +62,7 @@ class Columns:
             from scipy.sparse import csr_matrix
 
             X = csr_matrix(X)
-        else:
+        elif not isinstance(X, StoredFeatures):
             X = _numbers(X, subject)
         if X.ndim != 2:
             remedy = "One row is X[None, :]. Reshape your data." if X.ndim == 1 else ""

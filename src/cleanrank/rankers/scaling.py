@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cleanrank.errors import invalid
-from cleanrank.types import Array, IntArray
+from cleanrank.stored import StoredFeatures
+from cleanrank.types import Array, FloatArray, IntArray
 from cleanrank.validation import one_of
 
 
@@ -52,14 +53,53 @@ def fit_scaling(
     features are scaled in the precision ``dtype``.
     """
     one_of("scaling", kind, SCALINGS)
+    if isinstance(X, StoredFeatures):
+        return _fit_by_blocks(X, kind, rows, subject, dtype)
     dense = _dense(X, rows, subject, dtype)
     n_features = dense.shape[1]
     if kind == "none" or not len(dense):
         return Scaling(kind, np.zeros(n_features, dtype), np.ones(n_features, dtype))
     columns = [SCALINGS[kind](dense[:, f].astype(np.float64)) for f in range(n_features)]
     shift, spread = np.array(columns).reshape(-1, 2).T
-    factor = np.divide(1.0, spread, out=np.zeros(n_features), where=spread > 0)
+    return _scaling(kind, shift, spread, dtype)
+
+
+def _scaling(kind: str, shift: FloatArray, spread: FloatArray, dtype: npt.DTypeLike) -> Scaling:
+    factor = np.divide(1.0, spread, out=np.zeros(len(spread)), where=spread > 0)
     return Scaling(kind, shift.astype(dtype), factor.astype(dtype))
+
+
+def _fit_by_blocks(
+    X: StoredFeatures, kind: str, rows: IntArray | None, subject: str, dtype: npt.DTypeLike
+) -> Scaling:
+    """The same scale from features that stay on disk, in one pass and in double precision.
+
+    The mean and the sum of squares about it of two parts together are those of Chan, Golub, LeVeque (1979).
+    """
+    F = X.shape[1]
+    if kind == "none" or not X.shape[0]:
+        return Scaling(kind, np.zeros(F, dtype), np.ones(F, dtype))
+    n, mean, squares = np.zeros(F), np.zeros(F), np.zeros(F)
+    low, high = np.full(F, np.inf), np.full(F, -np.inf)
+    for start, values in X.blocks():
+        names = np.arange(start, start + len(values)) if rows is None else rows[start : start + len(values)]
+        block = _dense(values, names, subject, dtype).astype(np.float64)
+        missing = np.isnan(block)
+        count = (~missing).sum(axis=0)
+        if kind == "minmax":
+            low = np.minimum(low, np.where(missing, np.inf, block).min(axis=0))
+            high = np.maximum(high, np.where(missing, -np.inf, block).max(axis=0))
+        else:
+            own = np.where(missing, 0.0, block).sum(axis=0) / np.maximum(count, 1)
+            about = np.where(missing, 0.0, block - own)
+            gap, total = own - mean, np.maximum(n + count, 1)
+            squares += (about * about).sum(axis=0) + gap * gap * n * count / total
+            mean += gap * count / total
+        n += count
+    if kind == "minmax":
+        low, high = (np.where(n > 0, values, 0.0) for values in (low, high))
+        return _scaling(kind, (low + high) / 2, (high - low) / 2, dtype)
+    return _scaling(kind, mean, np.sqrt(squares / np.maximum(n, 1)), dtype)
 
 
 def _dense(X: Any, rows: IntArray | None, subject: str, dtype: npt.DTypeLike) -> Array:

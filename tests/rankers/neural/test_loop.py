@@ -5,6 +5,7 @@ from torch import nn
 
 from cleanrank.errors import CleanrankError
 from cleanrank.rankers.neural.loop import OPTIMIZERS, Training, train
+from cleanrank.rankers.neural.steps import Step
 
 X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
 TARGET = X @ torch.tensor([1.0, -2.0, 0.5])
@@ -16,9 +17,19 @@ def model(dropout=0.0):
         return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 1))
 
 
-def step(forward, rows, generator):
+def squares(outputs, rows, generator):
     noise = 0.01 * torch.randn(len(rows), generator=generator)
-    return ((forward(X[rows])[:, 0] - TARGET[rows] + noise) ** 2).mean()
+    return ((outputs[0] - TARGET[rows] + noise) ** 2).mean()
+
+
+def step_of(loss):
+    def scores(forward, rows):
+        return (forward(X[rows])[:, 0],)
+
+    return Step(lambda *parts: np.concatenate(parts), scores, loss)
+
+
+step = step_of(squares)
 
 
 def batches(rng):
@@ -47,11 +58,14 @@ def test_one_step_is_the_step_of_the_optimizer():
     found = nn.Linear(3, 1, bias=False)
     start = found.weight.detach().clone()
 
-    def plain(forward, rows, generator):
-        return ((forward(X[rows])[:, 0] - TARGET[rows]) ** 2).mean()
+    def plain(outputs, rows, generator):
+        return ((outputs[0] - TARGET[rows]) ** 2).mean()
 
     train(
-        found, plain, lambda rng: [np.arange(64)], Training(1, "sgd", 0.5, 0.1, clip_norm=0.3, device="cpu")
+        found,
+        step_of(plain),
+        lambda rng: [np.arange(64)],
+        Training(1, "sgd", 0.5, 0.1, clip_norm=0.3, device="cpu"),
     )
     gradient = 2 * ((X @ start[0] - TARGET)[:, None] * X).mean(0)
     gradient *= 0.3 / gradient.norm()
@@ -78,11 +92,11 @@ def test_torchs_settings_are_put_back():
     threads = torch.get_num_threads()
     seen = []
 
-    def look(forward, rows, generator):
+    def look(outputs, rows, generator):
         seen.append((torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()))
-        return step(forward, rows, generator)
+        return squares(outputs, rows, generator)
 
-    train(model(), look, batches, Training(1, n_jobs=1, deterministic=True, device="cpu"))
+    train(model(), step_of(look), batches, Training(1, n_jobs=1, deterministic=True, device="cpu"))
     assert seen[0] == (1, True)
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == (threads, False)
 
@@ -157,26 +171,26 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
 def test_products_in_16_bits_stay_near_and_scores_come_in_single_precision():
     kinds = []
 
-    def look(forward, rows, generator):
-        kinds.append(forward(X[rows]).dtype)
-        return step(forward, rows, generator)
+    def look(outputs, rows, generator):
+        kinds.append(outputs[0].dtype)
+        return squares(outputs, rows, generator)
 
     full, half = model(), model()
     train(full, step, batches, Training(2, device="cpu"))
-    train(half, look, batches, Training(2, precision="bfloat16", device="cpu"))
+    train(half, step_of(look), batches, Training(2, precision="bfloat16", device="cpu"))
     assert set(kinds) == {torch.float32}
     assert not torch.equal(weights(full), weights(half))
     torch.testing.assert_close(weights(full), weights(half), rtol=0, atol=0.05)
 
 
 def test_a_loss_that_bursts_is_an_error():
-    def burst(forward, rows, generator):
-        return forward(X[rows]).sum() * float("nan")
+    def burst(outputs, rows, generator):
+        return outputs[0].sum() * float("nan")
 
     with pytest.raises(
         CleanrankError, match=r"the loss must stay finite; got nan at epoch 1. Lower learning_rate"
     ):
-        train(model(), burst, batches, Training(2, device="cpu"))
+        train(model(), step_of(burst), batches, Training(2, device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -195,6 +209,7 @@ def test_a_loss_that_bursts_is_an_error():
         ({"weight_decay": float("nan")}, "weight_decay must be a number >= 0"),
         ({"seed": -1}, "seed must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        ({"accumulate": 0}, "accumulate must be an integer >= 1"),
     ],
 )
 def test_wrong_settings_are_named(wrong, words):
@@ -206,14 +221,14 @@ def test_a_kernel_that_changes_the_threads_does_not_change_the_bits():
     """numba and torch share OpenMP: its first kernel sets torch's number of threads."""
     seen = []
 
-    def kernel(forward, rows, generator):
+    def kernel(outputs, rows, generator):
         seen.append(torch.get_num_threads())
-        found = step(forward, rows, generator)
+        found = squares(outputs, rows, generator)
         torch.set_num_threads(2)
         found.register_hook(lambda gradient: seen.append(torch.get_num_threads()))
         return found
 
-    train(model(), kernel, batches, Training(1, n_jobs=1, device="cpu"))
+    train(model(), step_of(kernel), batches, Training(1, n_jobs=1, device="cpu"))
     assert set(seen) == {1}
 
 
@@ -221,14 +236,14 @@ def test_an_interrupted_training_leaves_its_last_checkpoint_and_the_stream_as_th
     before, mine = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     steps = [0]
 
-    def interrupted(forward, rows, generator):
+    def interrupted(outputs, rows, generator):
         steps[0] += 1
         if steps[0] == 11:  # in the middle of the third epoch
             raise KeyboardInterrupt
-        return step(forward, rows, generator)
+        return squares(outputs, rows, generator)
 
     with pytest.raises(KeyboardInterrupt):
-        train(model(0.2), interrupted, batches, Training(5, device="cpu"), checkpoint=tmp_path / "c")
+        train(model(0.2), step_of(interrupted), batches, Training(5, device="cpu"), checkpoint=tmp_path / "c")
     assert torch.equal(before, torch.get_rng_state())
     assert (mine == np.random.get_state()[1]).all()  # noqa: NPY002
     assert [file.name for file in tmp_path.iterdir()] == ["c"]
@@ -249,12 +264,12 @@ def test_a_checkpoint_with_more_epochs_than_asked_for_is_refused(tmp_path):
 
 
 def test_a_checkpoint_in_no_folder_is_refused_before_anything_is_trained(tmp_path):
-    def never(forward, rows, generator):
+    def never(outputs, rows, generator):
         raise AssertionError
 
     for place, words in ((tmp_path / "no" / "c", "does not exist"), (tmp_path, "is a folder")):
         with pytest.raises(CleanrankError, match=words):
-            train(model(), never, batches, Training(1, device="cpu"), checkpoint=place)
+            train(model(), step_of(never), batches, Training(1, device="cpu"), checkpoint=place)
 
 
 def test_a_value_that_is_no_number_is_an_error():

@@ -44,7 +44,8 @@ from cleanrank.rankers.neural.denoising import (
     taught,
 )
 from cleanrank.rankers.neural.device import device_of
-from cleanrank.rankers.neural.loop import Forward, Step, Training, train
+from cleanrank.rankers.neural.loop import Training, train
+from cleanrank.rankers.neural.steps import Forward, Outputs, Step
 from cleanrank.types import FloatArray, IntArray, Progress
 from cleanrank.validation import check_integer, one_of
 
@@ -397,27 +398,36 @@ def _checked_weight(sample_weight: npt.ArrayLike | None, n: int) -> FloatArray:
     return weight
 
 
-def _plain(rows: ResidentRows, weights: Tensor, goal: Objective) -> Step:
-    def step(forward: Forward, members: IntArray, generator: torch.Generator) -> Tensor:
-        places = torch.from_numpy(members).to(rows.y.device, non_blocking=True)
-        scores, extra = forward(*rows.inputs(places), auxiliary=True)
-        risk: Tensor = goal.risk(scores, rows.y[places], weights[places], generator) + extra
-        return risk
+def _step(rows: ResidentRows, risk: Callable[[Outputs, Tensor, torch.Generator], Tensor]) -> Step:
+    """A step whose members are rows."""
 
-    return step
+    def places(*parts: IntArray) -> Tensor:
+        return torch.from_numpy(np.concatenate(parts)).to(rows.y.device, non_blocking=True)
+
+    def scores(forward: Forward, places: Tensor) -> Outputs:
+        outputs: Outputs = forward(*rows.inputs(places), auxiliary=True)
+        return outputs
+
+    return Step(places, scores, risk)
+
+
+def _plain(rows: ResidentRows, weights: Tensor, goal: Objective) -> Step:
+    def risk(outputs: Outputs, places: Tensor, generator: torch.Generator) -> Tensor:
+        scores, extra = outputs
+        return goal.risk(scores, rows.y[places], weights[places], generator) + extra
+
+    return _step(rows, risk)
 
 
 def _coteaching(rows: ResidentRows, weights: Tensor, goal: Objective, epoch: list[int]) -> Step:
     forget, ramp = goal.options["forget"], goal.options["ramp"]
 
-    def step(forward: Forward, members: IntArray, generator: torch.Generator) -> Tensor:
-        places = torch.from_numpy(members).to(rows.y.device, non_blocking=True)
-        first, extra, second, other = forward(*rows.inputs(places), auxiliary=True)
+    def risk(outputs: Outputs, places: Tensor, generator: torch.Generator) -> Tensor:
+        first, extra, second, other = outputs
         losses = [elementwise(scores, rows.y[places], goal.loss) for scores in (first, second)]
-        risk: Tensor = taught(losses, weights[places], kept_share(epoch[0], forget, ramp)) + extra + other
-        return risk
+        return taught(losses, weights[places], kept_share(epoch[0], forget, ramp)) + extra + other
 
-    return step
+    return _step(rows, risk)
 
 
 def _decayed(network: nn.Module) -> Callable[[str, nn.Parameter], bool]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from cleanrank.data.behaviours import ClickRows, Layout
 from cleanrank.data.vocabulary import Vocabulary
 from cleanrank.errors import invalid
-from cleanrank.rankers.neural.loop import cast
+from cleanrank.rankers.neural.steps import cast
 from cleanrank.types import FloatArray, IntArray
 
 CODE_ALIKE = (

@@ -6,7 +6,7 @@ text to text, here JSON. Nothing in such a file is ever executed.
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import partial
 from os import PathLike
@@ -18,6 +18,7 @@ import torch
 
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, MissingDataError, error_text, invalid
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import Array
 from cleanrank.validation import is_integer, require
 
@@ -221,13 +222,21 @@ def settings_of(estimator: Any) -> dict[str, Any]:
 
 
 def fingerprint(*arrays: Any) -> int:
-    """A number that other arrays are unlikely to have; None stands for no array."""
+    """A number that other arrays are unlikely to have; None stands for no array, an iterator for blocks."""
     checksum = 0
     for values in arrays:
-        if values is not None:
-            dense = values.toarray() if hasattr(values, "toarray") else values
-            checksum = zlib.crc32(np.ascontiguousarray(dense).view(np.uint8).data, checksum)
+        for block in _blocks(values):
+            checksum = zlib.crc32(np.ascontiguousarray(block).view(np.uint8).data, checksum)
     return checksum
+
+
+def _blocks(values: Any) -> Iterable[Array]:
+    """The parts of an array that follow one another."""
+    if values is None or isinstance(values, Iterator):
+        return values or ()
+    if isinstance(values, StoredFeatures):
+        return (block for _, block in values.blocks())
+    return [values.toarray() if hasattr(values, "toarray") else values]
 
 
 def _worded(value: Any) -> Any:

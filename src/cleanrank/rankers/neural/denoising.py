@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from cleanrank.errors import invalid
 from cleanrank.losses.torch.pair_sums import elementwise
-from cleanrank.rankers.neural.inputs import batch_of, bucketed
-from cleanrank.rankers.neural.loop import Forward, Training, train
+from cleanrank.rankers.neural.inputs import Batch, batch_of, bucketed
+from cleanrank.rankers.neural.loop import Training, train
 from cleanrank.rankers.neural.model import Task
 from cleanrank.rankers.neural.networks import build_network
 from cleanrank.rankers.neural.objective import PAIRED
 from cleanrank.rankers.neural.ranker import NeuralRanker
+from cleanrank.rankers.neural.steps import Forward, Outputs, Step
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import check_integer, check_number
 
@@ -66,9 +67,15 @@ def coteach(
     labels = torch.from_numpy(np.array(data.y, dtype=np.float32)).to(task.device)
     loss, epoch = ranker.loss_config().base, [0]
 
-    def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
-        batch = batch_of(data.indptr, queries, task.device)
-        first, second = (batch.pad(each) for each in forward(task.docs.rows(batch.rows)))
+    def batch(*parts: IntArray) -> Batch:
+        return batch_of(data.indptr, np.concatenate(parts), task.device)
+
+    def scores(forward: Forward, batch: Batch) -> Outputs:
+        both: Outputs = forward(task.docs.rows(batch.rows))
+        return both
+
+    def risk(outputs: Outputs, batch: Batch, generator: torch.Generator) -> Tensor:
+        first, second = (batch.pad(each) for each in outputs)
         y = batch.pad(labels[batch.rows])
         lists, i, j = strict_pairs(y, batch.mask)
         logits = [s[lists, i] - s[lists, j] for s in (first, second)]
@@ -89,6 +96,7 @@ def coteach(
         return value_of(twins.first)
 
     ranker.alpha_ = None
+    step = Step(batch, scores, risk)
     state = train(twins, step, batches, Training.of(ranker), validate=None if value_of is None else validate)
     return ranker._keep(task, state)
 

@@ -3,6 +3,7 @@
 Whatever of torch's settings is changed for a training is put back after it.
 """
 
+import atexit
 import contextlib
 import os
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ import torch
 import torch.distributed as distributed
 
 from cleanrank.errors import invalid
-from cleanrank.types import IntArray
 from cleanrank.validation import check_n_jobs, check_seed
 
 PRECISIONS: dict[str, str] = {
@@ -35,21 +35,6 @@ class Processes:
     def first(self) -> bool:
         """Whether this is the one that validates, writes and reports."""
         return self.rank == 0
-
-    def share(self, batch: IntArray) -> tuple[IntArray, float]:
-        """This process's part of a batch, and its weight in the mean over processes.
-
-        With weights n_r W / n the mean over W processes is the mean over the whole batch.
-
-        >>> import numpy as np
-        >>> [(p.tolist(), w) for p, w in (Processes(r, 2).share(np.arange(3)) for r in (0, 1))]
-        [([0, 2], 1.3333333333333333), ([1], 0.6666666666666666)]
-        """
-        part = batch[self.rank :: self.world]
-        if not len(part):
-            # Every process takes part in every step; this one has nothing to say.
-            return batch[:1], 0.0
-        return part, len(part) * self.world / len(batch)
 
     def agree(self, value: float, device: torch.device) -> float:
         """The first process's value, known to all."""
@@ -83,21 +68,22 @@ def device_of(name: str = "auto") -> torch.device:
     return torch.device("cuda", local) if device.type == "cuda" and device.index is None else device
 
 
-@contextlib.contextmanager
-def joined(device: torch.device) -> Iterator[Processes]:
-    """Joins the processes of torchrun, if it started this one; leaves them in the end."""
+def joined(device: torch.device) -> Processes:
+    """The processes that torchrun started, if it started this one; they stay joined for later trainings."""
     if distributed.is_available() and distributed.is_initialized():
-        yield Processes(distributed.get_rank(), distributed.get_world_size())
-        return
+        return Processes(distributed.get_rank(), distributed.get_world_size())
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
-        yield Processes()
-        return
+        return Processes()
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    try:
-        yield Processes(distributed.get_rank(), distributed.get_world_size())
-    finally:
+    # Not left after a training: those who join a second time read where the others were the first time.
+    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    atexit.register(_leave)
+    return Processes(distributed.get_rank(), distributed.get_world_size())
+
+
+def _leave() -> None:
+    if distributed.is_initialized():
         distributed.destroy_process_group()
 
 

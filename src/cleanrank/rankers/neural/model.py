@@ -17,11 +17,10 @@ from cleanrank.ragged import row_order
 from cleanrank.rankers.columns import Columns, frame_qid
 from cleanrank.rankers.neural.checkpoint import read_tensors, weights_of, write_tensors
 from cleanrank.rankers.neural.device import device_of, settings
-from cleanrank.rankers.neural.inputs import Batch, batch_of, chunks
-from cleanrank.rankers.neural.loop import Forward, cast
+from cleanrank.rankers.neural.documents import Documents, documents, score_all
 from cleanrank.rankers.neural.networks import Network, build_network
 from cleanrank.rankers.scaling import SCALINGS, Scaling, fit_scaling
-from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ class NeuralModel:
         """
         if qid is None and group is None:
             qid = frame_qid(X)
-        scaled = self.scaling.apply(self.columns.matrix(X))
-        n = len(scaled)
+        matrix = self.columns.matrix(X)
+        n = matrix.shape[0]
         if not self.listwise:
             order, indptr = np.arange(n), np.array([0, n])
         elif qid is None and group is None:
@@ -94,7 +93,8 @@ class NeuralModel:
         where = device_of(device)
         scores = np.empty(n)
         with settings(n_jobs=n_jobs):
-            docs = documents(scaled[order] if self.listwise else scaled, indptr, where)
+            rows = matrix[order] if self.listwise else matrix
+            docs = documents(rows, self.scaling, indptr, where, rows=order)
             scores[order] = score_all(self.network.to(where), docs)
         return scores
 
@@ -142,57 +142,6 @@ def load_network(path: str | PathLike[str]) -> NeuralModel:
         raise BadFileError(f"model file {str(path)!r} must hold a whole network: {why}.", str(path)) from None
 
 
-# Documents scored at a time outside of training: activations of the usual network then fit a cache.
-CHUNK = 16_384
-# Features stay on a GPU if they take at most this share of what is free.
-RESIDENT = 0.6
-
-
-@dataclass(frozen=True, eq=False)
-class Documents:
-    """Scaled features with their queries."""
-
-    X: Tensor  # (N, F), on the device, or on the host if they are too many for it
-    indptr: IntArray  # row offsets of the queries
-    device: torch.device  # where scores are computed
-
-    def rows(self, rows: Tensor) -> Tensor:
-        """Features of some rows, on the device."""
-        return self.X.index_select(0, rows.to(self.X.device)).to(self.device, non_blocking=True)
-
-
-def documents(X: Array, indptr: IntArray, device: torch.device) -> Documents:
-    """Puts features where they are used."""
-    tensor = torch.from_numpy(X)
-    if device.type == "cuda" and X.nbytes <= RESIDENT * torch.cuda.mem_get_info(device)[0]:
-        tensor = tensor.to(device)
-    return Documents(tensor, indptr, device)
-
-
-def padded_scores(forward: Forward, listwise: bool, docs: Documents, batch: Batch) -> Tensor:
-    """Scores (B, L) of a batch."""
-    X = docs.rows(batch.rows)
-    scores: Tensor = forward(batch.pad(X), batch.mask) if listwise else batch.pad(forward(X))
-    return scores
-
-
-def score_all(network: nn.Module, docs: Documents, *, half: bool = False, chunk: int = CHUNK) -> FloatArray:
-    """Scores of all documents, in their order, with the network as it stands in evaluation mode."""
-    network.eval()
-    forward = cast(network, half, docs.device.type)
-    n, parts = docs.X.shape[0], []
-    with torch.inference_mode():
-        if getattr(network, "listwise", False):
-            for queries in chunks(docs.indptr, chunk):
-                batch = batch_of(docs.indptr, queries, docs.device)
-                if batch.shape[1]:
-                    parts.append(batch.unpad(padded_scores(forward, True, docs, batch)))
-        else:
-            parts = [forward(docs.X[k : k + chunk].to(docs.device)) for k in range(0, n, chunk)]
-        scores = torch.cat(parts) if parts else torch.zeros(0)
-    return scores.cpu().numpy().astype(np.float64)
-
-
 class Task:
     """What every training of a ranker needs: scaled documents, a fresh network, a device.
 
@@ -215,7 +164,7 @@ class Task:
         self.scaling: Scaling = fit_scaling(X, ranker.scaling, rows=rows)
         self.network: Network = build_network(ranker.network, X.shape[1], seed=ranker.random_state, **options)
         self.listwise = bool(getattr(self.network, "listwise", False))
-        self.docs: Documents = documents(self.scaling.apply(X, rows=rows), np.asarray(indptr), self.device)
+        self.docs: Documents = documents(X, self.scaling, np.asarray(indptr), self.device, rows=rows)
 
     def validator(
         self, data: RankingData, measure: str, *, half: bool = False
@@ -229,8 +178,8 @@ class Task:
         if not data.n_docs:
             raise invalid("validation data", "must have documents", remedy="Leave them out.")
         data = Columns(len(self.scaling.shift), self.names).align(data, "validation data")
-        scaled = self.scaling.apply(data.X, rows=data.row_ids, subject="X of validation data")
-        return documents(scaled, data.indptr, self.device)
+        subject = "X of validation data"
+        return documents(data.X, self.scaling, data.indptr, self.device, rows=data.row_ids, subject=subject)
 
 
 def label_columns(

@@ -25,18 +25,12 @@ from cleanrank.rankers.base import (
 )
 from cleanrank.rankers.columns import frame_features, frame_qid
 from cleanrank.rankers.neural.checkpoint import TrainingState, fingerprint, settings_of
-from cleanrank.rankers.neural.inputs import batch_of, bucketed
-from cleanrank.rankers.neural.loop import Batches, Forward, Step, Training, train
-from cleanrank.rankers.neural.model import (
-    NeuralModel,
-    Task,
-    checked_preferences,
-    label_columns,
-    load_network,
-    padded_scores,
-    score_all,
-)
+from cleanrank.rankers.neural.documents import batch_scores, score_all
+from cleanrank.rankers.neural.inputs import Batch, batch_of, bucketed
+from cleanrank.rankers.neural.loop import Batches, Training, train
+from cleanrank.rankers.neural.model import NeuralModel, Task, checked_preferences, label_columns, load_network
 from cleanrank.rankers.neural.objective import LossConfig, list_loss, preference_loss, robust_words
+from cleanrank.rankers.neural.steps import Forward, Outputs, Step
 from cleanrank.types import FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_frame
 
@@ -73,6 +67,8 @@ class NeuralRanker(BaseRanker):
         weight_decay: of the optimiser.
         clip_norm: the norm that gradients are cut down to; None leaves them.
         batch_queries: queries of a step.
+        accumulate: parts in which a batch goes through the network, one after the other. Memory falls, the
+            step stays the same; every document goes through twice.
         scaling: "zscore", "minmax" (to [-1, 1]) or "none"; learnt on training rows.
         precision: "float32", "tf32" or "bfloat16".
         random_state: for everything random.
@@ -114,6 +110,7 @@ class NeuralRanker(BaseRanker):
     weight_decay: float = 0.0
     clip_norm: float | None = 5.0
     batch_queries: int = 64
+    accumulate: int = 1
     scaling: str = "zscore"
     precision: str = "float32"
     random_state: int = 0
@@ -148,17 +145,23 @@ class NeuralRanker(BaseRanker):
         task = Task(self, data.X, data.indptr, data.row_ids, data.feature_names)
         labels, extra = label_columns(data, task.device, getattr(loss, "reads", ()))
 
-        def step(forward: Forward, queries: IntArray, generator: torch.Generator) -> Tensor:
-            batch = batch_of(data.indptr, queries, task.device)
-            scores = padded_scores(forward, task.listwise, task.docs, batch)
+        def batch(*parts: IntArray) -> Batch:
+            return batch_of(data.indptr, np.concatenate(parts), task.device)
+
+        def scores(forward: Forward, batch: Batch) -> Outputs:
+            return (batch_scores(forward, task.listwise, task.docs, batch),)
+
+        def risk(outputs: Outputs, batch: Batch, generator: torch.Generator) -> Tensor:
             columns = {name: batch.pad(values[batch.rows]) for name, values in extra.items()}
-            risk: Tensor = loss(scores, batch.pad(labels[batch.rows]), batch.mask, generator, **columns)
-            return risk
+            y = batch.pad(labels[batch.rows])
+            mean: Tensor = loss(batch.pad(outputs[0]), y, batch.mask, generator, **columns)
+            return mean
 
         def batches(rng: np.random.Generator) -> list[IntArray]:
             return bucketed(data.lengths, self.batch_queries, rng)
 
         read = (data.y, data.indptr, data.gains, data.weights, data.positions)
+        step = Step(batch, scores, risk)
         self._train(task, step, batches, training, read, validation, progress, observer)
 
     def fit_preferences(
@@ -195,18 +198,23 @@ class NeuralRanker(BaseRanker):
         if task.listwise:
             raise invalid("preferences", "train networks that score documents one by one", repr(self.network))
 
-        def step(forward: Forward, members: IntArray, generator: torch.Generator) -> Tensor:
-            rows, place = np.unique(pairs[members], return_inverse=True)
-            scores = forward(task.docs.rows(torch.from_numpy(rows)))
-            stated = torch.from_numpy(np.pad(place.reshape(-1, 2), ((0, 0), (1, 0)))).to(task.device)
-            risk: Tensor = loss.on_preferences(scores[None], stated, None, generator)
-            return risk
+        def batch(*parts: IntArray) -> tuple[IntArray, IntArray]:
+            return distinct_rows([pairs[members] for members in parts])
+
+        def scores(forward: Forward, batch: tuple[IntArray, IntArray]) -> Outputs:
+            return (forward(task.docs.rows(torch.from_numpy(batch[0]))),)
+
+        def risk(outputs: Outputs, batch: tuple[IntArray, IntArray], generator: torch.Generator) -> Tensor:
+            stated = torch.from_numpy(np.pad(batch[1], ((0, 0), (1, 0)))).to(task.device)
+            mean: Tensor = loss.on_preferences(outputs[0][None], stated, None, generator)
+            return mean
 
         def batches(rng: np.random.Generator) -> list[IntArray]:
             cuts = range(batch_pairs, len(pairs), batch_pairs)
             return np.split(rng.permutation(len(pairs)), cuts)
 
         held = next(iter(validation_data(eval_set, eval_qid).values()), None)
+        step = Step(batch, scores, risk)
         return self._train(task, step, batches, training, (pairs,), held, progress, observer)
 
     def predict(
@@ -307,7 +315,7 @@ class NeuralRanker(BaseRanker):
             checkpoint=self.checkpoint,
             identity=None
             if self.checkpoint is None
-            else {"data": fingerprint(*read, task.docs.X.cpu().numpy()), **settings_of(self)},
+            else {"data": fingerprint(*read, task.docs.blocks()), **settings_of(self)},
         )
         return self._keep(task, state)
 
@@ -328,6 +336,22 @@ class NeuralRanker(BaseRanker):
             task.names,
         )
         return self
+
+
+def distinct_rows(parts: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """The rows that some parts of preferences (P, 2) name, each once in a part, and the places of all pairs.
+
+    >>> rows, places = distinct_rows([np.array([[7, 2]]), np.array([[7, 9], [9, 8]])])
+    >>> rows.tolist(), places.tolist()
+    ([2, 7, 7, 8, 9], [[1, 0], [2, 4], [4, 3]])
+    """
+    rows, places, n = [], [], 0
+    for pairs in parts:
+        named, place = np.unique(pairs, return_inverse=True)
+        rows.append(named)
+        places.append(n + place.reshape(-1, 2))
+        n += len(named)
+    return np.concatenate(rows), np.concatenate(places)
 
 
 def _refuse_categories(categories: Mapping[str, Any] | None) -> None:

@@ -3,9 +3,10 @@ import pytest
 import torch
 
 from cleanrank.ragged import indptr_of
+from cleanrank.rankers.neural.documents import batch_scores, documents, score_all
 from cleanrank.rankers.neural.inputs import batch_of
-from cleanrank.rankers.neural.model import documents, padded_scores, score_all
 from cleanrank.rankers.neural.networks import build_network
+from cleanrank.rankers.scaling import fit_scaling
 from tests.oracles import pad
 
 CPU = torch.device("cpu")
@@ -15,7 +16,7 @@ LENGTHS = [3, 0, 5, 1, 2]
 @pytest.fixture
 def docs():
     X = np.random.default_rng(0).normal(size=(11, 4)).astype(np.float32)
-    return documents(X, indptr_of(LENGTHS), CPU)
+    return documents(X, fit_scaling(X, "none"), indptr_of(LENGTHS), CPU)
 
 
 def test_padding_is_that_of_groups_and_can_be_undone(docs):
@@ -52,13 +53,14 @@ def test_scores_do_not_depend_on_how_documents_are_cut(docs, name, chunk):
 def test_gradients_flow_through_padding_to_real_documents_alone(docs):
     network = build_network("linear", 4)
     batch = batch_of(docs.indptr, np.array([0, 2]), CPU)
-    scores = padded_scores(network, False, docs, batch)
+    scores = batch_scores(network, False, docs, batch)
     scores.sum().backward()
     torch.testing.assert_close(network.output.weight.grad[0], docs.rows(batch.rows).sum(0))
     assert network.output.bias.grad.item() == 8
 
 
 def test_no_documents_have_no_scores():
-    empty = documents(np.zeros((0, 4), np.float32), np.array([0]), CPU)
+    X = np.zeros((0, 4), np.float32)
+    empty = documents(X, fit_scaling(X), np.array([0]), CPU)
     assert score_all(build_network("linear", 4), empty).shape == (0,)
     assert score_all(build_network("attention", 4, width=4), empty).shape == (0,)
