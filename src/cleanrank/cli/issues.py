@@ -88,6 +88,7 @@ def find_issues(
     ] = None,
     seed: screen.Seed = 0,
     jobs: screen.Jobs = 1,
+    scheduler: screen.Scheduler = None,
     force: screen.Force = False,
     as_json: screen.Json = False,
     *,
@@ -98,6 +99,7 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
+    from cleanrank.cluster.client import at_scheduler
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
@@ -156,9 +158,9 @@ def find_issues(
     with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick
-        with warnings.catch_warnings():
+        with at_scheduler(scheduler) as client, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The features are not seen")
-            issues = find_label_issues(judged, method, seed=seed, **options)
+            issues = find_label_issues(judged, method, seed=seed, client=client, **options)
     settled = None if answers is None else answers.row_ids
     issues.save(out, judged, judged=settled)
     if picture is not None and trees is not None:

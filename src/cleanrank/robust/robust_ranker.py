@@ -75,7 +75,8 @@ class RobustRanker(TreeRanker):
     Options of ``fit``: ``gold``, rows of known true grade as (row ids, grades) or as ``estimate_noise`` takes
     them, where row numbers count the rows of X from 0; ``issues``, the LabelIssues that ``find_label_issues``
     gave for the rows of X, in place of noise and gold, if it carries probabilities of true grades;
-    ``progress``, called with (step, steps).
+    ``progress``, called with (step, steps); ``client``, a ``distributed.Client``, whose workers train the
+    models side by side.
 
     Args:
         strategy: "auto" averages those of AVERAGED; or one of STRATEGIES by itself.
