@@ -16,7 +16,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.data import shard_sources, shards, table_files
-from cleanrank.data.shard_sources import of_data, of_letor, query_range
+from cleanrank.data.shard_sources import of_data, of_letor
 from cleanrank.data.shards import DATASET, read_shards, write_shards
 from cleanrank.data.synthetic import make_ranking_chunks
 from cleanrank.data.tables import source_of_shards
@@ -497,9 +497,3 @@ def test_out_of_core_reading_of_other_formats_is_refused(tmp_path):
     (tmp_path / "a.qrels").write_text("q1 0 a 2\nq1 0 b 0\n")
     with pytest.raises(InvalidInputError, match="out_of_core goes with LETOR, CSV, Parquet and folders"):
         cr.read_data(tmp_path / "a.qrels", out_of_core=True)
-
-
-def test_a_range_of_queries_shares_the_features(data):
-    part = query_range(data, 10, 15)
-    assert np.shares_memory(part.X, data.X)
-    assert_same(part, data.select_queries(np.arange(10, 15)))

@@ -17,7 +17,7 @@ from cleanrank.data.files import Text, existing_file, open_texts
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.ragged import from_arrays
 from cleanrank.stored import StoredFeatures
-from cleanrank.types import PER_ROW, Array, RankingData
+from cleanrank.types import Array, RankingData
 
 PIECE = 1 << 27
 TEXT_PIECE = 1 << 28
@@ -82,12 +82,12 @@ def of_data(data: RankingData) -> Source:
         if files is not None:
             cuts = np.searchsorted(data.indptr, [start for start, _ in files] + [data.n_docs]).tolist()
             for (_, file), first, last in zip(files, cuts[:-1], cuts[1:], strict=True):
-                piece = query_range(data, first, last)
+                piece = data.query_range(first, last)
                 yield Piece(piece, None, (int(data.indptr[last]), data.n_docs), file)
             return
         rows = max(LEAST_ROWS, PIECE // (4 * max(1, data.n_features)))
         for first, last in _ranges(data, rows):
-            yield Piece(query_range(data, first, last), None, (int(data.indptr[last]), data.n_docs))
+            yield Piece(data.query_range(first, last), None, (int(data.indptr[last]), data.n_docs))
 
     stored_as = str(data.X.stored_as) if isinstance(data.X, StoredFeatures) else "float32"
     return Source("data", (), {}, run, stored_as)
@@ -106,17 +106,6 @@ def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), data.n_queries)
         yield first, last
         first = last
-
-
-def query_range(data: RankingData, first: int, last: int) -> RankingData:
-    """The queries from ``first`` up to before ``last``, without a copy of dense features."""
-    rows = slice(int(data.indptr[first]), int(data.indptr[last]))
-    columns: dict[str, Any] = {name: getattr(data, name) for name in ("X", *PER_ROW)}
-    changed = {name: column[rows] for name, column in columns.items() if column is not None}
-    if data.extra is not None:
-        changed["extra"] = {name: column[rows] for name, column in data.extra.items()}
-    indptr = data.indptr[first : last + 1] - data.indptr[first]
-    return replace(data, indptr=indptr, query_ids=data.query_ids[first:last], **changed)
 
 
 # LETOR
@@ -301,7 +290,7 @@ def _table_pieces(
             data = contiguous(data, row)
             held = table.slice(kept)
             row += kept
-            yield Piece(data if kept == data.n_docs else query_range(data, 0, data.n_queries - 1), row, done)
+            yield Piece(data if kept == data.n_docs else data.query_range(0, data.n_queries - 1), row, done)
         else:
             held = table
 

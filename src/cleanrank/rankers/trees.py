@@ -46,7 +46,7 @@ from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers.base import check_rows
 from cleanrank.rankers.columns import with_categories
 from cleanrank.remember import remembered
-from cleanrank.types import PER_ROW, FloatArray, Progress, RankingData
+from cleanrank.types import FloatArray, Progress, RankingData
 from cleanrank.validation import check_integer, check_n_jobs, check_seed, one_of
 
 DEFAULTS: dict[str, Any] = {
@@ -276,15 +276,7 @@ def _part(
     train: RankingData, hook: LambdaRankObjective | None, observer: Observer | None, first: int, last: int
 ) -> tuple[RankingData, Any]:
     """The queries first, ..., last - 1, and the objective on them, else who observes them."""
-    rows = slice(train.indptr[first], train.indptr[last])
-    columns = {name: getattr(train, name) for name in ("X", *PER_ROW)}
-    data = replace(
-        train,
-        indptr=train.indptr[first : last + 1] - train.indptr[first],
-        query_ids=train.query_ids[first:last],
-        extra=None,
-        **{name: column[rows] for name, column in columns.items() if column is not None},
-    )
+    data = replace(train.query_range(first, last), extra=None)
     if hook is not None:
         return data, hook.part(first, last)
     return data, None if observer is None else part_of_observer(observer, first, last)
