@@ -42,7 +42,7 @@ docs: install
 
 # What writes pages, and what takes minutes to hours, is run by hand.
 BY_HAND := timing checkouts pages baselines niu ctr ctr_gpu recovery strategies peerrank_tables haddad sour_tables \
-  judges judge_reports missing panels tau_coverage mutation
+  judges judge_reports missing panels tau_coverage mutation sizes
 bench: install
 	@for script in $(filter-out $(BY_HAND:%=benchmarks/%.py),$(wildcard benchmarks/*.py)); do \
 	  echo "$$script"; $(BIN)/python $$script || exit 1; done

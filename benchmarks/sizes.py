@@ -196,49 +196,43 @@ def run_stage(name, work, threads):
 
 
 def law(sizes, seconds):
-    """The exponent b of seconds = a documents^b, by least squares of logs; seconds a million documents."""
-    if len(sizes) < 2:
-        return None
-    slope = np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-3)), 1)[0]
-    return {
-        "exponent": round(float(slope), 2),
-        "seconds_per_million": round(seconds[-1] / sizes[-1] * 1e6, 2),
-    }
+    """The exponent b of seconds = a documents^b, by least squares of logs."""
+    return float(np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-3)), 1)[0])
 
 
 def text_of_sizes():
-    """The table of the page."""
+    """The table of the page: a row for each stage, a column for each size."""
     found = json.loads((RESULTS / f"{RESULT}.json").read_text())["sizes"]
-    millions = sorted(found, key=float)
-    head = (
-        "| stage | "
-        + " | ".join(f"{found[m]['make']['documents'] / 1e6:.1f} M" for m in millions)
-        + " | exponent | s per million |"
-    )
-    lines = [head, "|---" * (len(millions) + 3) + "|"]
-    for stage in [name for name in STAGES if name not in ("make", "cat")]:
-        runs = [found[m].get(stage) for m in millions]
-        if not any(runs):
+    sizes = {m: found[m]["make"]["documents"] for m in sorted(found, key=float)}
+    head = ["stage", *(f"{n / 1e6:.1f} M" for n in sizes.values()), "b", "processor s per million"]
+    rows = []
+    for stage in STAGES:
+        runs = {m: found[m][stage] for m in sizes if stage in found[m]}
+        if not runs or stage in ("make", "cat"):
             continue
-        cells = [
-            "" if run is None else f"{run['seconds']:,.0f} s, {run['peak_own_bytes'] / 2**30:.1f} GiB"
-            for run in runs
-        ]
-        pairs = [
-            (found[m]["make"]["documents"], run["seconds"])
-            for m, run in zip(millions, runs, strict=True)
-            if run
-        ]
-        fitted = law(*map(list, zip(*pairs, strict=True)))
-        tail = (
-            ["", ""]
-            if fitted is None
-            else [f"{fitted['exponent']:.2f}", f"{fitted['seconds_per_million']:.1f}"]
-        )
-        lines.append("| " + " | ".join([stage, *cells, *tail]) + " |")
-    return "\n".join(lines)
+        cells = [cell(runs[m]) if m in runs else "" for m in sizes]
+        documents, seconds = [sizes[m] for m in runs], [run["cpu_seconds"] for run in runs.values()]
+        exponent = f"{law(documents, seconds):.2f}" if len(runs) > 1 else ""
+        rows.append([NAMES.get(stage, stage), *cells, exponent, f"{seconds[-1] / documents[-1] * 1e6:.1f}"])
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
 
 
+def cell(run):
+    """Seconds by the clock and of the processor, and memory."""
+    gib = run["peak_own_bytes"] / 2**30
+    return f"{run['seconds']:,.0f} s ({run['cpu_seconds']:,.0f}), {gib:.1f} GiB"
+
+
+NAMES = {
+    "convert": "convert, from Parquet",
+    "duplicates": "contradictions",
+    "corrupt": "corrupt, write, pNoise",
+    "train": f"train {TREES} trees",
+    "detect": f"SOUR, {TREES} trees",
+    "clean": "clean, write",
+    "predict": f"predict, {TREES} trees",
+    "auto": "`find_label_issues` as it is",
+}
 TEXTS = {"sizes": text_of_sizes}
 PICTURES = {}
 

@@ -1,14 +1,17 @@
 """Features that stay on disk: selections, blocks, pickles, half precision and codes."""
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cleanrank.stored
 from cleanrank.errors import BadFileError, InvalidInputError
 from cleanrank.stored import (
     CODES,
     FEATURES,
+    MAPPED,
     StoredFeatures,
     as_array,
     blocks,
@@ -99,8 +102,32 @@ def test_they_are_dense_and_have_no_length(stored, X):
 
 
 def test_what_tells_them_apart_is_the_folder_the_time_and_the_rows(stored):
-    assert stored.identity() == StoredFeatures(stored.folder).identity()
-    assert stored[1:].identity()[2].tolist() != stored[2:].identity()[2].tolist()
+    again = StoredFeatures(stored.folder)
+    assert repr(stored.identity()) == repr(again.identity())
+    assert repr(stored[1:].identity()) != repr(stored[2:].identity())
+    # Another folder in its place is another one, and what was opened stays what it was.
+    before = as_array(stored)
+    for number, part in enumerate(np.split(-before, [200])):
+        path = stored.folder / FEATURES.format(number)
+        path.unlink()
+        np.save(path, part)
+    for number in (2, 3):
+        (stored.folder / FEATURES.format(number)).unlink()
+    replaced = StoredFeatures(stored.folder)
+    assert repr(replaced.identity()) != repr(again.identity())
+    same(replaced, -before)
+    same(again, before)
+    cleanrank.stored._mapped.cache_clear()
+    with pytest.raises(BadFileError, match="must stay as it was when it was opened; got another folder"):
+        as_array(again)
+
+
+def test_a_process_opens_few_files_however_many_shards_there_are(tmp_path):
+    for number in range(MAPPED + 100):
+        np.save(tmp_path / FEATURES.format(number), np.full((2, 1), number, np.float32))
+    many = StoredFeatures(tmp_path)
+    assert as_array(many)[:, 0].tolist() == np.repeat(np.arange(MAPPED + 100), 2).tolist()
+    assert len(list(Path("/proc/self/fd").iterdir())) < MAPPED + 100
 
 
 def test_data_keep_them_through_selections(stored, X):
