@@ -132,7 +132,7 @@ def clean(work, threads):
 def predict(work, threads):
     import cleanrank as cr
 
-    model = cr.load_ranker(work / "model.txt")
+    model = cr.load_ranker(work / "model.txt").set_params(n_jobs=threads)
     scores = model.predict(opened(work).X)
     np.save(work / "scores.npy", scores)
     return {}

@@ -85,7 +85,7 @@ def find_sour(
         detector = watch_model(data, trained, window, n_jobs=n_jobs, evidence=evidence)
     else:
         detector, trained = watch_training(data, window, settings, progress=progress, evidence=evidence)
-    return detector.table(data, trained.predict(data.X))
+    return detector.table(data, trained.predict(data.X, n_jobs=n_jobs))
 
 
 def find_last_sour(
@@ -121,7 +121,7 @@ def find_last_sour(
     )  # fmt: skip
     trained = settings.train(data, validation, progress=progress) if model is None else as_model(model)
     detector = watch_last(data, trained, window, n_jobs=n_jobs, evidence=evidence)
-    return detector.table(data, trained.predict(data.X))
+    return detector.table(data, trained.predict(data.X, n_jobs=n_jobs))
 
 
 def as_peers(peers: Any, seed: int) -> Peers | None:
@@ -213,7 +213,7 @@ def _watch_fold(
     rows = data.select(held)
     model = settings.train(data.drop(held))
     detector = watch_model(rows, model, window, n_jobs=settings.n_jobs, **options)
-    return detector, model.predict(rows.X)
+    return detector, model.predict(rows.X, n_jobs=settings.n_jobs)
 
 
 def watch_last(data: RankingData, model: TreeModel, window: Window, **options: Any) -> SOUR:

@@ -426,9 +426,13 @@ class TreeModel:
         categories = {names[place]: tuple(each) for place, each in zip(places, values, strict=True)}
         return Columns(self.n_features, names, categories)
 
-    def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
-        """Scores of rows, in input order; they must have the columns that the model was trained on."""
-        options = {"num_iteration": self.best_iteration, "num_threads": n_jobs, "raw_score": raw}
+    def predict(self, X: Any, *, n_jobs: int | None = 1, raw: bool = False) -> FloatArray:
+        """Scores of rows, in input order; they must have the columns that the model was trained on.
+
+        ``n_jobs`` are threads, None or -1 all of them; scores are the same for any number.
+        """
+        threads = 0 if n_jobs in (None, -1) else n_jobs
+        options = {"num_iteration": self.best_iteration, "num_threads": threads, "raw_score": raw}
         return np.asarray(self._by_blocks(self.columns.matrix(X), options), dtype=np.float64)
 
     def _by_blocks(self, X: Any, options: Mapping[str, Any], dtype: Any = None) -> Any:

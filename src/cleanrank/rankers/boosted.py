@@ -189,8 +189,12 @@ class BoostedRanker(TreeRanker):
         value, model, choice = kept[0][0], models[0], kept[0][2]
         if len(kept) > 1:
             assert held is not None
-            model = average_models(models, [m.predict(held.X) for _, m, _ in kept], held.indptr)
-            value = evaluate_mean(model.predict(held.X), held, self.measure, n_jobs=self.n_jobs)
+            model = average_models(
+                models, [m.predict(held.X, n_jobs=self.n_jobs) for _, m, _ in kept], held.indptr
+            )
+            value = evaluate_mean(
+                model.predict(held.X, n_jobs=self.n_jobs), held, self.measure, n_jobs=self.n_jobs
+            )
             model, choice = replace(model, validation_value=value, history=(value,)), {"models": len(kept)}
         self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
         self.chosen_ = _record(choice, value, model)

@@ -9,7 +9,7 @@ from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
 from cleanrank.rankers.base import BaseRanker, EvalsResult, Validation
 from cleanrank.rankers.columns import with_categories
-from cleanrank.types import Array, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 
 
 class TreeRanker(BaseRanker):
@@ -23,6 +23,7 @@ class TreeRanker(BaseRanker):
     """
 
     params: Mapping[str, Any] | None
+    n_jobs: int
     _callbacks: Sequence[Callable[..., Any]] = ()
 
     def fit_data(
@@ -60,6 +61,12 @@ class TreeRanker(BaseRanker):
                 return super().fit_data(train, validation, **options)
         finally:
             del self._callbacks
+
+    def predict(self, X: Any) -> FloatArray:
+        """One score per row, in input order; higher ranks first. Uses ``n_jobs`` threads."""
+        self._check_width(X)
+        scores: FloatArray = self._fitted().predict(X, n_jobs=self.n_jobs)
+        return scores
 
     @property
     def booster_(self) -> Any:
