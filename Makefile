@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Kernels are compiled now, not when somebody first waits for them.
+WARM_UP = $(BIN)/python -m cleanrank.warm_up
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 
@@ -40,7 +42,7 @@ docs: install
 
 # What writes pages, and what takes minutes to hours, is run by hand.
 BY_HAND := timing checkouts pages baselines niu ctr ctr_gpu recovery strategies peerrank_tables haddad sour_tables \
-  judges judge_reports missing panels tau_coverage mutation
+  judges judge_reports missing panels tau_coverage mutation sizes
 bench: install
 	@for script in $(filter-out $(BY_HAND:%=benchmarks/%.py),$(wildcard benchmarks/*.py)); do \
 	  echo "$$script"; $(BIN)/python $$script || exit 1; done
@@ -50,10 +52,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e .
+	@$(WARM_UP)
 	@touch $@
 
 $(VENV)/.all: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) -e ".[nn,web,dask,dev]"
+	@$(WARM_UP)
 	@touch $@ $(VENV)/.core
 
 clean:

@@ -42,6 +42,7 @@ WRITERS = {
     "labeling_load": ("benchmarks.md",),
     "missing": ("missing-judgements.md",),
     "mutation": ("benchmarks.md",),
+    "sizes": ("sizes.md",),
 }
 # A page that is written whole, by the command on the left.
 WHOLE = {"cleanrank reproduce --matrix --markdown": "results/matrix.md"}

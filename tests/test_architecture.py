@@ -12,7 +12,7 @@ import cleanrank as cr
 
 SRC = Path(cr.__file__).parent
 # Modules of the root that every package uses.
-SHARED = {"errors", "validation", "types", "ragged", "jit", "remember"}
+SHARED = {"errors", "validation", "types", "ragged", "jit", "remember", "cluster"}
 INNER = re.compile(r"(\.<locals>)?\.?<(listcomp|dictcomp|setcomp|genexpr|lambda)>.*")
 
 

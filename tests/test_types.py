@@ -227,6 +227,25 @@ def test_wrong_choices_are_refused(choice, said):
         ranking().select_queries([2])
 
 
+def test_a_range_of_queries_is_their_selection_and_shares_the_features():
+    data = ranking(
+        indptr=[0, 2, 2, 5], query_ids=["a", "none", "b"], extra={"title": np.array(list("vwxyz"))}
+    )
+    for first, last in ((0, 3), (0, 1), (2, 3), (1, 1)):
+        part = data.query_range(first, last)
+        assert part.query_ids.tolist() == data.query_ids[first:last].tolist()
+        assert part.extra["title"].tolist() == data.extra["title"][part_of(data, first, last)].tolist()
+        same_data(
+            part.select_queries(part.lengths > 0),
+            data.select_queries((np.arange(3) >= first) & (np.arange(3) < last) & (data.lengths > 0)),
+        )
+    assert np.shares_memory(data.query_range(2, 3).X, data.X)
+
+
+def part_of(data, first, last):
+    return slice(data.indptr[first], data.indptr[last])
+
+
 def test_new_labels_leave_the_old_data_alone_and_drop_old_gains():
     data = ranking()
     changed = data.with_labels([4, 4, 4, 4, 4])

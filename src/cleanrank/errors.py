@@ -43,6 +43,10 @@ class MissingDataError(CleanrankError, FileNotFoundError):
     """A data set is not on this machine."""
 
 
+class LostWorkerError(CleanrankError, RuntimeError):
+    """A cluster lost workers in the middle of a task, and trying again did not help."""
+
+
 class UntrustedNoiseWarning(UserWarning):
     """A noise estimate is used that did not pass its own checks."""
 

@@ -5,10 +5,10 @@ array of float32, ``len(X)`` is refused in favour of ``X.shape[0]``. Columns are
 A pickle of them is a path and the rows, so that another process opens the files itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ FEATURES = "features-{:05d}.npy"
 CODES = "codes.npy"
 BLOCK_VALUES = 1 << 22
 MISSING_CODE = 255
+MAPPED = 256
 
 Rows = npt.NDArray[np.int64]
 
@@ -41,16 +42,16 @@ class StoredFeatures:
 
     def __init__(self, folder: str | Path, rows: npt.ArrayLike | None = None) -> None:
         self.folder = Path(folder)
-        self._shards, self._starts, self._values = _open(str(self.folder))
+        self._stamp = _stamp(self.folder)
+        self._whole = _open(str(self.folder), self._stamp)
         self._rows: Rows | None = None if rows is None else np.asarray(rows, dtype=np.int64)
-        n = int(self._starts[-1]) if self._rows is None else len(self._rows)
-        self.shape = (n, self._shards[0].shape[1])
+        n = int(self._whole.starts[-1]) if self._rows is None else len(self._rows)
+        self.shape = (n, self._whole.width)
 
     @property
     def stored_as(self) -> np.dtype[Any]:
         """The type of the values in the files."""
-        stored: np.dtype[Any] = self._shards[0].dtype
-        return stored
+        return self._whole.dtype
 
     @property
     def size(self) -> int:
@@ -72,10 +73,19 @@ class StoredFeatures:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self.folder), self._rows)
 
+    def whole_shards(self) -> list[tuple[int, Path]] | None:
+        """(first row, file) of every shard, if these are all rows of the folder; else None."""
+        if self._rows is not None:
+            return None
+        starts = self._whole.starts[:-1].tolist()
+        return [(start, self.folder / FEATURES.format(k)) for k, start in enumerate(starts)]
+
     def identity(self) -> tuple[Any, ...]:
         """What tells these features from others: the files, when they were written, and the rows."""
-        stamps = [(len(shard), Path(shard.filename).stat().st_mtime_ns) for shard in self._shards]
-        return str(self.folder.absolute()), stamps, self._rows
+        return str(self.folder.absolute()), self._stamp, self._whole.starts, self._rows
+
+    def _shard(self, number: int) -> Any:
+        return _mapped(str(self.folder / FEATURES.format(number)), self._stamp)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -123,25 +133,27 @@ class StoredFeatures:
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
             return self._range(int(rows[0]), int(rows[-1]) + 1)
         block = np.empty((len(rows), self.shape[1]), dtype=self.stored_as)
-        shard = np.searchsorted(self._starts, rows, side="right") - 1
-        for number in np.unique(shard):
+        starts = self._whole.starts
+        shard = np.searchsorted(starts, rows, side="right") - 1
+        for number in np.unique(shard).tolist():
             here = shard == number
-            block[here] = self._shards[number][rows[here] - self._starts[number]]
+            block[here] = self._shard(number)[rows[here] - starts[number]]
         return self._decoded(block)
 
     def _range(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        first, last = np.searchsorted(self._starts, (start, max(stop - 1, start)), side="right") - 1
+        starts = self._whole.starts
+        first, last = np.searchsorted(starts, (start, max(stop - 1, start)), side="right") - 1
         pieces = [
-            self._shards[k][max(start - self._starts[k], 0) : stop - self._starts[k]]
-            for k in range(first, min(last + 1, len(self._shards)))
+            self._shard(k)[max(start - starts[k], 0) : stop - starts[k]]
+            for k in range(first, min(int(last) + 1, len(starts) - 1))
         ]
         return self._decoded(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
     def _decoded(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        if self._values is None:
+        if self._whole.values is None:
             return np.asarray(stored).astype(np.float32, copy=False)
         codes = np.arange(stored.shape[1], dtype=np.int64) * (MISSING_CODE + 1) + stored
-        values: npt.NDArray[np.float32] = self._values.ravel()[codes]
+        values: npt.NDArray[np.float32] = self._whole.values.ravel()[codes]
         return values
 
     def blocks(self, rows: int | None = None) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
@@ -218,20 +230,44 @@ def encoded(X: npt.NDArray[np.float32], table: npt.NDArray[np.float32]) -> npt.N
     return codes
 
 
+def _stamp(folder: Path) -> tuple[int, int]:
+    """What tells a folder from one that took its place: identity and time of its first shard."""
+    first = folder / FEATURES.format(0)
+    if not first.is_file():
+        raise invalid("a folder of features", f"must hold {first.name}", repr(str(folder)))
+    return first.stat().st_ino, first.stat().st_mtime_ns
+
+
+class _Folder(NamedTuple):
+    """What the shards of a folder hold together."""
+
+    starts: Rows  # the first row of each, and the number of all
+    width: int
+    dtype: np.dtype[Any]
+    values: npt.NDArray[np.float32] | None  # of codes
+
+
 @lru_cache(maxsize=64)
-def _open(folder: str) -> tuple[Sequence[Any], Rows, npt.NDArray[np.float32] | None]:
-    """The shards of a folder, mapped, their first rows and the number of all, and the values of codes."""
-    shards: list[Any] = []
-    while (path := Path(folder) / FEATURES.format(len(shards))).is_file():
-        try:
-            shards.append(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (ValueError, EOFError, OSError) as error:
-            rule = "must be a whole shard of features"
-            words = error_text(f"{str(path)!r}", rule, str(error), remedy="Convert the data again.")
-            raise BadFileError(words, str(path)) from error
-    if not shards:
-        raise invalid("a folder of features", "must hold features-00000.npy", repr(folder))
+def _open(folder: str, stamp: tuple[int, int]) -> _Folder:
+    lengths: list[int] = []
+    while (path := Path(folder) / FEATURES.format(len(lengths))).is_file():
+        shard = _mapped(str(path), stamp)
+        lengths.append(len(shard))
+    starts = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     codes = Path(folder) / CODES
     values = np.load(codes, allow_pickle=False) if codes.is_file() else None
-    starts = np.concatenate(([0], np.cumsum([len(shard) for shard in shards]))).astype(np.int64)
-    return shards, starts, values
+    return _Folder(starts, shard.shape[1], shard.dtype, values)
+
+
+@lru_cache(maxsize=MAPPED)
+def _mapped(path: str, stamp: tuple[int, int]) -> Any:
+    """A shard, mapped; so many of them at a time, as each takes one of the files that a process may open."""
+    if _stamp(Path(path).parent) != stamp:
+        rule = "must stay as it was when it was opened"
+        raise BadFileError(error_text(f"{path!r}", rule, "another folder", remedy="Open it again."), path)
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        rule = "must be a whole shard of features"
+        words = error_text(f"{path!r}", rule, str(error), remedy="Convert the data again.")
+        raise BadFileError(words, path) from error

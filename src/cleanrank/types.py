@@ -189,6 +189,22 @@ class RankingData:
         keep = _as_mask("queries", queries, self.n_queries)
         return self.select(np.repeat(keep, self.lengths))
 
+    def query_range(self, first: int, last: int) -> "RankingData":
+        """The data of the queries ``first``, ..., ``last`` - 1; dense features are shared, not copied.
+
+        >>> import cleanrank as cr
+        >>> data = cr.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "b"])
+        >>> data.query_range(1, 2).y.tolist()
+        [1, 2]
+        """
+        rows = slice(int(self.indptr[first]), int(self.indptr[last]))
+        columns: dict[str, Any] = {name: getattr(self, name) for name in ("X", *PER_ROW)}
+        changed = {name: column[rows] for name, column in columns.items() if column is not None}
+        if self.extra is not None:
+            changed["extra"] = {name: column[rows] for name, column in self.extra.items()}
+        indptr = self.indptr[first : last + 1] - self.indptr[first]
+        return replace(self, indptr=indptr, query_ids=self.query_ids[first:last], **changed)
+
     def with_labels(self, y: npt.ArrayLike, *, gains: npt.ArrayLike | None = None) -> "RankingData":
         """The data with other grades, row by row; ``gains`` are dropped unless new ones are given."""
         return replace(self, y=np.asarray(y), gains=None if gains is None else np.asarray(gains))

@@ -99,3 +99,88 @@ def test_commands_take_the_formats_of_other_tools(cli, folder):
     done = cli("diagnose", "judged.json", "--features", "x")
     assert done.code == 2
     assert "must go with CSV or Parquet" in done.err
+
+
+# Folders of shards
+
+
+@pytest.fixture
+def letor(folder):
+    data = cr.make_ranking(40, 6, docs_per_query=12, seed=0)
+    cr.write_letor(data, "train.txt")
+    return data
+
+
+def test_a_folder_is_one_of_shards_where_there_are_features(cli, letor, folder):
+    cr.write_data(letor, "train.csv")
+    cr.write_data(letor, "train.parquet")
+    for name in ("train.txt", "train.csv", "train.parquet"):
+        done = cli("convert", name, "-o", f"{name}-made/")
+        assert done.code == 0, done.err
+        assert "6 features (on disk)" in done.err
+        np.testing.assert_array_equal(cr.read_data(f"{name}-made/").X.toarray(), letor.X)
+    (folder / "judged.csv").write_text("qid,label,doc_id\n1,2,a\n1,0,b\n")
+    assert cli("convert", "judged.csv", "-o", "judged/").code == 0
+    assert (folder / "judged" / "qrels" / "test.tsv").is_file()
+    # And back, or from one folder to another.
+    assert cli("convert", "train.txt-made", "-o", "again.txt").code == 0
+    assert (folder / "again.txt").read_bytes() == (folder / "train.txt").read_bytes()
+    assert cli("convert", "train.txt-made", "-o", "half/", "--dtype", "float16").code == 0
+    assert cr.read_data("half").X.stored_as == np.float16
+
+
+def test_a_folder_must_be_new_or_forced_and_no_other_file(cli, letor, folder):
+    assert cli("convert", "train.txt", "-o", "made/").code == 0
+    done = cli("convert", "train.txt", "-o", "made/")
+    assert (done.code, "Overwrite with --force" in done.err) == (2, True)
+    assert cli("convert", "train.txt", "-o", "made/", "--force").code == 0
+    (folder / "other").mkdir()
+    (folder / "other" / "letter.txt").write_text("dear")
+    done = cli("convert", "train.txt", "-o", "other/", "--force")
+    assert (done.code, "must be a new or empty folder" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train.txt",), "needs one output, as OUT or as --out; got none"),
+        (("train.txt", "a.csv", "-o", "b.csv"), "needs one output, as OUT or as --out; got two"),
+        (("train.txt", "-o", "a.csv", "--dtype", "uint8"), "--dtype goes with a folder of shards"),
+        (("train.txt", "-o", "a/", "--dtype", "int8"), "unknown dtype 'int8'. Did you mean 'uint8'?"),
+        (("train.txt", "-o", "a/", "--n-features", "3"), "must not exceed 3 (--n-features)"),
+        (("train.txt", "-o", "none/a/"), "does not exist"),
+    ],
+)
+def test_what_cannot_become_shards_is_refused(cli, letor, words, said):
+    done = cli("convert", *words)
+    assert (done.code, said in done.err.replace("\n", " ")) == (2, True), done.err
+
+
+def test_every_command_takes_a_folder_and_those_that_write_data_make_one(cli, letor, folder):
+    assert cli("convert", "train.txt", "-o", "data/").code == 0
+    steps = (
+        "corrupt data -o noisy --rate .2 --seed 1",
+        "diagnose noisy",
+        "find-issues noisy -o issues.parquet --method sour --option end=20",
+        "clean noisy issues.parquet -o cleaned --min-doubt .5",
+        "train cleaned -o model.txt --trees 5",
+        "predict model.txt data -o scores.npy",
+        "evaluate data scores.npy -m ndcg@10",
+    )
+    for step in steps:
+        done = cli(*step.split())
+        assert done.code == 0, (step, done.err)
+    cleaned, noisy = cr.read_data("cleaned"), cr.read_data("noisy")
+    assert 0 < cleaned.n_docs < noisy.n_docs
+    np.testing.assert_array_equal(cleaned.X.toarray(), letor.X[cleaned.row_ids])
+    # The same steps in memory end in the same model.
+    assert cli("corrupt", "train.txt", "-o", "noisy.txt", "--rate", ".2", "--seed", "1").code == 0
+    assert (cr.read_data("noisy.txt").y == noisy.y).all()
+    for step in ("corrupt data -o noisy --rate .2", "clean noisy issues.parquet -o cleaned"):
+        done = cli(*step.split())
+        assert (done.code, "must not exist yet" in done.err) == (2, True), step
+    done = cli("corrupt", "data", "-o", "data", "--rate", ".2", "--force")
+    assert (done.code, "must differ from every input" in done.err) == (2, True)
+    # A name with an ending is a file of that kind all the same.
+    assert cli("corrupt", "data", "-o", "noisy.parquet", "--rate", ".2").code == 0
+    assert (folder / "noisy.parquet").is_file()

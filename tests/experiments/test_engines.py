@@ -206,7 +206,7 @@ def test_a_cell_that_kills_dask_workers_is_a_failed_result():
 
 @pytest.mark.slow
 def test_no_cluster_at_the_address_is_said(monkeypatch):
-    monkeypatch.setattr(engines, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr("cleanrank.cluster.client.CONNECT_SECONDS", 1)
     with pytest.raises(InvalidInputError, match=r"running Dask cluster; got 'tcp://127\.0\.0\.1:9'"):
         list(run_dask(cells(1), scheduler="tcp://127.0.0.1:9", target=FIGURE))
     with pytest.raises(InvalidInputError, match="running Dask cluster; got 'nonsense://x'"):

@@ -8,7 +8,7 @@ import pytest
 
 import cleanrank as cr
 from cleanrank.errors import InvalidInputError
-from cleanrank.issues.feature_signal import feature_signal
+from cleanrank.issues.feature_signal import _thinned, feature_signal
 from cleanrank.issues.find import combine
 from cleanrank.issues.posterior import in_order_of
 from cleanrank.issues.table import read_issues
@@ -153,3 +153,24 @@ def test_grades_of_256_and_more_are_refused_in_words():
     for act in (cr.find_label_issues, cr.diagnose, lambda d: cr.corrupt(d, rate=0.1)):
         with pytest.raises(InvalidInputError, match=r"below 256; got 1000 at row 7 .*merge_grades"):
             act(data.with_labels(y))
+
+
+def test_long_queries_with_few_relevant_documents_show_their_signal():
+    """Of lists of thousands a sample of whole queries would hold a handful of relevant documents."""
+    shape = {"docs_per_query": (1500, 0.2), "grades": (0.996, 0.002, 0.002)}
+    data = cr.make_ranking(120, 6, signal=0.95, seed=3, **shape)
+    signal = feature_signal(data)
+    assert signal.is_shown
+    assert signal.high - signal.low < 0.2
+    wrong = feature_signal(joined_wrong(data))
+    assert not wrong.is_shown
+
+
+@pytest.mark.parametrize(("n", "budget"), [(50, 100), (1000, 100), (1000, 7)])
+def test_a_query_is_thinned_by_grade_and_keeps_what_is_rare(n, budget):
+    y = np.zeros(n, dtype=np.int32)
+    y[::200], y[5::400] = 1, 2
+    kept = _thinned(y, budget, np.random.default_rng(0))
+    assert len(kept) == min(n, budget)
+    assert (np.diff(kept) > 0).all()
+    assert (y[kept] > 0).sum() == min((y > 0).sum(), n if n <= budget else budget // 2)

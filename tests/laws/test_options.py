@@ -89,6 +89,7 @@ CASES = {
         "--noise uniform:.3"), ("--option folds=2", "--gold answers.csv"),
         "--gold-columns query=a", ("--method clicks", "--clicks log.csv"), (SOUR, "--kind neg"), (SOUR,
         "--cutoff 3"),
+        "--scheduler tcp://a:1",
         (SOUR, "--start 0"), ("--method sour", "--end 4"), (SOUR, "--model model.txt"), "--kind neg",
         "--cutoff 3",
         "--start 5", "--end 4", "--model model.txt", (SOUR, "--option rule=reference"), (SOUR,
@@ -99,6 +100,7 @@ CASES = {
     ],
     "convert": [
         "--from parquet", "--to letor", "--combine median", "--split test", "--judgements gold.csv",
+        "--dtype float16", "--n-features 9",
     ],
     "audit": [
         "--runs runs/bm25.txt", "--texts texts.csv", "--judge binary.csv", "--scores features.csv",
@@ -146,6 +148,7 @@ CASES = {
         ("--model pairwise --trees 6 --option weighting=prevalence", "--noise uniform:.3"),
         "--noise uniform:.3",
         (ROBUST, "--gold answers.csv"), "--gold answers.csv", "--gold-columns query=a",
+        "--scheduler tcp://a:1",
         ("--model peer --trees 6", "--option alpha=.6"), ("--model peer --trees 6 --option alpha=.3",
         "--seed 3"),
     ],

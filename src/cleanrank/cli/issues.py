@@ -88,6 +88,7 @@ def find_issues(
     ] = None,
     seed: screen.Seed = 0,
     jobs: screen.Jobs = 1,
+    scheduler: screen.Scheduler = None,
     force: screen.Force = False,
     as_json: screen.Json = False,
     *,
@@ -98,6 +99,7 @@ def find_issues(
     --option sets an argument of the detector: folds=5, rule=reference, evidence=score, ...
     """
     from cleanrank.clicks.logs import clicks_from_log
+    from cleanrank.cluster.client import at_scheduler
     from cleanrank.data.files import FRAMES, check_outputs
     from cleanrank.data.tables import read_data
     from cleanrank.issues.find import DETECTORS, find_label_issues, options_of
@@ -156,9 +158,9 @@ def find_issues(
     with screen.progress("folds" if "folds" in known and method != "sour" else "trees") as tick:
         if "progress" in known:
             options["progress"] = tick
-        with warnings.catch_warnings():
+        with at_scheduler(scheduler) as client, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The features are not seen")
-            issues = find_label_issues(judged, method, seed=seed, **options)
+            issues = find_label_issues(judged, method, seed=seed, client=client, **options)
     settled = None if answers is None else answers.row_ids
     issues.save(out, judged, judged=settled)
     if picture is not None and trees is not None:
@@ -287,8 +289,8 @@ def clean(
     of a tie the given label stands if it is among the tied ones, else the lowest grade.
     """
     from cleanrank.cleaning import clean as clean_data
-    from cleanrank.data.files import DATA, check_outputs, written_whole
-    from cleanrank.data.tables import names_of, read_data, write_data
+    from cleanrank.data.files import check_outputs, written_whole
+    from cleanrank.data.tables import check_data_output, names_of, read_data, write_data
     from cleanrank.issues.table import read_issues, read_words
     from cleanrank.labeling.reviewed import clean_reviewed
 
@@ -302,7 +304,7 @@ def clean(
     if mode != "relabel":
         screen.refuse(context, "n_grades", "goes with --mode relabel", mode)
     inputs = [data, issues, review]
-    check_outputs(out, inputs=inputs, force=force, suffixes=DATA)
+    form = check_data_output(out, data, inputs, force=force)
     audit = out.with_name(f"{out.name}.audit.json")
     check_outputs(audit, inputs=inputs, force=force)
     judged = read_data(data, **columns)
@@ -317,7 +319,7 @@ def clean(
     # The data go last: where they cannot be written, there is no audit of them either.
     with written_whole(audit) as part:
         cleaned.save_audit(part)
-        write_data(cleaned.data, out, **names_of(columns))
+        write_data(cleaned.data, out, form=form, force=force, **names_of(columns))
     summary = cleaned.summary()
     rows = [{"grade": grade, **counts} for grade, counts in summary["by_grade"].items()]
     shown = [("grade", "grade"), ("documents", "documents", ","), (cleaned.mode, "changed", ",")]

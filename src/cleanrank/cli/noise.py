@@ -66,13 +66,14 @@ def corrupt(
     Writes OUT, OUT.noise.json (matrix, seed, counts, checksum, the command that repeats it) and OUT.truth.csv
     (true and given grade of every row).
     """
-    from cleanrank.data.files import DATA, check_outputs
+    from cleanrank.data.files import check_outputs
     from cleanrank.data.scores import read_judged
+    from cleanrank.data.tables import check_data_output
     from cleanrank.noise.corrupt import corrupt as corrupt_data
     from cleanrank.noise.corrupt import side_files, write_corruption
     from cleanrank.noise.profiles import read_matrix
 
-    check_outputs(out, inputs=[file, matrix], force=force, suffixes=DATA)
+    check_data_output(out, file, [file, matrix], force=force)
     # The record of an earlier run may be the matrix of this one, which writes it again.
     check_outputs(*side_files(out, truth), inputs=[file], force=force)
     data = read_judged(file, columns)

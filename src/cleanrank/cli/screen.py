@@ -89,6 +89,10 @@ DATA_FORMATS = "LETOR/SVMlight, CSV, Parquet, others (see convert); - reads stdi
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=f"Judged data: {DATA_FORMATS}.", callback=piped)]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Train trees on this Dask cluster, as in tcp://host:8786."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Also write a page of one file.")]

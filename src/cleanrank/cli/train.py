@@ -29,7 +29,7 @@ SETTINGS = {
     "gold": "gold",
     "valid_clean": "clean_validation",
 }
-OF_RANKINGS = "valid valid_clean trees measure leaves min_docs objective gold gold_columns"
+OF_RANKINGS = "valid valid_clean trees measure leaves min_docs objective gold gold_columns scheduler"
 
 app = typer.Typer()
 
@@ -108,6 +108,7 @@ def train(
     option: screen.Options = None,
     seed: screen.Seed = 0,
     jobs: screen.Jobs = 1,
+    scheduler: screen.Scheduler = None,
     force: screen.Force = False,
     as_json: screen.Json = False,
     *,
@@ -128,6 +129,7 @@ def train(
     behaviour, user_fields and item_fields, where columns are not called user, item, time (or timestamp),
     behaviour and category, and clicks and shown, which say what a behaviour means.
     """
+    from cleanrank.cluster.client import at_scheduler
     from cleanrank.data.files import MODELS, check_outputs
     from cleanrank.noise.estimate import load_noise
     from cleanrank.noise.gold_sheet import read_sheet
@@ -163,6 +165,8 @@ def train(
             screen.refuse(context, name, "goes with --valid, on which it stops or chooses", model)
     if gold is None:
         screen.refuse(context, "gold_columns", "goes with --gold")
+    if configure.unit_of(model) != "trees":
+        screen.refuse(context, "scheduler", "goes with rankers of trees", model)
     suffixes = (".json", *MODELS) if RANKERS[model].target.startswith(CLASSIC) else MODELS
     check_outputs(out, inputs=[file, valid, noise, gold], force=force, suffixes=suffixes)
     data, validation = configure.read_training(file, valid, **columns)
@@ -184,10 +188,15 @@ def train(
     for answer in answers.values():
         for text in answer.notes:
             screen.note(text)
-    with screen.progress(configure.unit_of(model)) as tick, warnings.catch_warnings():
+    with (
+        screen.progress(configure.unit_of(model)) as tick,
+        at_scheduler(scheduler) as client,
+        warnings.catch_warnings(),
+    ):
         # The record below says the same.
         warnings.filterwarnings("ignore", "RobustRanker fell back")
-        ranker.fit_data(data, validation, progress=tick, **answers)
+        on = {} if client is None else {"client": client}
+        ranker.fit_data(data, validation, progress=tick, **answers, **on)
     if os.environ.get("RANK", "0") != "0":
         return  # of the processes that torchrun starts, the first one writes
     ranker.save(out)

@@ -21,7 +21,7 @@ from cleanrank.stored import as_array
 from cleanrank.types import Array, FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
-BLOCK_ROWS = 1024
+BLOCK_ROWS = 4096
 OPTIONAL = {"gains": "gain", "doc_id": "doc_id", "weight": "weight", "position": "position"}
 KINDS = ("pandas", "polars", "arrow")
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
@@ -324,6 +324,9 @@ def _matrix(table: Any, names: Sequence[str]) -> tuple[npt.NDArray[np.float32], 
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         for j, column in enumerate(columns):
+            if column.dtype == np.float32:
+                block[:, j] = column[start : start + BLOCK_ROWS]
+                continue
             try:
                 with np.errstate(over="raise"):
                     block[:, j] = column[start : start + BLOCK_ROWS]

@@ -16,20 +16,32 @@ import numpy as np
 from cleanrank.data.files import Text, existing_file, open_texts
 from cleanrank.errors import BadFileError, invalid
 from cleanrank.ragged import from_arrays
-from cleanrank.types import PER_ROW, Array, RankingData
+from cleanrank.stored import StoredFeatures
+from cleanrank.types import Array, RankingData
 
 PIECE = 1 << 27
 TEXT_PIECE = 1 << 28
+LEAST_TEXT = 1 << 16
+MOST = 1 << 29  # bytes of the features of a piece of text
 LEAST_ROWS = 1024
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some whole queries, and where their source goes on; or the word that all must be read again."""
+    """Some whole queries, and where their source goes on; or the word that all must be read again.
+
+    Attributes:
+        data: the rows.
+        after: where the next piece begins.
+        done: how much of the source is read, and the whole of it.
+        stored: the shard that holds just these features, where there is one.
+        restart: whether the pieces so far are void, and come again.
+    """
 
     data: Any
     after: Any
     done: tuple[int, int] = (0, 0)
+    stored: Path | None = None
     restart: bool = False
 
 
@@ -42,12 +54,14 @@ class Source:
         files: their paths.
         options: of reading them.
         pieces: place behind the last piece, None at first -> the pieces from there on.
+        stored_as: the type of features that are stored already.
     """
 
     kind: str
     files: Sequence[str | Path]
     options: Mapping[str, Any]
     pieces: Callable[[Any], Iterator[Piece]]
+    stored_as: str = "float32"
 
     def settings(self) -> dict[str, Any]:
         """What must be the same for a broken conversion to go on."""
@@ -61,14 +75,22 @@ def _stamp(file: str | Path) -> tuple[int, int]:
 
 
 def of_data(data: RankingData) -> Source:
-    """Data in memory, or from another folder of shards."""
+    """Data in memory, or from another folder of shards, whose files are taken as they are if all rows are."""
 
     def run(_: Any) -> Iterator[Piece]:
+        files = data.X.whole_shards() if isinstance(data.X, StoredFeatures) else None
+        if files is not None:
+            cuts = np.searchsorted(data.indptr, [start for start, _ in files] + [data.n_docs]).tolist()
+            for (_, file), first, last in zip(files, cuts[:-1], cuts[1:], strict=True):
+                piece = data.query_range(first, last)
+                yield Piece(piece, None, (int(data.indptr[last]), data.n_docs), file)
+            return
         rows = max(LEAST_ROWS, PIECE // (4 * max(1, data.n_features)))
         for first, last in _ranges(data, rows):
-            yield Piece(query_range(data, first, last), None, (int(data.indptr[last]), data.n_docs))
+            yield Piece(data.query_range(first, last), None, (int(data.indptr[last]), data.n_docs))
 
-    return Source("data", (), {}, run)
+    stored_as = str(data.X.stored_as) if isinstance(data.X, StoredFeatures) else "float32"
+    return Source("data", (), {}, run, stored_as)
 
 
 def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:
@@ -84,17 +106,6 @@ def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), data.n_queries)
         yield first, last
         first = last
-
-
-def query_range(data: RankingData, first: int, last: int) -> RankingData:
-    """The queries from ``first`` up to before ``last``, without a copy of dense features."""
-    rows = slice(int(data.indptr[first]), int(data.indptr[last]))
-    columns: dict[str, Any] = {name: getattr(data, name) for name in ("X", *PER_ROW)}
-    changed = {name: column[rows] for name, column in columns.items() if column is not None}
-    if data.extra is not None:
-        changed["extra"] = {name: column[rows] for name, column in data.extra.items()}
-    indptr = data.indptr[first : last + 1] - data.indptr[first]
-    return replace(data, indptr=indptr, query_ids=data.query_ids[first:last], **changed)
 
 
 # LETOR
@@ -135,11 +146,16 @@ def _letor_pieces(
     if any(side is not None for each in sides for side in each.values()):
         beside = side_columns(sides, reader.count_rows(texts, n_jobs))
     state = after or {"text": 0, "at": texts[0].start, "row": 0, **_columns(reader, texts, given)}
-    size = TEXT_PIECE
+    size, is_long = TEXT_PIECE, False
     while chunk := _chunk(texts, state["text"], state["at"], size):
         ends_all = chunk[-1].end == texts[-1].end and len(chunk) == len(texts) - state["text"]
-        if not reader.count_rows(chunk, n_jobs):
+        rows = reader.count_rows(chunk, n_jobs)
+        if not rows:
             state = {**state, "text": state["text"] + len(chunk) - 1, "at": chunk[-1].end}
+            continue
+        excess = 4 * rows * state["width"] / MOST
+        if excess > 1 and size > LEAST_TEXT and not is_long:  # rows that name few of many features
+            size = max(LEAST_TEXT, int(size / (2 * excess)))
             continue
         strict = replace(given, n_features=state["width"], zero_based=state["base"] == 0)
         try:
@@ -155,7 +171,7 @@ def _letor_pieces(
         if not ends_all:
             changes = np.flatnonzero(ids[1:] != ids[:-1])
             if not len(changes):  # one query is longer than the piece
-                size *= 2
+                size, is_long = 2 * size, True
                 continue
             kept = int(changes[-1]) + 1
         data = _of_parsed(parsed, ids, kept, state["row"], options["feature_names"], beside)
@@ -274,7 +290,7 @@ def _table_pieces(
             data = contiguous(data, row)
             held = table.slice(kept)
             row += kept
-            yield Piece(data if kept == data.n_docs else query_range(data, 0, data.n_queries - 1), row, done)
+            yield Piece(data if kept == data.n_docs else data.query_range(0, data.n_queries - 1), row, done)
         else:
             held = table
 
@@ -285,7 +301,7 @@ def _parquet_batches(files: Sequence[Path], row: int) -> Iterator[tuple[Any, tup
     import pyarrow.parquet
 
     try:
-        opened = [pyarrow.parquet.ParquetFile(file) for file in files]
+        opened = [pyarrow.parquet.ParquetFile(file, memory_map=True) for file in files]
         total, passed = sum(each.metadata.num_rows for each in opened), 0
         for file in opened:
             width = max(1, file.metadata.num_columns)

@@ -18,6 +18,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,7 +112,7 @@ def write_shards(
     data: RankingData | Iterable[RankingData],
     folder: str | os.PathLike[str],
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> None:
@@ -121,7 +122,8 @@ def write_shards(
         data: ranking data; or pieces, such as those of ``make_ranking_chunks``; each of them becomes a shard.
         folder: the folder, which must not exist yet.
         dtype: how features are stored: "float32"; "float16", half as large; or "uint8", a quarter: the code
-            of the nearest of at most 255 values of the column, as found in the first shard.
+            of the nearest of at most 255 values of the column, as found in the first shard. As they are when
+            not given, if they come from such a folder.
         force: replace the folder if it is there.
         progress: called with (rows, rows in all), or the pieces so far twice.
     """
@@ -134,7 +136,7 @@ def convert(
     source: Source,
     folder: str | os.PathLike[str],
     *,
-    dtype: str = "float32",
+    dtype: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> None:
@@ -147,24 +149,24 @@ def convert(
         force: see ``write_shards``.
         progress: called with how much of the source is done, and the whole of it.
     """
-    one_of("dtype", dtype, DTYPES)
+    dtype = one_of("dtype", source.stored_as if dtype is None else dtype, DTYPES)
     target = check_path(folder)
     check_folder(target, force=force)
     with _held(_part_of(target)) as part:
-        settings = {"version": VERSION, "dtype": dtype, "source": source.settings()}
+        settings = _plain({"version": VERSION, "dtype": dtype, "source": source.settings()})
         outline, after, seen = _state(part, settings)
-        for piece in source.pieces(after):
-            if piece.restart:
-                _empty(part)
-                outline, seen = None, {}
-                continue
-            outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
-            _check_new(piece.data, seen)
-            outline.shards.append(_write_shard(part, len(outline.shards), piece.data, outline))
-            state = {"settings": settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
-            _write_json(part / STATE, state)
-            if progress is not None:
-                progress(*piece.done)
+        with _Writer(part, settings) as writer:
+            for piece in source.pieces(after):
+                writer.wait()
+                if piece.restart:
+                    _empty(part)
+                    outline, seen = None, {}
+                    continue
+                outline = _outline_of(piece.data, dtype) if outline is None else _merged(outline, piece.data)
+                _check_new(piece.data, seen)
+                writer.put(piece, outline)
+                if progress is not None:
+                    progress(*piece.done)
         if outline is None:
             raise InvalidInputError(error_text("data", "must hold at least one row to be written", "none"))
         facts = {"format": "cleanrank shards", "version": VERSION, "source": settings["source"]}
@@ -178,8 +180,7 @@ def opened_out_of_core(source: Source, progress: Progress | None = None) -> Rank
     """The data of a source from the folder of shards that the cache keeps of it, which is made if need be."""
     key = msgspec.json.encode([source.kind, *(str(Path(p).absolute()) for p in source.files), source.options])
     folder = cached.cache_folder().parent / "shards" / f"{zlib.crc32(key):08x}-{Path(source.files[0]).name}"
-    stamps = source.settings()
-    if not (folder / DATASET).is_file() or _described(folder).get("source") != msgspec.to_builtins(stamps):
+    if not (folder / DATASET).is_file() or _described(folder).get("source") != _plain(source.settings()):
         folder.parent.mkdir(parents=True, exist_ok=True)
         convert(source, folder, force=True, progress=progress)
     return read_shards(folder)
@@ -277,6 +278,40 @@ def _query_ids(parts: Sequence[Any]) -> Array:
 # Writing
 
 
+class _Writer:
+    """Writes one shard while the next piece is read; what is finished is noted after every shard."""
+
+    def __init__(self, part: Path, settings: Mapping[str, Any]) -> None:
+        self.part, self.settings = part, settings
+        self.thread = ThreadPoolExecutor(1)
+        self.last: Future[None] | None = None
+
+    def __enter__(self) -> "_Writer":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        try:
+            if kind is None:
+                self.wait()
+        finally:
+            self.thread.shutdown(wait=True)
+
+    def put(self, piece: Piece, outline: Outline) -> None:
+        """Writes a piece; the one before must be written."""
+        self.last = self.thread.submit(self._write, piece, outline)
+
+    def wait(self) -> None:
+        """Waits for the shard that is being written; raises what went wrong with it."""
+        if self.last is not None:
+            self.last.result()
+        self.last = None
+
+    def _write(self, piece: Piece, outline: Outline) -> None:
+        outline.shards.append(_write_shard(self.part, len(outline.shards), piece, outline))
+        state = {"settings": self.settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
+        _write_json(self.part / STATE, state)
+
+
 def _outline_of(data: RankingData, dtype: str) -> Outline:
     if not data.n_features:
         remedy = "Judgements without features fit into memory."
@@ -285,7 +320,7 @@ def _outline_of(data: RankingData, dtype: str) -> Outline:
 
 
 def _merged(outline: Outline, data: RankingData) -> Outline:
-    """The outline with what a further piece adds to it: values of categories."""
+    """The outline with what a further piece adds to it: values of categories, behind those that are known."""
     if data.n_features != outline.n_features or data.feature_names != outline.feature_names:
         shape = f"{data.n_features} features"
         raise invalid("every piece of the data", f"must have the same {outline.n_features} features", shape)
@@ -295,24 +330,43 @@ def _merged(outline: Outline, data: RankingData) -> Outline:
     return outline
 
 
-def _write_shard(folder: Path, number: int, data: RankingData, outline: Outline) -> dict[str, Any]:
+def _write_shard(folder: Path, number: int, piece: Piece, outline: Outline) -> dict[str, Any]:
     """Writes the files of one shard; what is known of it."""
-    X = np.ascontiguousarray(_recoded(data, outline.categories))
-    if outline.stored_as == "uint8":
-        X = _as_codes(folder, number, X)
-    elif outline.stored_as == "float16":
-        X = _as_half(X)
-    files = {}
-    np.save(folder / FEATURES.format(number), X, allow_pickle=False)
+    data, features = piece.data, folder / FEATURES.format(number)
+    if piece.stored is not None and _stored_as(piece.stored) == outline.stored_as:
+        # No file of a shard is ever changed: two folders may share it.
+        _linked(piece.stored, features)
+        if outline.stored_as == "uint8" and number == 0:
+            _linked(piece.stored.with_name(CODES), folder / CODES)
+    else:
+        np.save(features, _encoded(folder, number, data, outline), allow_pickle=False)
     pyarrow.parquet.write_table(_rows_table(data), folder / ROWS.format(number), compression="zstd")
     ids = data.query_ids if data.query_ids.dtype.kind == "i" else data.query_ids.tolist()
     queries = pa.table({"query_id": pa.array(ids), "documents": pa.array(data.lengths)})
     pyarrow.parquet.write_table(queries, folder / QUERIES.format(number), compression="zstd")
-    for name in (ROWS.format(number), QUERIES.format(number)):
-        files[name] = ((folder / name).stat().st_size, _checksum(folder / name))
-    name = FEATURES.format(number)
-    files[name] = ((folder / name).stat().st_size, cached.checksum(X))
+    names = [each.format(number) for each in (FEATURES, ROWS, QUERIES)]
+    names += [CODES] if outline.stored_as == "uint8" and number == 0 else []
+    files = {name: ((folder / name).stat().st_size, _checksum(folder / name)) for name in names}
     return {"documents": data.n_docs, "queries": data.n_queries, "files": files}
+
+
+def _stored_as(file: Path) -> str:
+    return str(np.load(file, mmap_mode="r", allow_pickle=False).dtype)
+
+
+def _linked(file: Path, target: Path) -> None:
+    try:
+        os.link(file, target)
+    except OSError:  # another disk, or one without links
+        shutil.copyfile(file, target)
+
+
+def _encoded(folder: Path, number: int, data: RankingData, outline: Outline) -> Array:
+    """The features as they are stored."""
+    X = np.ascontiguousarray(_recoded(data, outline.categories))
+    if outline.stored_as == "uint8":
+        return _as_codes(folder, number, X)
+    return _as_half(X) if outline.stored_as == "float16" else X
 
 
 def _recoded(data: RankingData, categories: Mapping[str, tuple[Any, ...]]) -> Array:
@@ -398,7 +452,7 @@ def _state(part: Path, settings: Mapping[str, Any]) -> tuple[Outline | None, Any
     """What an earlier attempt with the same settings has finished: outline, place in the source, queries."""
     try:
         state = _read_json(part / STATE)
-        if state["settings"] != msgspec.to_builtins(settings):
+        if state["settings"] != settings:
             raise BadFileError("the part is of other files or settings")
         outline = msgspec.convert(state["outline"], Outline)
         _check_files(part, state["outline"], verify=True)
@@ -418,6 +472,11 @@ def _empty(part: Path) -> None:
     for file in part.iterdir():
         if file.name != LOCK:
             file.unlink()
+
+
+def _plain(value: Any) -> Any:
+    """A value as it reads back from JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _write_json(file: Path, value: Any) -> None:

@@ -4,7 +4,8 @@ import csv
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ FORMULA = re.compile(rf"(?!{NUMBER}$)'*[=+\-@\t\r\n]")
 ESCAPED = re.compile(r"'+[=+\-@\t\r\n]")
 LONGEST_CELL = 32_767
 MOST_ROWS = 1_048_576
+STREAMED = 1 << 20  # larger tables are written as Parquet piece by piece, with less effort to pack them
 
 
 def write_frame(
@@ -42,6 +44,10 @@ def write_frame(
     """
     target = Path(path)
     kind = one_of("file ending", (suffix or target.suffix).lower(), FRAMES)
+    if kind == ".parquet" and len(frame) > STREAMED:
+        starts = range(0, len(frame), STREAMED)
+        stream_frames((frame.iloc[start : start + STREAMED] for start in starts), target)
+        return
     with written_whole(target) as part:
         if kind == ".parquet":
             lists = [name for name in measured if frame[name].dtype == object]
@@ -57,6 +63,24 @@ def write_frame(
             cells = _mapped_texts(frame, escaped)
             separator = "\t" if kind == ".tsv" else ","
             cells.to_csv(part, index=False, sep=separator, encoding="utf-8-sig", lineterminator="\n")
+
+
+def stream_frames(frames: Iterable["pd.DataFrame"], path: str | PathLike[str]) -> None:
+    """Writes data frames with the same columns, one after the other, as one Parquet file, whole or not."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    with written_whole(path) as part, ExitStack() as stack:
+        writer: Any = None
+        for frame in frames:
+            table = pa.Table.from_pandas(
+                frame, preserve_index=False, schema=None if writer is None else writer.schema
+            )
+            if writer is None:
+                writer = stack.enter_context(
+                    pyarrow.parquet.ParquetWriter(part, table.schema, compression="zstd")
+                )
+            writer.write_table(table)
 
 
 def read_frame(path: str | PathLike[str], delimiter: str | None = None) -> "pd.DataFrame":

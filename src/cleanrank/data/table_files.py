@@ -4,6 +4,7 @@ All of them go through an Arrow table and ``from_frame``. A message about a valu
 """
 
 import codecs
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +19,10 @@ import pyarrow.parquet
 from cleanrank.data.arrow_tables import read_arrow_file, short_text
 from cleanrank.data.files import existing_file, first_bytes, is_packed, open_packed, written_whole
 from cleanrank.data.frames import OPTIONAL, from_frame, to_frame
+from cleanrank.data.shard_sources import of_data
 from cleanrank.data.spreadsheet import checked_delimiter, delimiter_of, read_text, split_separator_line
 from cleanrank.errors import BadFileError, InvalidInputError, UnknownNameError, invalid
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import RankingData
 from cleanrank.validation import one_of
 
@@ -189,8 +192,21 @@ def _csv_table(file: Path, form: CSVForm) -> Any:
 
 def write_parquet(data: RankingData, path: PathLike, **names: str) -> None:
     """Writes what ``to_frame`` gives as Parquet; query id type, names and float32 values are kept."""
-    with written_whole(path) as part:
-        pyarrow.parquet.write_table(to_frame(data, "arrow", **names), part)
+    with written_whole(path) as part, contextlib.ExitStack() as stack:
+        writer: Any = None
+        for table in _tables(data, names):
+            if writer is None:
+                writer = stack.enter_context(pyarrow.parquet.ParquetWriter(part, table.schema))
+            writer.write_table(table)
+
+
+def _tables(data: RankingData, names: Mapping[str, str]) -> Iterator[Any]:
+    """What ``to_frame`` gives; of features that stay on disk some queries at a time."""
+    if not isinstance(data.X, StoredFeatures):
+        yield to_frame(data, "arrow", **names)
+        return
+    for piece in of_data(data).pieces(None):
+        yield to_frame(piece.data, "arrow", **names)
 
 
 def write_csv(data: RankingData, path: PathLike, **names: str) -> None:
@@ -199,14 +215,15 @@ def write_csv(data: RankingData, path: PathLike, **names: str) -> None:
     A name with .tsv in it gets tabs.
     """
     target = Path(path)
-    options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in target.suffixes else ",")
-    table = to_frame(data, "arrow", **names)
-    nested = next((field.name for field in table.schema if pa.types.is_nested(field.type)), None)
-    if nested is not None:
-        rule, remedy = "must hold single values to be written as text", "Write Parquet, or drop it."
-        raise invalid(f"column {nested!r}", rule, table.schema.field(nested).type, remedy=remedy)
+    delimiter = "\t" if ".tsv" in target.suffixes else ","
     with written_whole(target) as part, open_packed(part, target.suffix) as stream:
-        pyarrow.csv.write_csv(table, stream, options)
+        for number, table in enumerate(_tables(data, names)):
+            nested = next((field.name for field in table.schema if pa.types.is_nested(field.type)), None)
+            if nested is not None:
+                rule, remedy = "must hold single values to be written as text", "Write Parquet, or drop it."
+                raise invalid(f"column {nested!r}", rule, table.schema.field(nested).type, remedy=remedy)
+            options = pyarrow.csv.WriteOptions(include_header=not number, delimiter=delimiter)
+            pyarrow.csv.write_csv(table, stream, options)
 
 
 def of_table(table: Any, file: Path, columns: Mapping[str, Any]) -> RankingData:

@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cleanrank.data.beir import is_beir, read_beir, write_beir
-from cleanrank.data.files import DATA, PACKED, check_suffix, existing_file, first_bytes, read_unpacked
+from cleanrank.data.files import (
+    DATA,
+    PACKED,
+    check_outputs,
+    check_suffix,
+    existing_file,
+    first_bytes,
+    read_unpacked,
+)
 from cleanrank.data.hub import (
     folder_splits,
     is_ir_dataset,
@@ -32,8 +40,8 @@ from cleanrank.data.relevance_tools.tools import (
     write_quepid_csv,
     write_tool_file,
 )
-from cleanrank.data.shard_sources import Source, of_csv, of_letor, of_parquet
-from cleanrank.data.shards import is_shards, opened_out_of_core, read_shards, write_shards
+from cleanrank.data.shard_sources import Source, of_csv, of_data, of_letor, of_parquet
+from cleanrank.data.shards import check_folder, is_shards, opened_out_of_core, read_shards, write_shards
 from cleanrank.data.spreadsheet import DELIMITERS, delimiter_of, split_separator_line
 from cleanrank.data.sqlite_file import MAGIC
 from cleanrank.data.table_files import (
@@ -108,6 +116,15 @@ def read_data(
     if out_of_core and kind != "shards":
         return opened_out_of_core(source_of(path, kind, options))
     return chosen.read(path, **options)
+
+
+def source_of_shards(path: PathLike, form: str | None, options: Mapping[str, Any]) -> Source:
+    """What becomes a folder of shards: pieces of a file where it can be read in pieces, else all of it."""
+    kind = form or kind_of_file(path)
+    _check_options(path, FORMATS[kind], options)
+    if kind in IN_PIECES:
+        return source_of(path, kind, options)
+    return of_data(read_data(path, form=form, **({"verify": True} if kind == "shards" else {}), **options))
 
 
 def source_of(path: Any, kind: str, options: Mapping[str, Any]) -> Source:
@@ -198,6 +215,7 @@ def write_data(
     label: str = "label",
     qid: str = "qid",
     doc_id: str = "doc_id",
+    force: bool = False,
 ) -> None:
     """Writes data as the name ends: .parquet, .pq; .csv, .tsv; .qrels; .jsonl, .ndjson (LTR log); else LETOR.
 
@@ -212,6 +230,7 @@ def write_data(
         label: in a table, what to call the column of grades.
         qid: in a table, what to call the column of query ids.
         doc_id: in a table, what to call the column of document ids.
+        force: replace a folder of shards; files are replaced in any case.
 
     >>> import tempfile
     >>> import cleanrank as cr
@@ -232,8 +251,42 @@ def write_data(
         raise invalid("form=", f"must be one that is written ({known})", repr(kind))
     if kind in ("csv", "parquet"):
         writer(data, target, label=label, qid=qid, doc_id=doc_id)
+    elif kind == "shards":
+        writer(data, target, force=force)
     else:
         writer(data, target)
+
+
+def check_data_output(
+    out: PathLike, source: PathLike, inputs: Sequence[PathLike | None], *, force: bool = False
+) -> str | None:
+    """Raises unless data made from ``source`` can be written to ``out``, as ``check_outputs`` does.
+
+    Returns:
+        "shards" where these are data of a folder of shards, and the name promises no other format; else None.
+    """
+    place, folder = check_path(out), Path(source)
+    if is_shards(folder) and not place.suffix:
+        if place.absolute() == folder.absolute():
+            raise invalid("output", "must differ from every input", repr(str(out)), remedy="Name another.")
+        check_folder(place, force=force)
+        return "shards"
+    check_outputs(place, inputs=inputs, force=force, suffixes=DATA)
+    return None
+
+
+def form_of_output(out: PathLike, source: PathLike, form: str | None, options: Mapping[str, Any]) -> str:
+    """The format that a name promises for data of a file: a folder is one of shards if there are features."""
+    named = form_of_name(out)
+    if named != "beir":
+        return named
+    kind = form or kind_of_file(source)
+    if kind in ("letor", "shards", LTR_LOG):
+        return "shards"
+    if kind not in IN_PIECES:
+        return "beir"
+    first = next(source_of(source, kind, options).pieces(None), None)
+    return "shards" if first is not None and first.data.n_features else "beir"
 
 
 def form_of_name(path: PathLike, has_features: bool = False) -> str:
@@ -249,7 +302,7 @@ def form_of_name(path: PathLike, has_features: bool = False) -> str:
     return OF_SUFFIX.get(suffix, "letor")
 
 
-def names_of(columns: Mapping[str, Any]) -> dict[str, str]:
+def names_of(columns: Mapping[str, Any]) -> dict[str, Any]:
     """The names that ``write_data`` takes, among options of ``read_data``: a table keeps its own."""
     return {role: str(columns[role]) for role in ("label", "qid", "doc_id") if role in columns}
 
@@ -364,6 +417,7 @@ def _read_log(path: PathLike, form: str = LTR_LOG, *, judgements: Any = None, **
     return read_tool_file(path, form, **given)
 
 
+IN_PIECES = ("letor", "csv", "parquet", "folder")
 OF_SUFFIX = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".qrels": "qrels",
     **dict.fromkeys(JSON_LINES, LTR_LOG),

@@ -23,6 +23,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from cleanrank.cluster.client import connected
 from cleanrank.errors import invalid
 from cleanrank.experiments.results import Result, pack
 from cleanrank.validation import require
@@ -33,7 +34,6 @@ Done: TypeAlias = tuple[str, bytes]
 CELL = "cleanrank.experiments.cells:run_cell"
 SHARED = ("data", "options", "identity", "fold", "derived", "noise", "rate", "on", "seed")
 START_TRIES = 3
-CONNECT_SECONDS = 10
 RESTART_SECONDS = 60
 ORPHAN_SECONDS = 0.5
 OUTPUT_SHOWN = 4000
@@ -255,11 +255,7 @@ def run_dask(
             )
             client = distributed.Client(stack.enter_context(cluster), set_as_default=False)
         else:
-            try:
-                client = distributed.Client(scheduler, set_as_default=False, timeout=CONNECT_SECONDS)
-            except (OSError, ValueError) as error:
-                rule = "must be the address of a running Dask cluster"
-                raise invalid("scheduler", rule, repr(scheduler), remedy=str(error)) from error
+            client = connected(scheduler)
         yield from _through(stack.enter_context(client), waiting, target)
         if scheduler is None:
             # A cluster cannot be closed while a worker that died is being started again.

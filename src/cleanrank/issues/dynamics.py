@@ -13,18 +13,20 @@ so memory is linear in the rows however long the run.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
-from cleanrank.data.split import query_folds
+from cleanrank.cluster.tasks import each
+from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.issues.table import BoolArray, LabelIssues
 from cleanrank.jit import kernel, prange, threads
 from cleanrank.ragged import rank_order
 from cleanrank.rankers.grade_model import watch_boosting
-from cleanrank.types import Array, FloatArray, RankingData
-from cleanrank.validation import check_n_jobs, check_number, check_seed
+from cleanrank.types import Array, FloatArray, IntArray, RankingData
+from cleanrank.validation import check_n_jobs, check_number, check_seed, is_integer
 
 TREES = 50
 
@@ -178,11 +180,23 @@ def watch_run(
     if not folds:
         watch_boosting(data, None, whole, **options)
         return whole
-    for train, held in query_folds(data, folds, seed):
-        course = Course(data.select(held), n_jobs=n_jobs)
-        watch_boosting(train, course.data, course, **options)
-        whole.take(held, course)
+    folds = min(folds, max(data.n_queries, 2)) if is_integer(folds) else folds
+    fold_of = fold_of_query(data, folds, seed)
+    courses = each(_watch_fold, [data, fold_of, options], [(fold,) for fold in range(folds)])
+    for fold, course in enumerate(courses):
+        whole.take(np.repeat(fold_of == fold, data.lengths), course)
     return whole
+
+
+def _watch_fold(data: RankingData, fold_of: IntArray, options: Mapping[str, Any], fold: int) -> Course:
+    """The course of a model of the other folds on the queries of one."""
+    held = np.repeat(fold_of == fold, data.lengths)
+    rows = data.select(held)
+    # The course needs grades and queries.
+    bare = np.zeros((rows.n_docs, 0), dtype=np.float32)
+    course = Course(replace(rows, X=bare, feature_names=None, categories=None), n_jobs=options["n_jobs"])
+    watch_boosting(data.drop(held), rows, course, **options)
+    return course
 
 
 def find_by_loss(

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from cleanrank.data.split import fold_of_query
 from cleanrank.noise.signal import Signal, signal_of
 from cleanrank.rankers.grade_model import fit_mean_grade
-from cleanrank.types import RankingData
+from cleanrank.types import Array, IntArray, RankingData
 
 MOST_ROWS = 20_000
 PARTS = 8
+FEWEST_QUERIES = 200  # queries tell of the features, not rows
 
 
 def feature_signal(
@@ -48,9 +49,28 @@ def feature_signal(
 
 
 def _sampled(data: RankingData, seed: int) -> RankingData:
-    """Queries in random order until they hold MOST_ROWS rows, two at the least."""
+    """Queries in random order until they hold MOST_ROWS rows; of long queries FEWEST_QUERIES, thinned."""
     if data.n_docs <= MOST_ROWS:
         return data
-    order = np.random.default_rng(seed).permutation(data.n_queries)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(data.n_queries)
     fits = int(np.searchsorted(np.cumsum(data.lengths[order]), MOST_ROWS, side="right"))
-    return data.select_queries(np.sort(order[: max(fits, 2)]))
+    if fits >= min(FEWEST_QUERIES, data.n_queries):
+        return data.select_queries(np.sort(order[:fits]))
+    chosen = np.sort(order[:FEWEST_QUERIES])
+    budget = MOST_ROWS // len(chosen)
+    spans = [range(*data.indptr[q : q + 2]) for q in chosen]
+    return data.select(np.concatenate([_thinned(data.y[span], budget, rng) + span.start for span in spans]))
+
+
+def _thinned(y: Array, budget: int, rng: np.random.Generator) -> IntArray:
+    """So many documents of a query at the most, others than those of the commonest grade first.
+
+    Each grade is thinned at random, which leaves the expected AUC as it is.
+    """
+    if len(y) <= budget:
+        return np.arange(len(y))
+    is_common = y == np.bincount(y).argmax()
+    rare, common = (rng.permutation(np.flatnonzero(rows)) for rows in (~is_common, is_common))
+    rare = rare[: budget // 2]
+    return np.sort(np.concatenate((rare, common[: budget - len(rare)])))

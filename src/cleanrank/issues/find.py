@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cleanrank.cluster.client import on_cluster
 from cleanrank.data.inputs import Source
 from cleanrank.errors import invalid
 from cleanrank.issues.by_grade import find_by_grade
@@ -48,6 +49,7 @@ def find_label_issues(
     noise: Any = None,
     gold: Any = None,
     seed: int = 0,
+    client: Any = None,
     **options: Any,
 ) -> LabelIssues:
     """Doubts the labels of ``data`` with one of DETECTORS.
@@ -80,6 +82,7 @@ def find_label_issues(
         gold: rows of known true grade, in any form that ``estimate_noise`` takes: they give the noise, and
             their labels are settled.
         seed: for everything random.
+        client: a ``distributed.Client``, whose workers then train the models that the detector needs.
         options: further arguments of the detector; of several, each takes those that it knows.
 
     Returns:
@@ -141,7 +144,8 @@ def find_label_issues(
         own = {option: value for option, value in options.items() if option in accepted[name]}
         if name == "auto" and answers is not None:
             own["noise"] = answers  # it knows what to assume where they are few
-        tables[name] = DETECTORS[name](data, seed=seed, **own)
+        with on_cluster(client):
+            tables[name] = DETECTORS[name](data, seed=seed, **own)
     if not BROUGHT & options.keys():
         unmeasured = [name for name in tables if name in FROM_FEATURES and tables[name].signal is None]
         if unmeasured:

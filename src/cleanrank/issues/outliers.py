@@ -159,6 +159,14 @@ class SOUR:
         self.seen += 1
         self.last = trees
 
+    def part(self, first: int, last: int) -> Self:
+        """A detector for the queries first, ..., last - 1 alone, which has seen nothing."""
+        indptr = self.indptr[first : last + 1]
+        return type(self)(
+            self.y[indptr[0] : indptr[-1]], indptr - indptr[0], self.window,
+            keep=self.keep, evidence=self.evidence, n_jobs=self.n_jobs,
+        )  # fmt: skip
+
     def watch(self, rankings: Iterable[tuple[int, Array]]) -> Self:
         """Sees (trees or epochs, scores) in turn: prefixes of a saved model, epochs of a network."""
         for trees, scores in rankings:
@@ -167,7 +175,7 @@ class SOUR:
             self(trees, scores)
         return self
 
-    def take(self, rows: BoolArray, other: "SOUR") -> None:
+    def take(self, rows: BoolArray | slice, other: "SOUR") -> None:
         """Takes over what another detector saw of some of the rows."""
         self.counts[rows] = other.counts
         if self.evidence == "score":

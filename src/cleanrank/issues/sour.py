@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cleanrank.data.split import query_folds
+from cleanrank.cluster.tasks import each
+from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.issues.outliers import SOUR, Window
 from cleanrank.issues.table import LabelIssues
@@ -84,7 +85,7 @@ def find_sour(
         detector = watch_model(data, trained, window, n_jobs=n_jobs, evidence=evidence)
     else:
         detector, trained = watch_training(data, window, settings, progress=progress, evidence=evidence)
-    return detector.table(data, trained.predict(data.X))
+    return detector.table(data, trained.predict(data.X, n_jobs=n_jobs))
 
 
 def find_last_sour(
@@ -120,7 +121,7 @@ def find_last_sour(
     )  # fmt: skip
     trained = settings.train(data, validation, progress=progress) if model is None else as_model(model)
     detector = watch_last(data, trained, window, n_jobs=n_jobs, evidence=evidence)
-    return detector.table(data, trained.predict(data.X))
+    return detector.table(data, trained.predict(data.X, n_jobs=n_jobs))
 
 
 def as_peers(peers: Any, seed: int) -> Peers | None:
@@ -185,17 +186,34 @@ def watch_folds(
     settings = replace(settings or TreeParams(), n_estimators=window.end)
     whole = SOUR.of(data, window, **{"n_jobs": settings.n_jobs, **options})
     last = np.zeros(data.n_docs)
-    for fold, (train, held) in enumerate(query_folds(data, n_folds, settings.seed)):
-        rows = data.select(held)
-        model = settings.train(train)
-        detector = watch_model(rows, model, window, n_jobs=settings.n_jobs, **options)
+    n_folds = min(n_folds, max(data.n_queries, 2))
+    fold_of = fold_of_query(data, n_folds, settings.seed)
+    parts = each(_watch_fold, [data, fold_of, window, settings, options], [(k,) for k in range(n_folds)])
+    for fold, (detector, scores) in enumerate(parts):
+        held = np.repeat(fold_of == fold, data.lengths)
         if fold and detector.seen != whole.seen:
             rule = f"must have as many trees ({whole.seen} in the window)"
             remedy = "A model that stops growing is too strictly limited: lower min_data_in_leaf or end."
             raise invalid("models of all folds", rule, detector.seen, remedy=remedy)
         whole.take(held, detector)
-        last[held] = model.predict(rows.X)
+        last[held] = scores
     return whole, last
+
+
+def _watch_fold(
+    data: RankingData,
+    fold_of: IntArray,
+    window: Window,
+    settings: TreeParams,
+    options: Mapping[str, Any],
+    fold: int,
+) -> tuple[SOUR, FloatArray]:
+    """What a model of the other folds says of the queries of one."""
+    held = np.repeat(fold_of == fold, data.lengths)
+    rows = data.select(held)
+    model = settings.train(data.drop(held))
+    detector = watch_model(rows, model, window, n_jobs=settings.n_jobs, **options)
+    return detector, model.predict(rows.X, n_jobs=settings.n_jobs)
 
 
 def watch_last(data: RankingData, model: TreeModel, window: Window, **options: Any) -> SOUR:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cleanrank.data.files import existing_file
 from cleanrank.data.inputs import Source
-from cleanrank.data.spreadsheet import read_frame, write_frame
+from cleanrank.data.spreadsheet import STREAMED, read_frame, stream_frames, write_frame
 from cleanrank.errors import BadFileError, InvalidInputError, invalid
 from cleanrank.noise.profiles import Corruption
 from cleanrank.noise.signal import Signal
@@ -311,6 +311,11 @@ class LabelIssues:
         from cleanrank.issues.to_judge import frame_to_judge
 
         plain = replace(self, source=None)
+        if data is None and Path(path).suffix == ".parquet" and len(self) > STREAMED:
+            rows = np.arange(len(self))
+            parts = (rows[start : start + STREAMED] for start in range(0, len(self), STREAMED))
+            stream_frames((plain.select(part).to_frame().reset_index() for part in parts), path)
+            return
         frame = plain.to_frame().reset_index() if data is None else frame_to_judge(plain, data, judged)
         write_frame(frame, path)
 

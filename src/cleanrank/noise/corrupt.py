@@ -20,6 +20,7 @@ from cleanrank.noise.dependent import DEPENDENT, corrupt_rows
 from cleanrank.noise.profiles import PROFILES, Corruption, NoiseProfile, draw_grades, make_profile
 from cleanrank.noise.scales import check_few_grades
 from cleanrank.ragged import match_rows
+from cleanrank.stored import StoredFeatures
 from cleanrank.types import FloatArray, IntArray, RankingData
 from cleanrank.validation import one_of
 
@@ -152,7 +153,7 @@ def write_corruption(
     truth: str = "csv",
     force: bool = False,
 ) -> dict[str, Any]:
-    """Writes the noisy data (Parquet, CSV or LETOR by suffix), the record and the truth; returns the record.
+    """Writes the noisy data (Parquet, CSV, LETOR or shards), the record and the truth; returns the record.
 
     Judgements without features (``read_qrels``) are written as TREC qrels, unless the suffix names a table.
 
@@ -165,7 +166,7 @@ def write_corruption(
         truth: "csv" or "parquet".
         force: overwrite existing files; the source is never overwritten.
     """
-    from cleanrank.data.tables import names_of, write_data
+    from cleanrank.data.tables import check_data_output, names_of, write_data
     from cleanrank.data.trec import write_qrels
 
     out = Path(path)
@@ -174,7 +175,9 @@ def write_corruption(
     record_file, truth_file = side_files(out, truth)
     if source is not None and out.exists() and out.samefile(source):
         raise invalid("output", "must differ from the clean file", repr(str(out)))
-    check_outputs(out, record_file, truth_file, force=force)
+    X = corruption.data.X
+    form = check_data_output(out, X.folder if isinstance(X, StoredFeatures) else out, [], force=force)
+    check_outputs(record_file, truth_file, force=force)
     record = record_of(corruption, out.name, source, settings)
     # The data go last: while any part can still fail, nothing is in place.
     with written_whole(record_file) as record_part, written_whole(truth_file) as truth_part:
@@ -183,7 +186,7 @@ def write_corruption(
         if qrels and out.suffix not in (".csv", ".tsv", ".parquet"):
             write_qrels(corruption.data, out)
         else:
-            write_data(corruption.data, out, **names)
+            write_data(corruption.data, out, form=form, force=force, **names)
     return record
 
 

@@ -17,6 +17,8 @@ from urllib.parse import quote, unquote
 import lightgbm
 import numpy as np
 
+from cleanrank.cluster.client import ConnectionLostError
+from cleanrank.cluster.together import Network
 from cleanrank.data.files import existing_file, written_whole
 from cleanrank.errors import BadFileError, InvalidInputError, error_text, invalid
 from cleanrank.jit import kernel
@@ -58,6 +60,18 @@ LEAVES_BYTES = 1 << 31  # what their leaves may take, so that they are read few 
 # What LightGBM refuses or alters in the name of a feature; "%" marks what was replaced.
 RESERVED = re.compile(r'[\s%",:\[\]{}\0-\x1f]')
 NO_NAME = "%00"
+# Parameters of training on several machines -> what a model's text says of one.
+ONE_MACHINE: dict[str, str] = {
+    "tree_learner": "serial",
+    "num_machines": "1",
+    "machines": "",
+    "local_listen_port": "12400",
+    "time_out": "120",
+    "pre_partition": "0",
+}
+LEARNERS = ("data", "voting")
+WAIT_MINUTES = 2  # for the others to listen
+LOST = re.compile(r"Socket|[Cc]onnect|Binding port|rank \d")
 
 
 class NoSplitError(InvalidInputError):
@@ -290,6 +304,8 @@ def _errors_in_our_words(settings: Mapping[str, Any], train_set: Any) -> Iterato
         yield
     except lightgbm.basic.LightGBMError as error:
         text = re.sub(r" at \S+, line \d+ ?\.?", "", str(error)).strip()
+        if "num_machines" in settings and LOST.search(text):
+            raise ConnectionLostError(f"LightGBM: {text}") from error
         if "num_features" in text:
             rows = f"{len(train_set.get_label()):,} rows, {settings['min_data_in_leaf']} a leaf at the least"
             remedy = "Lower min_child_samples (min_data_in_leaf) or give more rows."
@@ -305,6 +321,47 @@ def _errors_in_our_words(settings: Mapping[str, Any], train_set: Any) -> Iterato
         raise InvalidInputError(
             f"LightGBM must be able to train; it said: {text.rstrip('.')}. Check its parameters and the data."
         ) from error
+
+
+# Several machines
+
+
+def refuse_machines(params: Mapping[str, Any]) -> None:
+    """Refuses parameters of a network of the caller's own, or a learner that does not cut the rows."""
+    for name in ONE_MACHINE.keys() & params.keys() - {"tree_learner"}:
+        raise invalid("params", f"must leave {name!r} to the cluster", repr(params[name]))
+    one_of("tree_learner on a cluster", params.get("tree_learner", LEARNERS[0]), LEARNERS)
+
+
+@contextmanager
+def on_network(network: Network) -> Iterator[dict[str, Any]]:
+    """The parameters with which LightGBM trains together with other machines, which each have a part."""
+    if len(network.machines) == 1:
+        yield {}
+        return
+    # Silences this thread: LightGBM speaks of its connections before it reads the parameters.
+    lightgbm.Dataset(np.zeros((1, 1)), params={"verbosity": -1}).construct()
+    try:
+        yield {
+            "num_machines": len(network.machines),
+            "machines": ",".join(f"{host}:{port}" for host, port in network.machines),
+            "local_listen_port": network.machines[network.place][1],
+            "time_out": WAIT_MINUTES,
+            "pre_partition": True,
+        }
+    finally:
+        library: Any = lightgbm.basic
+        library._LIB.LGBM_NetworkFree()
+
+
+def without_machines(model: "TreeModel") -> "TreeModel":
+    """A model whose text says nothing about the machines it was trained on."""
+    text = model.booster.model_to_string(num_iteration=-1)
+    for name, value in ONE_MACHINE.items():
+        text = re.sub(rf"^\[{name}: .*\]$", f"[{name}: {value}]", text, count=1, flags=re.MULTILINE)
+    return TreeModel(
+        lightgbm.Booster(model_str=text), model.best_iteration, model.validation_value, model.history
+    )
 
 
 # Early stopping
@@ -369,9 +426,13 @@ class TreeModel:
         categories = {names[place]: tuple(each) for place, each in zip(places, values, strict=True)}
         return Columns(self.n_features, names, categories)
 
-    def predict(self, X: Any, *, n_jobs: int = 1, raw: bool = False) -> FloatArray:
-        """Scores of rows, in input order; they must have the columns that the model was trained on."""
-        options = {"num_iteration": self.best_iteration, "num_threads": n_jobs, "raw_score": raw}
+    def predict(self, X: Any, *, n_jobs: int | None = 1, raw: bool = False) -> FloatArray:
+        """Scores of rows, in input order; they must have the columns that the model was trained on.
+
+        ``n_jobs`` are threads, None or -1 all of them; scores are the same for any number.
+        """
+        threads = 0 if n_jobs in (None, -1) else n_jobs
+        options = {"num_iteration": self.best_iteration, "num_threads": threads, "raw_score": raw}
         return np.asarray(self._by_blocks(self.columns.matrix(X), options), dtype=np.float64)
 
     def _by_blocks(self, X: Any, options: Mapping[str, Any], dtype: Any = None) -> Any:

@@ -7,6 +7,8 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from cleanrank.cluster.client import is_on_cluster
+from cleanrank.cluster.tasks import each
 from cleanrank.errors import invalid
 from cleanrank.losses.binary import ALIASES, LOSSES, BinaryLoss
 from cleanrank.losses.pairs import check_peer_pairs
@@ -173,20 +175,26 @@ class BoostedRanker(TreeRanker):
         refit = search and validation is None
         learn, held = held_out(train, HELD_OUT, self.random_state) if refit else (train, validation)
         tried: list[tuple[float | None, TreeModel, dict[str, Any]]] = []
-        for choice in self.choices(learn.n_docs):
-            model = self._train(choice, learn, held, self.n_estimators, progress)
+        choices = self.choices(learn.n_docs)
+        trained = self._train_each([(c, self.n_estimators) for c in choices], learn, held, progress)
+        for choice, model in zip(choices, trained, strict=True):
             value = model.validation_value
             # 0 where no validation query counts.
             tried.append((float(np.nan_to_num(value or 0.0)) if search else value, model, choice))
         kept = tried if self.selection == AVERAGE else [best_of(tried, lambda each: each[0] or 0.0)]
         models = [model for _, model, _ in kept]
         if refit:
-            models = [self._train(c, train, None, m.best_iteration, progress) for _, m, c in kept]
+            sizes = [(c, m.best_iteration) for _, m, c in kept]
+            models = self._train_each(sizes, train, None, progress)
         value, model, choice = kept[0][0], models[0], kept[0][2]
         if len(kept) > 1:
             assert held is not None
-            model = average_models(models, [m.predict(held.X) for _, m, _ in kept], held.indptr)
-            value = evaluate_mean(model.predict(held.X), held, self.measure, n_jobs=self.n_jobs)
+            model = average_models(
+                models, [m.predict(held.X, n_jobs=self.n_jobs) for _, m, _ in kept], held.indptr
+            )
+            value = evaluate_mean(
+                model.predict(held.X, n_jobs=self.n_jobs), held, self.measure, n_jobs=self.n_jobs
+            )
             model, choice = replace(model, validation_value=value, history=(value,)), {"models": len(kept)}
         self.tried_ = tuple(_record(c, v, m) for v, m, c in tried) if search else ()
         self.chosen_ = _record(choice, value, model)
@@ -263,6 +271,18 @@ class BoostedRanker(TreeRanker):
         if alpha == AUTO:
             return pair_alpha(self.noise, train.y, lambdarank=self.objective in LAMBDAS)
         return ALPHA if alpha == SEARCH else alpha
+
+    def _train_each(
+        self,
+        choices: Sequence[tuple[Mapping[str, Any], int]],
+        train: RankingData,
+        validation: RankingData | None,
+        progress: Progress | None,
+    ) -> list[TreeModel]:
+        """The model of each (choice, trees); on a cluster a worker trains each of those to choose from."""
+        if is_on_cluster() and self._searches():
+            return list(each(_train_choice, [replace(self), train, validation], choices, progress))
+        return [self._train(choice, train, validation, trees, progress) for choice, trees in choices]
 
     def _train(
         self,
@@ -346,6 +366,16 @@ class BoostedRanker(TreeRanker):
                 if name == "noise":
                     remedy = "Peers read it: robust='peer', alpha='auto'. Else leave it out."
                 raise invalid(name, rule, repr(getattr(self, name)), remedy=remedy)
+
+
+def _train_choice(
+    ranker: BoostedRanker,
+    train: RankingData,
+    validation: RankingData | None,
+    choice: Mapping[str, Any],
+    trees: int,
+) -> TreeModel:
+    return ranker._train(choice, train, validation, trees, None)
 
 
 def _record(choice: Mapping[str, Any], value: float | None, model: TreeModel) -> dict[str, Any]:

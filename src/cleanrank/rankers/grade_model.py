@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from cleanrank.data.split import query_folds
+from cleanrank.cluster.tasks import each as for_each
+from cleanrank.data.split import fold_of_query
 from cleanrank.errors import invalid
 from cleanrank.rankers._lightgbm import (
     NoSplitError,
@@ -39,7 +40,7 @@ from cleanrank.rankers._lightgbm import (
 )
 from cleanrank.rankers.base import held_out
 from cleanrank.remember import remembered
-from cleanrank.types import Array, FloatArray, Progress, RankingData
+from cleanrank.types import Array, FloatArray, IntArray, Progress, RankingData
 from cleanrank.validation import check_integer, is_integer, one_of
 
 # (train, rows) -> (N, C), or with targets (train, targets, sets of rows) -> (N, C) each.
@@ -103,22 +104,37 @@ def cross_fit(
     predictions = np.zeros((data.n_docs, C))
     beside = [np.zeros((each.n_docs, C)) for each in others]
     n_folds = min(n_folds, data.n_queries) if is_integer(n_folds) else n_folds
-    for fold, (train, held) in enumerate(query_folds(data, n_folds, seed), start=1):
-        rows = data.select(held)
-        if targets is None:
-            predictions[held] = _given_grades(fit, train, rows, C)
-        else:
-            predictions[held], *further = fit(train, targets[~held], [rows, *others])
-            for mean, each in zip(beside, further, strict=True):
-                mean += each / n_folds
-        if progress is not None:
-            progress(fold, n_folds)
+    fold = fold_of_query(data, n_folds, seed)
+    parts = for_each(
+        _fit_fold, [fit, data, targets, list(others), fold, C], [(part,) for part in range(n_folds)], progress
+    )
+    for part, (predicted, *further) in enumerate(parts):
+        predictions[np.repeat(fold == part, data.lengths)] = predicted
+        for mean, each in zip(beside, further, strict=targets is not None):
+            mean += each / n_folds
     if targets is None:
-        beside = [_given_grades(fit, data, each, C) for each in others]
+        beside = list(for_each(_given_grades, [fit, data], [(each, C) for each in others]))
     if calibrate is not None:
         predictions, scale = calibrated(predictions, calibrate)
         beside = [rescaled(each, scale) for each in beside]
     return predictions, beside
+
+
+def _fit_fold(
+    fit: Fit,
+    data: RankingData,
+    targets: FloatArray | None,
+    others: Sequence[RankingData],
+    fold: IntArray,
+    n_grades: int,
+    part: int,
+) -> list[FloatArray]:
+    """What a model of the other folds predicts for the rows of one, with targets also for other rows."""
+    held = np.repeat(fold == part, data.lengths)
+    train, rows = data.drop(held), data.select(held)
+    if targets is None:
+        return [_given_grades(fit, train, rows, n_grades)]
+    return list(fit(train, targets[~held], [rows, *others]))
 
 
 def _given_grades(fit: Fit, train: RankingData, rows: RankingData, n_grades: int) -> FloatArray:
@@ -192,25 +208,39 @@ def cross_fit_means(
     Their mean scores new rows: it is a bagged model, steadier than any one of them.
     """
     predictions = np.zeros(data.n_docs)
-    models = []
     n_folds = min(n_folds, data.n_queries) if is_integer(n_folds) else n_folds
     settings = _settings(data, 1, seed, n_jobs, params) | {"objective": "regression", "metric": "l2"}
-    for fold, (train, out) in enumerate(query_folds(data, n_folds, seed), start=1):
-        learn, held, stays = _stopping_part(train, seed)
-        targets = values[~out]
-        learn_set = dataset(learn, grouped=False, label=targets[stays])
-        held_set = None
-        if held is not None:
-            options: dict[str, Any] = {"grouped": False, "weighted": False, "reference": learn_set}
-            held_set = dataset(held, label=targets[~stays], **options)
-        model = boost(
-            settings, learn_set, n_estimators, validation_set=held_set, patience=early_stopping_rounds
-        )
-        predictions[out] = model.predict(data.select(out).X, n_jobs=settings["num_threads"])
+    fold = fold_of_query(data, n_folds, seed)
+    shared = [data, values, fold, settings, n_estimators, early_stopping_rounds, seed]
+    models = []
+    parts = for_each(_fit_fold_means, shared, [(part,) for part in range(n_folds)], progress)
+    for part, (predicted, model) in enumerate(parts):
+        predictions[np.repeat(fold == part, data.lengths)] = predicted
         models.append(model)
-        if progress is not None:
-            progress(fold, n_folds)
     return MeanModels(predictions, sum_of_models(models, [1 / len(models)] * len(models)))
+
+
+def _fit_fold_means(
+    data: RankingData,
+    values: FloatArray,
+    fold: IntArray,
+    settings: Mapping[str, Any],
+    n_estimators: int,
+    patience: int,
+    seed: int,
+    part: int,
+) -> tuple[FloatArray, TreeModel]:
+    """A model of the other folds by least squares, and what it predicts for the rows of one."""
+    out = np.repeat(fold == part, data.lengths)
+    learn, held, stays = _stopping_part(data.drop(out), seed)
+    targets = values[~out]
+    learn_set = dataset(learn, grouped=False, label=targets[stays])
+    held_set = None
+    if held is not None:
+        options: dict[str, Any] = {"grouped": False, "weighted": False, "reference": learn_set}
+        held_set = dataset(held, label=targets[~stays], **options)
+    model = boost(settings, learn_set, n_estimators, validation_set=held_set, patience=patience)
+    return model.predict(data.select(out).X, n_jobs=settings["num_threads"]), model
 
 
 def fit_true_grades(

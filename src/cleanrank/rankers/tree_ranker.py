@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from cleanrank.cluster.client import on_cluster
 from cleanrank.errors import invalid
 from cleanrank.metrics.evaluation import evaluate_mean
 from cleanrank.rankers._lightgbm import LIGHTGBM_MEASURE, resolve_aliases
 from cleanrank.rankers.base import BaseRanker, EvalsResult, Validation
 from cleanrank.rankers.columns import with_categories
-from cleanrank.types import Array, RankingData
+from cleanrank.types import Array, FloatArray, RankingData
 
 
 class TreeRanker(BaseRanker):
@@ -22,6 +23,7 @@ class TreeRanker(BaseRanker):
     """
 
     params: Mapping[str, Any] | None
+    n_jobs: int
     _callbacks: Sequence[Callable[..., Any]] = ()
 
     def fit_data(
@@ -30,6 +32,7 @@ class TreeRanker(BaseRanker):
         validation: Validation = None,
         *,
         callbacks: Sequence[Callable[..., Any]] | None = None,
+        client: Any = None,
         **options: Any,
     ) -> Self:
         """Trains on a RankingData.
@@ -39,6 +42,8 @@ class TreeRanker(BaseRanker):
             validation: rows to stop and choose on; several sets by name, of which the first decides.
             callbacks: of LightGBM, called after every tree of every model that is trained; they see the first
                 set of validation rows.
+            client: a ``distributed.Client``, whose workers then train: one model all together, of several
+                models each worker its own.
             options: ``progress``, called with (step, steps), and what the class lists as options of ``fit``.
         """
         params = resolve_aliases(self.params)
@@ -46,12 +51,22 @@ class TreeRanker(BaseRanker):
         if several and (self._measure().startswith(LIGHTGBM_MEASURE) or params.get("boosting") == "dart"):
             rule = "goes with one set of validation rows"
             raise invalid("a measure of LightGBM, or DART,", rule, f"{len(validation or ())} sets")
+        if client is not None and callbacks:
+            rule = "must be left out with client=: models are trained by its workers"
+            raise invalid("callbacks", rule, f"{len(callbacks)}")
         train = with_categories(train, params.get("categorical_feature"))
         self._callbacks = tuple(callbacks or ())
         try:
-            return super().fit_data(train, validation, **options)
+            with on_cluster(client):
+                return super().fit_data(train, validation, **options)
         finally:
             del self._callbacks
+
+    def predict(self, X: Any) -> FloatArray:
+        """One score per row, in input order; higher ranks first. Uses ``n_jobs`` threads."""
+        self._check_width(X)
+        scores: FloatArray = self._fitted().predict(X, n_jobs=self.n_jobs)
+        return scores
 
     @property
     def booster_(self) -> Any:
@@ -71,7 +86,7 @@ class TreeRanker(BaseRanker):
         return importances
 
     def _options(self) -> list[str]:
-        return [*super()._options(), "callbacks"]
+        return [*super()._options(), "callbacks", "client"]
 
     def _evaluations(self, sets: Mapping[str, RankingData]) -> EvalsResult:
         model, measure = self._fitted(), self._measure()

@@ -6,14 +6,26 @@ same without that ("lambdamart"). GBDT is least-squares boosting on the grade, m
 has such a gain.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cleanrank.cluster.client import is_on_cluster
+from cleanrank.cluster.together import Network, together
 from cleanrank.errors import invalid
-from cleanrank.losses.trees.lambdarank import MODES, LambdaRankObjective, Observer, Ranking, check_grades
+from cleanrank.jit import query_chunks
+from cleanrank.losses.trees.lambdarank import (
+    MODES,
+    LambdaRankObjective,
+    Observer,
+    Ranking,
+    check_grades,
+    part_of_observer,
+)
 from cleanrank.losses.trees.peer import PeerObjective, Peers
 from cleanrank.metrics.measure import Measure
 from cleanrank.rankers._lightgbm import (
@@ -21,11 +33,14 @@ from cleanrank.rankers._lightgbm import (
     boost,
     dataset,
     leaf_sum,
+    on_network,
     refuse_dart,
+    refuse_machines,
     resolve_aliases,
     run_settings,
     stopping_measure,
     training_scores,
+    without_machines,
 )
 from cleanrank.rankers._lightgbm import TreeModel as TreeModel
 from cleanrank.rankers.base import check_rows
@@ -123,10 +138,25 @@ class TreeParams:
         observer = observer if objective is None else objective.observer
         if observer is not None:
             refuse_dart(params)
-        measure, feval = stopping_measure(self.measure, validation, self.n_jobs)
+        measure, _ = stopping_measure(self.measure, validation, self.n_jobs)
         settings = DEFAULTS | settings | measure
         settings |= run_settings(self.seed, self.n_jobs, self.deterministic) | params
         settings |= leaf_sum(train, settings)
+        grow = self._grow_together if is_on_cluster() else self._grow
+        return grow(train, validation, settings, observer, init_model, progress)
+
+    def _grow(
+        self,
+        train: RankingData,
+        validation: RankingData | None,
+        settings: Mapping[str, Any],
+        observer: Observer | None,
+        init_model: TreeModel | None,
+        progress: Progress | None,
+    ) -> TreeModel:
+        """Trains under LightGBM's parameters."""
+        hook = settings["objective"] if isinstance(settings["objective"], LambdaRankObjective) else None
+        _, feval = stopping_measure(self.measure, validation, self.n_jobs)
         callbacks = list(self.callbacks)
         if progress is not None:
             callbacks.append(lambda env: progress(env.iteration - env.begin_iteration + 1, self.n_estimators))
@@ -157,6 +187,48 @@ class TreeParams:
             elif ranking is not None:
                 observer(ranking.rounds, last, ranking.update(last))
             model.booster.model_from_string(model.booster.model_to_string()).free_dataset()
+        return model
+
+    def _grow_together(
+        self,
+        train: RankingData,
+        validation: RankingData | None,
+        settings: Mapping[str, Any],
+        observer: Observer | None,
+        init_model: TreeModel | None,
+        progress: Progress | None,
+    ) -> TreeModel:
+        """Trains one model on all workers of a cluster, each of which has a part of the queries.
+
+        Workers see all validation rows, so that they stop alike.
+        """
+        refuse_machines(settings)
+        if self.position_bias:
+            remedy = "Train without client=."
+            rule = "must be off on a cluster, whose workers would each learn a bias of their own"
+            raise invalid("position_bias", rule, True, remedy=remedy)
+        shared = dict(settings)
+        hook = shared.pop("objective")
+        watching: Any = observer
+        if isinstance(hook, LambdaRankObjective):
+            watching = None if observer is None else hook
+        else:
+            shared["objective"], hook = hook, None
+        cuts: list[tuple[int, int]] = []
+
+        def parts(workers: int) -> list[Callable[[], Any]]:
+            cuts[:] = itertools.pairwise(query_chunks(train.indptr, workers).tolist())
+            return [partial(_part, train, hook, observer, *cut) for cut in cuts]
+
+        # Callbacks are the caller's, and stay with them.
+        plain = replace(self, callbacks=())
+        common = [plain, shared, validation, init_model]
+        results = together(_grow_part, parts, common, n_jobs=self.n_jobs, progress=progress)
+        for (first, last), (_, seen) in zip(cuts, results, strict=True):
+            if watching is not None:
+                watching.take(slice(train.indptr[first], train.indptr[last]), seen)
+        model = results[0][0]
+        assert model is not None
         return model
 
     def _check(self, train: RankingData, objective: LambdaRankObjective | None) -> None:
@@ -198,6 +270,41 @@ class TreeParams:
         if self.peers is None:
             return {"objective": LambdaRankObjective(train, **own)}
         return {"objective": PeerObjective(train, self.peers, **own)}
+
+
+def _part(
+    train: RankingData, hook: LambdaRankObjective | None, observer: Observer | None, first: int, last: int
+) -> tuple[RankingData, Any]:
+    """The queries first, ..., last - 1, and the objective on them, else who observes them."""
+    data = replace(train.query_range(first, last), extra=None)
+    if hook is not None:
+        return data, hook.part(first, last)
+    return data, None if observer is None else part_of_observer(observer, first, last)
+
+
+def _grow_part(
+    part: tuple[RankingData, Any],
+    network: Network,
+    how: TreeParams,
+    settings: Mapping[str, Any],
+    validation: RankingData | None,
+    init_model: TreeModel | None,
+) -> tuple[TreeModel | None, Any]:
+    """What a worker does: gives the model, if it is the first one, and what its observer has seen."""
+    train, watching = part
+    observer, own = watching, {**settings, "num_threads": network.threads}
+    if isinstance(watching, LambdaRankObjective):
+        observer, watching.n_jobs = watching.observer, network.threads
+        own["objective"] = watching
+    if observer is not None:
+        observer.n_jobs = network.threads
+    with on_network(network) as machines:
+        learner = settings.get("tree_learner", "data") if machines else "serial"
+        own |= {**machines, "tree_learner": learner}
+        how = replace(how, n_jobs=network.threads)
+        grown = how._grow(train, validation, own, observer, init_model, network.progress())
+        model = without_machines(grown)
+    return (model if network.place == 0 else None), None if observer is None else watching
 
 
 def common_params(

@@ -75,7 +75,8 @@ class RobustRanker(TreeRanker):
     Options of ``fit``: ``gold``, rows of known true grade as (row ids, grades) or as ``estimate_noise`` takes
     them, where row numbers count the rows of X from 0; ``issues``, the LabelIssues that ``find_label_issues``
     gave for the rows of X, in place of noise and gold, if it carries probabilities of true grades;
-    ``progress``, called with (step, steps).
+    ``progress``, called with (step, steps); ``client``, a ``distributed.Client``, whose workers train the
+    models side by side.
 
     Args:
         strategy: "auto" averages those of AVERAGED; or one of STRATEGIES by itself.
@@ -169,12 +170,16 @@ class RobustRanker(TreeRanker):
         members = self._members(repaired, steps)
         rows = train if validation is None else validation
         models, weights = [each.model for each in members], [each.weight for each in members]
-        model = average_models(models, [m.predict(rows.X) for m in models], rows.indptr, weights)
+        model = average_models(
+            models, [m.predict(rows.X, n_jobs=self.n_jobs) for m in models], rows.indptr, weights
+        )
         if validation is None:
             # Of rows that each model held out for its choices, or did not see.
             value = sum(each.weight * each.value for each in members)
         else:
-            value = evaluate_mean(model.predict(validation.X), repaired.validation(), self.measure)
+            value = evaluate_mean(
+                model.predict(validation.X, n_jobs=self.n_jobs), repaired.validation(), self.measure
+            )
         self.model_ = replace(model, validation_value=value, history=(value,))
         self.tried_ = tuple(record for each in members for record in each.tried)
         self.chosen_ = {
@@ -217,7 +222,9 @@ class RobustRanker(TreeRanker):
         if target.validation is None:
             value = evaluate_mean(means.predictions, target.train, self.measure)
         else:
-            value = evaluate_mean(means.model.predict(target.validation.X), target.validation, self.measure)
+            value = evaluate_mean(
+                means.model.predict(target.validation.X, n_jobs=self.n_jobs), target.validation, self.measure
+            )
         record = {"strategy": target.strategy, "objective": LEAST_SQUARES, "folds": self.folds}
         record |= {"trees": means.model.best_iteration, "validation": value}
         return _Member(means.model, weight, value, [record])

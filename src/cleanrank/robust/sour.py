@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,8 @@ Rows: TypeAlias = RankingData | None
 class SOURRanker(TreeRanker):
     """A ranker that trains a base model, leaves its consistent outliers out and trains again on the rest.
 
-    Option of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained.
+    Options of ``fit``: ``progress``, called with (trees, n_estimators) while a model is trained; ``client``,
+    a ``distributed.Client``, whose workers train each model together.
 
     Args:
         cutoff: k of the measure NDCG@k; outliers cross this rank, and early stopping looks at it.
@@ -280,6 +281,21 @@ class FilteringObjective(LambdaRankObjective):
         self.detector, self.patience, self.every, self.options = detector, patience, every, options
         self.left_out: BoolArray = np.zeros(data.n_docs, dtype=np.bool_)
         self.inner: LambdaRankObjective | None = None
+
+    def part(self, first: int, last: int) -> Self:
+        """The objective of the queries first, ..., last - 1 alone, with a detector of their rows."""
+        part = super().part(first, last)
+        indptr = self.ranking.indptr
+        part.detector = part.observer = self.detector.part(first, last)
+        part.inner = None
+        part.left_out = self.left_out[indptr[first] : indptr[last]]
+        part.rows = self.rows.select_queries(np.arange(first, last))
+        return part
+
+    def take(self, rows: slice, part: Any) -> None:
+        """Takes over what a part saw of its rows, and whom it left out."""
+        super().take(rows, part)
+        self.left_out[rows] = part.left_out
 
     def _base(self, scores: FloatArray) -> None:
         if self.rounds % self.every == 0:

@@ -16,8 +16,9 @@ refuses more than 10,000; memory here is linear in them), and let an observer lo
 every prefix of the model and the rankings that the objective has sorted anyway.
 """
 
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -130,6 +131,28 @@ class LambdaRankObjective:
             self._hess *= self.weights
         return self._grad, self._hess
 
+    def part(self, first: int, last: int) -> Self:
+        """The objective of the queries first, ..., last - 1 alone, with an observer of their rows.
+
+        What was computed over all queries stays, so that the parts give the gradients of the whole.
+        """
+        indptr = self.ranking.indptr
+        rows = slice(indptr[first], indptr[last])
+        part = copy.copy(self)
+        part.gains = self.gains[rows]
+        part.weights = None if self.weights is None else self.weights[rows]
+        part.ranking = Ranking(indptr[first : last + 1] - indptr[first])
+        part.observer = None if self.observer is None else part_of_observer(self.observer, first, last)
+        part._inverse_ideal = self._inverse_ideal[first:last]
+        part._grad, part._hess = self._grad[rows].copy(), self._hess[rows].copy()
+        return part
+
+    def take(self, rows: slice, part: "LambdaRankObjective") -> None:
+        """Takes over what the observer of a part saw of its rows."""
+        whole: Any = self.observer
+        if whole is not None:
+            whole.take(rows, part.observer)
+
     def observe(self, scores: Array) -> None:
         """Shows the observer the whole model, which no call saw."""
         if self.observer is not None:
@@ -162,6 +185,14 @@ class LambdaRankObjective:
             rule = f"must have one value per row ({len(self.gains)})"
             raise invalid("scores", rule, f"shape {checked.shape}")
         return checked
+
+
+def part_of_observer(observer: Any, first: int, last: int) -> Any:
+    """An observer of the queries first, ..., last - 1 alone."""
+    if not hasattr(observer, "part"):
+        rule = "must be able to watch a part of the queries on a cluster"
+        raise invalid("the observer", rule, type(observer).__name__, remedy="Train without client=.")
+    return observer.part(first, last)
 
 
 def gains_of(data: RankingData, label_gain: Sequence[float] | None = None) -> FloatArray:

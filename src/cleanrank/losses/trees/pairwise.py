@@ -20,7 +20,7 @@ about 1e-8; a kink itself takes the slope on its right. Hessians come along: max
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -223,7 +223,7 @@ class PairwiseObjective(LambdaRankObjective):
             self._count_ties()
         self.scale = query_factors(self.gains, data, pair_set, weighting, matrix)
         self._by_gain, self._lower = falling_order(self.gains, self.ranking.indptr)
-        self._bounds = query_chunks(np.concatenate(([0], np.cumsum(data.lengths**2))), PIECES)
+        self._bounds = pair_chunks(data.indptr)
 
     def _count_ties(self) -> None:
         """Reads the slope of tied pairs: two polynomials, or one table for both."""
@@ -233,6 +233,18 @@ class PairwiseObjective(LambdaRankObjective):
         strict = strict_slope(self.loss, both=True, as_table=True)
         self.tied_row = len(strict.table)
         self.slope, self.tied = stacked(strict, tied_slope(self.loss, as_table=True)), NO_PAIRS
+
+    def part(self, first: int, last: int) -> Self:
+        """The objective of the queries first, ..., last - 1 alone."""
+        part = super().part(first, last)
+        rows = slice(self.ranking.indptr[first], self.ranking.indptr[last])
+        part.scale, part._by_gain, part._lower = (
+            self.scale[first:last],
+            self._by_gain[rows],
+            self._lower[rows],
+        )
+        part._bounds = pair_chunks(part.ranking.indptr)
+        return part
 
     def _base(self, scores: FloatArray) -> None:
         if not self.all_pairs:
@@ -276,6 +288,11 @@ def _top_pairs(
         objective.sigmoid, objective.norm, swap, objective.truncation_level, slope.polynomial, slope.table,
         slope.cuts, objective._grad, objective._hess,
     )  # fmt: skip
+
+
+def pair_chunks(indptr: IntArray) -> IntArray:
+    """Borders between runs of whole queries with about equally many pairs."""
+    return query_chunks(np.concatenate(([0], np.cumsum(np.diff(indptr) ** 2))), PIECES)
 
 
 def falling_order(values: FloatArray, indptr: IntArray) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ expected peers take it at the mean of S. Without ``norm`` they are the exact mea
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,6 +57,17 @@ class PeerObjective(LambdaRankObjective):
         self.peers = peers
         self._peer_grad, self._peer_hess = (np.empty_like(self._grad) for _ in range(2))
         self._scale = mean_gain_gap(self.gains, self.ranking.indptr) * self._inverse_ideal
+        self._first = 0  # the number of the first query, where these are a part
+
+    def part(self, first: int, last: int) -> Self:
+        """The objective of the queries first, ..., last - 1 alone."""
+        if self.peers.within == "batch":
+            rule = "must be 'query' on a cluster, whose workers do not see each other's labels"
+            raise invalid("within", rule, repr(self.peers.within))
+        part = super().part(first, last)
+        part._first, part._scale = self._first + first, self._scale[first:last]
+        part._peer_grad, part._peer_hess = (np.empty_like(part._grad) for _ in range(2))
+        return part
 
     def _base(self, scores: FloatArray) -> None:
         super()._base(scores)
@@ -80,7 +91,7 @@ class PeerObjective(LambdaRankObjective):
         sums = np.zeros((2, len(gains)))
         for key in np.random.SeedSequence([self.peers.seed, self.rounds]).generate_state(times, np.uint64):
             if self.peers.within == "query":
-                permute_within(self.gains, self.ranking.indptr, key, gains)
+                permute_within(self.gains, self.ranking.indptr, key, gains, self._first)
                 inverse_ideal = self._inverse_ideal
             else:
                 permute_all(self.gains, key, gains)
@@ -110,12 +121,15 @@ def _shuffle(values: Array, key: np.uint64) -> None:
 
 
 @kernel(parallel=True)
-def permute_within(gain: Array, indptr: Array, key: np.uint64, out: Array) -> None:
-    """Permutes the gains of every query; a query's permutation depends on the key and its number alone."""
+def permute_within(gain: Array, indptr: Array, key: np.uint64, out: Array, first: int = 0) -> None:
+    """Permutes the gains of every query; a query's permutation depends on the key and its number alone.
+
+    ``first`` is the number of the first query.
+    """
     for q in prange(len(indptr) - 1):
         a, b = indptr[q], indptr[q + 1]
         out[a:b] = gain[a:b]
-        _shuffle(out[a:b], _mixed(key ^ _mixed(np.uint64(q))))
+        _shuffle(out[a:b], _mixed(key ^ _mixed(np.uint64(first + q))))
 
 
 @kernel()
