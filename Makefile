@@ -1,6 +1,7 @@
 # make demo     set up the core and run the main job on embedded data
 # make test     set up everything and run all checks and tests
 # make install  set up everything
+# make bench-check  what has become slower, against the tracked ratios
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +10,7 @@ WARM_UP = $(BIN)/python -m cleanrank.warm_up
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 
-.PHONY: demo install lint test test-fast browser docs bench clean
+.PHONY: demo install lint test test-fast browser docs bench bench-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/cleanrank demo
@@ -41,11 +42,15 @@ docs: install
 	$(BIN)/mkdocs build --strict --quiet
 
 # What writes pages, and what takes minutes to hours, is run by hand.
-BY_HAND := timing checkouts pages baselines niu ctr ctr_gpu recovery strategies peerrank_tables haddad sour_tables \
+BY_HAND := timing checkouts check pages baselines niu ctr ctr_gpu recovery strategies peerrank_tables haddad sour_tables \
   judges judge_reports missing panels tau_coverage mutation sizes
 bench: install
 	@for script in $(filter-out $(BY_HAND:%=benchmarks/%.py),$(wildcard benchmarks/*.py)); do \
 	  echo "$$script"; $(BIN)/python $$script || exit 1; done
+
+# Ratios measured now against the tracked ones: what has become slower beyond noise.
+bench-check: install
+	@$(BIN)/python benchmarks/check.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

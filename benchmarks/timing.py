@@ -19,7 +19,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS_VARIABLE = "CLEANRANK_BENCHMARKS"  # names another folder for results
+RESULTS = Path(os.environ.get(RESULTS_VARIABLE) or Path(__file__).parent / "results")
 PACKAGES = ("cleanrank", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pandas", "pyarrow")
 
 
