@@ -332,21 +332,25 @@ def _merged(outline: Outline, data: RankingData) -> Outline:
 
 def _write_shard(folder: Path, number: int, piece: Piece, outline: Outline) -> dict[str, Any]:
     """Writes the files of one shard; what is known of it."""
-    data, features = piece.data, folder / FEATURES.format(number)
+    data, features, checksum = piece.data, folder / FEATURES.format(number), None
     if piece.stored is not None and _stored_as(piece.stored) == outline.stored_as:
         # No file of a shard is ever changed: two folders may share it.
         _linked(piece.stored, features)
         if outline.stored_as == "uint8" and number == 0:
             _linked(piece.stored.with_name(CODES), folder / CODES)
     else:
-        np.save(features, _encoded(folder, number, data, outline), allow_pickle=False)
+        X = _encoded(folder, number, data, outline)
+        np.save(features, X, allow_pickle=False)
+        checksum = cached.checksum(X)
     pyarrow.parquet.write_table(_rows_table(data), folder / ROWS.format(number), compression="zstd")
     ids = data.query_ids if data.query_ids.dtype.kind == "i" else data.query_ids.tolist()
     queries = pa.table({"query_id": pa.array(ids), "documents": pa.array(data.lengths)})
     pyarrow.parquet.write_table(queries, folder / QUERIES.format(number), compression="zstd")
-    names = [each.format(number) for each in (FEATURES, ROWS, QUERIES)]
-    names += [CODES] if outline.stored_as == "uint8" and number == 0 else []
-    files = {name: ((folder / name).stat().st_size, _checksum(folder / name)) for name in names}
+    known = {features.name: _checksum(features) if checksum is None else checksum}
+    others = [each.format(number) for each in (ROWS, QUERIES)]
+    others += [CODES] if outline.stored_as == "uint8" and number == 0 else []
+    known |= {name: _checksum(folder / name) for name in others}
+    files = {name: ((folder / name).stat().st_size, value) for name, value in known.items()}
     return {"documents": data.n_docs, "queries": data.n_queries, "files": files}
 
 
