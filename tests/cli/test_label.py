@@ -302,7 +302,7 @@ def test_another_data_set_does_not_go_on_with_a_project(judge, tmp_path):
         ("label ml-100k", "a data set to judge must have judged documents; got 'movielens-100k'"),
         ("label empty.csv", "'empty.csv' must have a line of headings"),
         ("label notes.txt", "a row must name its query as qid:ID after the label; got 'no data' at line 1"),
-        ("label folder", "'folder' must be a folder of BEIR"),
+        ("label folder", "'folder' must be a folder of shards, of BEIR"),
         ("label other.sqlite", "project must be a labelling project; got another program's SQLite file"),
         ("label shop.csv -o notes.txt", "project must be a labelling project; got another kind of file"),
         ("label shop.csv -o project.csv", "output must be .sqlite, .db; got 'project.csv'"),

@@ -78,6 +78,7 @@ CASES = {
     "rre": ("a.json", judgements),
     "label-studio": ("a.json", lambda: judgements(judged=MIXED)),
     "ltr-log": ("a.ndjson", features),
+    "shards": ("folder/", features),
 }
 RATED = ("quepid-csv", "opensearch", "quepid-book", "rre", "label-studio", "ltr-log")
 
@@ -91,7 +92,8 @@ def assert_same(back, data, *, without=()):
         None if known.all() else known.tolist()
     )
     for name in {"doc_ids", "gains", "X"} - set(without):
-        np.testing.assert_array_equal(getattr(back, name), getattr(data, name), err_msg=name)
+        one, two = getattr(back, name), getattr(data, name)
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(two), err_msg=name)
     assert (back.feature_names or None) == (data.feature_names or None)
     if "extra" not in without:
         assert sorted(back.extra or {}) == sorted(data.extra or {})
@@ -193,7 +195,7 @@ def test_what_is_no_data_is_refused_by_what_it_is(tmp_path):
                 cr.read_data(tmp_path / name)
     (tmp_path / "empty").mkdir()
     with pytest.raises(
-        MissingDataError, match=r"must be a folder of BEIR .* or of Parquet files; got nothing"
+        MissingDataError, match=r"must be a folder of shards, of BEIR .* or of Parquet files; got nothing"
     ):
         cr.read_data(tmp_path / "empty")
     with pytest.raises(CleanrankError, match="there is no file"):

@@ -50,7 +50,7 @@ CASES = {
     "explain_ndcg": ({}, {"k": ({}, 2), "doc_ids": ({}, ["d", "a", "b", "c"])}),
     "find_label_issues": ({"method": "confident"}, {
         "method": ({}, "isolation"), "noise": ({"method": "auto"}, PROFILE), "seed": ({}, 3),
-        "gold": ({"method": "auto"}, "ANSWERS"), "options": ({}, {"folds": 3}),
+        "client": ({}, "no client"), "gold": ({"method": "auto"}, "ANSWERS"), "options": ({}, {"folds": 3}),
         "qrels": ({"data": None, "runs": "RUNS"}, "TRUTH"),
         **{name: ({"data": None, "qrels": "TRUTH", **beside}, name.upper()) for name, beside in (
             ("runs", {"judges": "JUDGES"}), ("texts", {"runs": "RUNS"}), ("judges", {"runs": "RUNS"}),

@@ -107,7 +107,7 @@ def test_the_clean_file_is_never_overwritten(clean_file):
 
 
 def test_a_failed_write_leaves_nothing(toy, tmp_path, monkeypatch):
-    def broken(data, path):
+    def broken(data, path, **_):
         raise OSError("disk full")
 
     monkeypatch.setattr("cleanrank.data.tables.write_data", broken)

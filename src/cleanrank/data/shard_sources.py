@@ -98,7 +98,7 @@ def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:
 
     >>> import cleanrank as cr
     >>> list(_ranges(cr.from_arrays([[0.0]] * 5, [0] * 5, group=[2, 2, 1]), 3))
-    [(0, 1), (1, 2), (2, 3)]
+    [(0, 1), (1, 3)]
     """
     first = 0
     while first < data.n_queries:

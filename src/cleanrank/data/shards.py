@@ -434,7 +434,8 @@ LOCK = "lock"
 
 
 def _part_of(folder: Path) -> Path:
-    return folder.with_name(f".{folder.absolute().name}.part")
+    place = folder.absolute()
+    return place.with_name(f".{place.name}.part") if place.name else place / ".part"
 
 
 @contextmanager
