@@ -266,8 +266,13 @@ def _mapped(path: str, stamp: tuple[int, int]) -> Any:
         rule = "must stay as it was when it was opened"
         raise BadFileError(error_text(f"{path!r}", rule, "another folder", remedy="Open it again."), path)
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        rule = "must be a whole shard of features"
-        words = error_text(f"{path!r}", rule, str(error), remedy="Convert the data again.")
-        raise BadFileError(words, path) from error
+        shard = np.load(path, mmap_mode="r", allow_pickle=False)
+        if shard.ndim == 2 and shard.dtype in (np.float32, np.float16, np.uint8):
+            return shard
+        reason = f"shape {shard.shape}, type {shard.dtype}"
+    except Exception as error:  # damage shows as any error
+        reason = f"{type(error).__name__}: {error}"
+    remedy = "Convert the data again."
+    raise BadFileError(
+        error_text(f"{path!r}", "must be a whole shard of features", reason, remedy=remedy), path
+    )

@@ -30,7 +30,10 @@ UBI = "".join(
         *(event("impression", "2", d, i) for i, d in enumerate("ab")),
     ]
 )
-PARTS = {"beir": ("qrels/test.tsv", "corpus.jsonl", "queries.jsonl")}
+PARTS = {
+    "beir": ("qrels/test.tsv", "corpus.jsonl", "queries.jsonl"),
+    "shards": ("dataset.json", "rows-00000.parquet", "queries-00000.parquet", "features-00000.npy"),
+}
 
 
 def grade(value):

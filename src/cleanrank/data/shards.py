@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cleanrank.data import cache as cached
+from cleanrank.data.arrow_tables import short_text
 from cleanrank.data.files import written_whole
 from cleanrank.data.shard_sources import Piece, Source, of_data, scattered
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
@@ -82,7 +83,19 @@ def read_shards(folder: str | os.PathLike[str], *, verify: bool = False) -> Rank
     """
     place = check_path(folder)
     facts = _described(place)
-    _check_files(place, facts, verify)
+    try:
+        _check_files(place, facts, verify)
+        return _opened(place, facts)
+    except BadFileError:
+        raise
+    except (InvalidInputError, LookupError, TypeError, AttributeError) as error:
+        rule, remedy = f"must describe what it holds ({DATASET})", "Convert the data again."
+        words = error_text(f"the folder {str(place)!r}", rule, short_text(error), remedy=remedy)
+        raise BadFileError(words, str(place)) from error
+
+
+def _opened(place: Path, facts: Mapping[str, Any]) -> RankingData:
+    """The data that a description describes."""
     try:
         rows = [pyarrow.parquet.read_table(place / ROWS.format(k)) for k in range(len(facts["shards"]))]
         queries = [pyarrow.parquet.read_table(place / QUERIES.format(k)) for k in range(len(facts["shards"]))]
