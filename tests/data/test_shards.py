@@ -265,7 +265,7 @@ def test_a_conversion_goes_on_behind_its_last_whole_shard(data, tmp_path, small_
     cr.write_letor(data, tmp_path / "a.txt")
     converted(tmp_path / "a.txt", tmp_path / "whole")
     parsed = []
-    write = shards._write_shard
+    write = shards.write_shard
 
     def fail_now_and_then(part, number, piece, outline):
         parsed.append(number)
@@ -273,7 +273,7 @@ def test_a_conversion_goes_on_behind_its_last_whole_shard(data, tmp_path, small_
             raise KeyboardInterrupt
         return write(part, number, piece, outline)
 
-    monkeypatch.setattr(shards, "_write_shard", fail_now_and_then)
+    monkeypatch.setattr(shards, "write_shard", fail_now_and_then)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             converted(tmp_path / "a.txt", tmp_path / "made")
@@ -360,6 +360,24 @@ def test_a_conversion_killed_ten_times_ends_in_the_same_bits(tmp_path, name):
     assert killed >= 5
     subprocess.run([*words, tmp_path / "made"], check=not (tmp_path / "made").exists(), capture_output=True)
     assert bits(tmp_path / "made") == bits(tmp_path / "whole")
+
+
+def test_what_cannot_go_on_begins_anew(data, tmp_path, small_pieces, monkeypatch):
+    """Folders and pieces have no place to go on from: no part of an earlier attempt is used."""
+    write_shards(data, tmp_path / "data")
+    write = shards.write_shard
+
+    def fail_at_two(part, number, piece, outline):
+        if number == 2:
+            raise KeyboardInterrupt
+        return write(part, number, piece, outline)
+
+    assert len(read_shards(tmp_path / "data").X.whole_shards()) > 3
+    monkeypatch.setattr(shards, "write_shard", fail_at_two)
+    with pytest.raises(KeyboardInterrupt):
+        converted(tmp_path / "data", tmp_path / "made")
+    monkeypatch.setattr(shards, "write_shard", write)
+    assert_same(converted(tmp_path / "data", tmp_path / "made"), data)
 
 
 def test_two_processes_do_not_write_the_same_folder(data, tmp_path):

@@ -5,7 +5,7 @@ begins, so that a conversion can go on there: bytes of a text, rows of a table.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ class Piece:
 
     Attributes:
         data: the rows.
-        after: where the next piece begins.
+        after: where the next piece begins; None where a broken conversion cannot go on.
         done: how much of the source is read, and the whole of it.
         stored: the shard that holds just these features, where there is one.
         restart: whether the pieces so far are void, and come again.
@@ -93,6 +93,16 @@ def of_data(data: RankingData) -> Source:
     return Source("data", (), {}, run, stored_as)
 
 
+def of_pieces(pieces: Iterable[RankingData]) -> Source:
+    """Pieces of whole queries that come one by one."""
+
+    def run(_: Any) -> Iterator[Piece]:
+        for number, data in enumerate(pieces, start=1):
+            yield Piece(data, None, (number, number))
+
+    return Source("pieces", (), {}, run)
+
+
 def _ranges(data: RankingData, rows: int) -> Iterator[tuple[int, int]]:
     """(first, last + 1) of runs of queries that hold about so many rows.
 
@@ -136,9 +146,9 @@ def _letor_pieces(
     from cleanrank.data import _letor_reader as reader
     from cleanrank.data.letor import names_queries, side_columns, side_files
 
-    texts = [text for path in paths for text in open_texts(path)]
-    sides = side_files(paths)
-    if not names_queries([texts], _for_texts(sides, texts)):
+    of_files, sides = [open_texts(path) for path in paths], side_files(paths)
+    texts = [text for each in of_files for text in each]
+    if not names_queries(of_files, sides):
         rule = "must name their queries (qid:ID) where data stay on disk"
         raise invalid("rows", rule, "a .query file beside them", remedy="Read them into memory.")
     given = reader.ReadOptions(True, options["n_features"], options["zero_based"], True)
@@ -184,11 +194,6 @@ def _letor_pieces(
         passed = sum(each.end - each.start for each in texts[: state["text"]])
         done = passed + at - texts[state["text"]].start
         yield Piece(data, state, (done, sum(each.end - each.start for each in texts)))
-
-
-def _for_texts(sides: Sequence[Any], texts: Sequence[Text]) -> list[Any]:
-    """The side files of one data set, as ``names_queries`` takes them."""
-    return [{"query": next((each["query"] for each in sides if each["query"] is not None), None)}]
 
 
 def _columns(reader: Any, texts: Sequence[Text], given: Any) -> dict[str, int]:
@@ -278,7 +283,6 @@ def _table_pieces(
     from cleanrank.data.table_files import of_table
 
     row, held = after or 0, None
-    following: Any = None
     stream = batches(row)
     following = next(stream, None)
     while following is not None:
@@ -296,7 +300,7 @@ def _table_pieces(
 
 
 def _parquet_batches(files: Sequence[Path], row: int) -> Iterator[tuple[Any, tuple[int, int]]]:
-    """(rows, bytes so far and in all) of Parquet files, from a row on."""
+    """(rows, rows so far and in all) of Parquet files, from a row on."""
     import pyarrow as pa
     import pyarrow.parquet
 

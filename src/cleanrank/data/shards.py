@@ -15,12 +15,10 @@ part says of which files, as they were, with which settings, and where in them t
 """
 
 import os
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,34 +28,20 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cleanrank.data import cache as cached
+from cleanrank.data._shard_files import EXTRA, OWN_NAMES, QUERIES, ROWS, Outline, checksum_of, write_shard
 from cleanrank.data.arrow_tables import short_text
 from cleanrank.data.files import written_whole
-from cleanrank.data.shard_sources import Piece, Source, of_data, scattered
+from cleanrank.data.shard_sources import Piece, Source, of_data, of_pieces, scattered
 from cleanrank.errors import BadFileError, InvalidInputError, MissingDataError, error_text, invalid
 from cleanrank.ragged import indptr_of
-from cleanrank.stored import CODES, FEATURES, StoredFeatures, as_array, code_values, encoded
-from cleanrank.types import PER_ROW, Array, Progress, RankingData
+from cleanrank.stored import StoredFeatures
+from cleanrank.types import Array, Progress, RankingData
 from cleanrank.validation import check_path, one_of
 
 DATASET = "dataset.json"
 STATE = "state.json"
 VERSION = 1
 DTYPES = ("float32", "float16", "uint8")
-ROWS, QUERIES = "rows-{:05d}.parquet", "queries-{:05d}.parquet"
-OWN_NAMES = {"y": "label", "row_ids": "row_id", "gains": "gain", "doc_ids": "doc_id",
-             "weights": "weight", "positions": "position", "judged": "judged"}  # fmt: skip
-EXTRA = "extra:"
-
-
-@dataclass
-class Outline:
-    """What all shards of a folder share, and what is known of each."""
-
-    n_features: int
-    stored_as: str = "float32"
-    feature_names: tuple[str, ...] | None = None
-    categories: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    shards: list[dict[str, Any]] = field(default_factory=list)
 
 
 def is_shards(folder: Path) -> bool:
@@ -140,8 +124,7 @@ def write_shards(
         force: replace the folder if it is there.
         progress: called with (rows, rows in all), or the pieces so far twice.
     """
-    source = of_data(data) if isinstance(data, RankingData) else _of_pieces(data)
-    shutil.rmtree(_part_of(check_path(folder)), ignore_errors=True)
+    source = of_data(data) if isinstance(data, RankingData) else of_pieces(data)
     convert(source, folder, dtype=dtype, force=force, progress=progress)
 
 
@@ -258,15 +241,9 @@ def _check_files(folder: Path, facts: Mapping[str, Any], verify: bool) -> None:
             value = f"{file.stat().st_size:,} bytes" if file.is_file() else "no file"
             words = error_text(f"{str(file)!r}", f"must have the {size:,} bytes that were written", value)
             raise BadFileError(f"{words} Convert the data again.", str(file))
-        if (verify or file.suffix != ".npy") and _checksum(file) != checksum:
+        if (verify or file.suffix != ".npy") and checksum_of(file) != checksum:
             words = error_text(f"{str(file)!r}", "must hold what was written", "another checksum")
             raise BadFileError(f"{words} Convert the data again.", str(file))
-
-
-def _checksum(file: Path) -> int:
-    if file.suffix == ".npy":
-        return cached.checksum(np.load(file, mmap_mode="r", allow_pickle=False))
-    return zlib.crc32(file.read_bytes())
 
 
 def _column(table: Any, name: str) -> Array:
@@ -320,7 +297,7 @@ class _Writer:
         self.last = None
 
     def _write(self, piece: Piece, outline: Outline) -> None:
-        outline.shards.append(_write_shard(self.part, len(outline.shards), piece, outline))
+        outline.shards.append(write_shard(self.part, len(outline.shards), piece, outline))
         state = {"settings": self.settings, "after": piece.after, "outline": msgspec.to_builtins(outline)}
         _write_json(self.part / STATE, state)
 
@@ -341,94 +318,6 @@ def _merged(outline: Outline, data: RankingData) -> Outline:
         known = outline.categories.get(name, ())
         outline.categories[name] = (*known, *(value for value in values if value not in known))
     return outline
-
-
-def _write_shard(folder: Path, number: int, piece: Piece, outline: Outline) -> dict[str, Any]:
-    """Writes the files of one shard; what is known of it."""
-    data, features, checksum = piece.data, folder / FEATURES.format(number), None
-    if piece.stored is not None and _stored_as(piece.stored) == outline.stored_as:
-        # No file of a shard is ever changed: two folders may share it.
-        _linked(piece.stored, features)
-        if outline.stored_as == "uint8" and number == 0:
-            _linked(piece.stored.with_name(CODES), folder / CODES)
-    else:
-        X = _encoded(folder, number, data, outline)
-        np.save(features, X, allow_pickle=False)
-        checksum = cached.checksum(X)
-    pyarrow.parquet.write_table(_rows_table(data), folder / ROWS.format(number), compression="zstd")
-    ids = data.query_ids if data.query_ids.dtype.kind == "i" else data.query_ids.tolist()
-    queries = pa.table({"query_id": pa.array(ids), "documents": pa.array(data.lengths)})
-    pyarrow.parquet.write_table(queries, folder / QUERIES.format(number), compression="zstd")
-    known = {features.name: _checksum(features) if checksum is None else checksum}
-    others = [each.format(number) for each in (ROWS, QUERIES)]
-    others += [CODES] if outline.stored_as == "uint8" and number == 0 else []
-    known |= {name: _checksum(folder / name) for name in others}
-    files = {name: ((folder / name).stat().st_size, value) for name, value in known.items()}
-    return {"documents": data.n_docs, "queries": data.n_queries, "files": files}
-
-
-def _stored_as(file: Path) -> str:
-    return str(np.load(file, mmap_mode="r", allow_pickle=False).dtype)
-
-
-def _linked(file: Path, target: Path) -> None:
-    try:
-        os.link(file, target)
-    except OSError:  # another disk, or one without links
-        shutil.copyfile(file, target)
-
-
-def _encoded(folder: Path, number: int, data: RankingData, outline: Outline) -> Array:
-    """The features as they are stored."""
-    X = np.ascontiguousarray(_recoded(data, outline.categories))
-    if outline.stored_as == "uint8":
-        return _as_codes(folder, number, X)
-    return _as_half(X) if outline.stored_as == "float16" else X
-
-
-def _recoded(data: RankingData, categories: Mapping[str, tuple[Any, ...]]) -> Array:
-    """Features with the codes of categories that all shards share."""
-    X = as_array(data.X)
-    for name, values in (data.categories or {}).items():
-        if values == categories[name][: len(values)]:
-            continue
-        place = (data.feature_names or ()).index(name)
-        shared = np.array([*(categories[name].index(value) for value in values), np.nan], dtype=np.float32)
-        codes = X[:, place]
-        X = X.copy() if not X.flags.writeable else X
-        X[:, place] = shared[np.where(np.isnan(codes), len(values), codes).astype(np.int64)]
-    return X
-
-
-def _as_codes(folder: Path, number: int, X: Array) -> Array:
-    if number == 0:
-        np.save(folder / CODES, code_values(X), allow_pickle=False)
-    return encoded(X, np.load(folder / CODES, allow_pickle=False))
-
-
-def _as_half(X: Array) -> Array:
-    with np.errstate(over="ignore"):
-        half = X.astype(np.float16)
-    beyond = np.isinf(half) & np.isfinite(X)
-    if beyond.any():
-        row, column = np.argwhere(beyond)[0]
-        remedy = "Store float32, or rescale that feature."
-        at = f"row {row} of a shard, column {column}"
-        raise invalid(
-            "features", "must fit into float16 (up to 65,504)", X[row, column], at=at, remedy=remedy
-        )
-    return half
-
-
-def _rows_table(data: RankingData) -> Any:
-    columns: dict[str, Any] = {}
-    for name in PER_ROW:
-        values = getattr(data, name)
-        if values is not None:
-            columns[OWN_NAMES[name]] = pa.array(values if values.dtype.kind not in "US" else values.tolist())
-    for name, values in (data.extra or {}).items():
-        columns[EXTRA + name] = pa.array(values, from_pandas=True)
-    return pa.table(columns)
 
 
 def _check_new(data: RankingData, seen: dict[Any, int]) -> None:
@@ -473,8 +362,8 @@ def _state(part: Path, settings: Mapping[str, Any]) -> tuple[Outline | None, Any
     """What an earlier attempt with the same settings has finished: outline, place in the source, queries."""
     try:
         state = _read_json(part / STATE)
-        if state["settings"] != settings:
-            raise BadFileError("the part is of other files or settings")
+        if state["settings"] != settings or state["after"] is None:
+            raise BadFileError("the part is of other files or settings, or of what cannot go on")
         outline = msgspec.convert(state["outline"], Outline)
         _check_files(part, state["outline"], verify=True)
         seen: dict[Any, int] = {}
@@ -503,11 +392,3 @@ def _plain(value: Any) -> Any:
 def _write_json(file: Path, value: Any) -> None:
     with written_whole(file) as whole:
         whole.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1))
-
-
-def _of_pieces(pieces: Iterable[RankingData]) -> Source:
-    def run(_: Any) -> Iterator[Piece]:
-        for number, data in enumerate(pieces, start=1):
-            yield Piece(data, None, (number, number))
-
-    return Source("pieces", (), {}, run)
